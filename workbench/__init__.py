@@ -1,0 +1,42 @@
+"""Compose, launch, watch and measure efficient language-model pre-training.
+
+Names are loaded on first use, so that ``import workbench`` costs no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench import choices, presets
+    from workbench.recipe import Recipe
+    from workbench.runs import Run, launch, runs
+    from workbench.ui.lab import Lab
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Recipe": "workbench.recipe:Recipe",
+    "presets": "workbench.presets",
+    "choices": "workbench.choices",
+    "launch": "workbench.runs.launch:launch",
+    "runs": "workbench.runs.store:runs",
+    "Run": "workbench.runs.run:Run",
+    "Lab": "workbench.ui.lab:Lab",
+}
+__all__ = ["Lab", "Recipe", "Run", "choices", "launch", "presets", "runs"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'workbench' has no attribute '{name}'; it has {', '.join(__all__)}")
+    module, _, attribute = _HOMES[name].partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,7 @@
+"""Architectures: encoder and decoder blocks, and the backbones made of them."""
+
+from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.architectures.post_ln import PostLN
+from workbench.choices.architectures.pre_ln import PreLN
+
+__all__ = ["Architecture", "Backbone", "PostLN", "PreLN"]

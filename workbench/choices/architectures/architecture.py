@@ -1,0 +1,93 @@
+"""What an architecture is to the rest: a stack of blocks between an embedding and a head, counted and buildable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.choice import Choice, Problem, knob
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+
+# Shape legend: B rows, T positions, D width.
+
+
+class Backbone(nn.Module):
+    """Embedding and blocks; objectives put their heads on top.
+
+    Attributes:
+        blocks: the layers, each a module that :class:`LayerPlan` can skip, scale or freeze.
+        embedding: the token embedding, (vocabulary, D); heads may tie to its weight.
+        taps: when a list, forward appends to it, per layer that ran, the RMS of its output (0-d tensors).
+    """
+
+    blocks: nn.ModuleList
+    embedding: nn.Embedding
+    taps: list[Tensor] | None = None
+
+    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan) -> Tensor:
+        """Hidden states x_BTD after the final norm.
+
+        Args:
+            tokens_BT: int64 ids, already corrupted by the objective.
+            batch: positions and document pieces of the same rows.
+            plan: which blocks run, with which residual scale, and which train.
+        """
+        raise NotImplementedError
+
+    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:
+        """Mean entropy in nats of each layer's attention rows on these (few) rows, without gradient."""
+        raise NotImplementedError
+
+
+class Architecture(Choice):
+    """Base of the model families. Knobs shared by all of them: depth, width and heads."""
+
+    axis: ClassVar[str] = "architecture"
+    layers: int = knob(4, "blocks", ge=1, le=256)
+    width: int = knob(256, "hidden width D", ge=8, le=32768, scale="log")
+    heads: int = knob(4, "attention heads; must divide the width", ge=1, le=512)
+    ffn_width: int | None = knob(None, "inner width of the feed-forward part; empty means 4 x width", ge=8)
+    head: Literal["transform", "linear"] = knob(
+        "linear", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing"
+    )
+
+    @property
+    def inner_width(self) -> int:
+        """Feed-forward width in use."""
+        return self.ffn_width or 4 * self.width
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        if self.width % self.heads:
+            legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % h == 0]
+            yield Problem("architecture.heads", f"{self.heads} heads do not divide width {self.width}; use one of {legal}")
+
+    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
+        """A freshly initialised backbone on the current default device, fp32.
+
+        Args:
+            vocabulary: its ``size`` is the number of embedding rows.
+            sequence_length: longest row T it must accept.
+            causal: attend to the past only.
+            attention: name of the attention implementation (see ``ops.attention``).
+        """
+        raise NotImplementedError
+
+    def block_parameters(self) -> int:
+        """Matmul parameters of one block (no norms, no biases, no embedding): the 6N of the FLOP formula."""
+        raise NotImplementedError
+
+    def initialise(self, module: nn.Module) -> None:
+        """BERT's initialisation: normal(0, 0.02) for matrices, zeros for biases, ones for norm weights."""
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def residual_scale(plan: LayerPlan, device: torch.device) -> Tensor:
+    """``plan.scale`` as a float32 tensor on ``device``: a tensor, so that compiled blocks see no new constant."""
+    return torch.tensor(plan.scale, dtype=torch.float32, device=device)

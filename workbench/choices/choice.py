@@ -1,0 +1,136 @@
+"""What every choice is: frozen data with bounds and help, found by axis and kind, built into a torch object.
+
+A *choice* is one entry of one axis (``optimizer``, ``objective``, ...). Declaring the class is all it takes:
+
+    class Lans(Optimizer):
+        \"\"\"Layerwise adaptive Nesterov steps for very large batches.\"\"\"
+
+        kind: Literal["lans"] = "lans"
+        lr: float = knob(6.75e-3, "peak learning rate", gt=0, scale="log")
+
+The form in the Lab, the CLI's ``--set``, the JSON and the contract tests all follow from that declaration.
+Other packages add choices with an entry point in the group ``workbench.choices``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic_core import PydanticCustomError
+
+from workbench.errors import unknown
+
+ENTRY_POINT_GROUP = "workbench.choices"
+_REGISTRY: dict[str, dict[str, type[Choice]]] = {}
+
+
+class Problem(NamedTuple):
+    """Why a combination cannot be trained: ``path`` names the knob (``architecture.heads``)."""
+
+    path: str
+    message: str
+
+
+def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "linear", **bounds: Any) -> Any:
+    """Declare one field of a choice.
+
+    Args:
+        default: value when the user says nothing (``...`` makes the knob required).
+        help: one line shown beside the knob.
+        unit: what the number counts, for example ``tokens`` or ``seconds``; empty for a pure number.
+        scale: ``linear`` or ``log``, how a slider should move.
+        **bounds: pydantic's ``gt, ge, lt, le, multiple_of, min_length, pattern``; or ``default_factory``.
+    """
+    extra = {"unit": unit, "scale": scale}
+    if "default_factory" in bounds:
+        return Field(description=help, json_schema_extra=extra, **bounds)
+    return Field(default, description=help, json_schema_extra=extra, **bounds)
+
+
+def known_fields(model: type[BaseModel], value: Any) -> Any:
+    """``value`` itself, or an error that names the fields ``model`` has when ``value`` holds another."""
+    for name in value if isinstance(value, Mapping) else ():
+        if name not in model.model_fields:
+            raise PydanticCustomError("knob", "{why}", {"name": name, "why": unknown("", name, model.model_fields)})
+    return value
+
+
+class Choice(BaseModel):
+    """Base of all choices: frozen, closed (no unknown fields), registered under ``axis`` and ``kind``.
+
+    Subclasses that carry ``kind: Literal["name"] = "name"`` are registered when they are defined.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+    axis: ClassVar[str] = ""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        field = cls.model_fields.get("kind")
+        if field is not None and isinstance(field.default, str):
+            known = _REGISTRY.setdefault(cls.axis, {})
+            other = known.get(field.default)
+            if other is not None and other.__module__ != cls.__module__:
+                raise TypeError(f"{cls.axis}.kind '{field.default}' is already defined by {other.__module__}")
+            known[field.default] = cls
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_knobs(cls, value: Any) -> Any:
+        return known_fields(cls, value)
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
+        return iter(())
+
+    @classmethod
+    def summary(cls) -> str:
+        """First line of the docstring: what a drop-down shows."""
+        return (cls.__doc__ or cls.__name__).strip().splitlines()[0]
+
+
+@functools.cache
+def _load_plugins() -> None:
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        entry.load()
+
+
+def registry(axis: str) -> Mapping[str, type[Choice]]:
+    """Every registered choice of an axis by kind, in alphabetical order.
+
+    Raises:
+        ValueError: no such axis.
+    """
+    _load_plugins()
+    if axis not in _REGISTRY:
+        raise ValueError(unknown("axis", axis, _REGISTRY))
+    return dict(sorted(_REGISTRY[axis].items()))
+
+
+def _resolve(axis: str, value: Any) -> Any:
+    """A kind's name or a mapping with ``kind`` -> the choice itself; anything else is left to pydantic."""
+    if isinstance(value, Choice):
+        if value.axis != axis:
+            raise PydanticCustomError("axis", "a choice of axis '{got}' stands where '{axis}' is expected", {"got": value.axis, "axis": axis})
+        return value
+    if isinstance(value, str):
+        value = {"kind": value}
+    if not isinstance(value, Mapping):
+        return value
+    kind, legal = value.get("kind"), registry(axis)
+    if kind not in legal:
+        raise PydanticCustomError("kind", "{why}", {"why": unknown("", kind, legal)})
+    return legal[kind].model_validate(value)
+
+
+C = TypeVar("C", bound=Choice)
+
+
+def one_of(base: type[C]) -> Any:
+    """Field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with ``kind``."""
+    return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(_resolve, base.axis))]  # type: ignore[valid-type]

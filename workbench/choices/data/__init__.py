@@ -1,0 +1,8 @@
+"""Data: corpora, tokenizers, packing, order."""
+
+from workbench.choices.data.data import Data
+from workbench.choices.data.embedded import Embedded
+from workbench.choices.data.files import Files
+from workbench.choices.data.hugging_face import HuggingFace
+
+__all__ = ["Data", "Embedded", "Files", "HuggingFace"]

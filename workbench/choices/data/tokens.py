@@ -1,0 +1,101 @@
+"""What prepared text looks like to everything downstream: vocabulary, token store, batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+# Shape legend: B rows of a batch, T positions of a row, N tokens, D documents.
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The token ids that objectives and architectures need to know.
+
+    Attributes:
+        size: number of ids including padding to a multiple of 64 (rows of the embedding matrix).
+        used: ids below this are real tokens (``used <= size``).
+        cls, sep, mask, pad, unk: special ids; every stored document is ``[cls] tokens [sep]``.
+    """
+
+    size: int
+    used: int
+    cls: int
+    sep: int
+    mask: int
+    pad: int
+    unk: int
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """Ids that are never masked and never predicted."""
+        return tuple(sorted({self.cls, self.sep, self.mask, self.pad}))
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """One split: a flat memory-mapped array of ids and the offsets of its documents.
+
+    Attributes:
+        ids_N: uint16 or uint32 ids, documents back to back, each ``[cls] tokens [sep]``.
+        offsets_D1: int64, ``offsets[d]:offsets[d + 1]`` is document d; one more entry than documents.
+    """
+
+    ids_N: np.ndarray
+    offsets_D1: np.ndarray
+
+    @property
+    def tokens(self) -> int:
+        """Stored tokens, special ones included."""
+        return int(self.offsets_D1[-1])
+
+    @property
+    def documents(self) -> int:
+        """Stored documents."""
+        return len(self.offsets_D1) - 1
+
+
+class Batch(NamedTuple):
+    """Full rows of packed documents; no padding, ever.
+
+    Attributes:
+        tokens_BT: int64 token ids.
+        positions_BT: int64 position within the document's piece in this row (restarts at 0).
+        documents_BT: int32 index of the piece within the row, 0, 1, 2, ...; attention stays inside a piece.
+        samples_B: int64 global sample index; masks are a function of (seed, sample index) alone.
+    """
+
+    tokens_BT: torch.Tensor
+    positions_BT: torch.Tensor
+    documents_BT: torch.Tensor
+    samples_B: torch.Tensor
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on ``device``."""
+        return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """What ``Data.prepare`` returns: both splits, the vocabulary and where all of it came from.
+
+    Attributes:
+        train, heldout: token stores; no document is in both.
+        vocabulary: special ids and size.
+        tokenizer_file: path of the ``tokenizer.json`` (readable by ``tokenizers.Tokenizer.from_file``).
+        unigram_entropy: nats per token of the held-out text's own token frequencies, special tokens left out; a
+            model within 0.1 of it has learned word frequencies only.
+        fingerprint: JSON-able record of sources, tokenizer, counts and hashes; written into every run.
+    """
+
+    train: TokenStore
+    heldout: TokenStore
+    vocabulary: Vocabulary
+    tokenizer_file: str
+    unigram_entropy: float
+    fingerprint: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,72 @@
+"""LayerPlan: what every layer does in one micro-batch. The only thing the training loop asks of a depth method.
+
+The same object is streamed by telemetry, drawn by the layer-activity plot, counted by the FLOP formula and read
+by the forecast. Layers are 0-based here; papers' formulas with l = 1..L say so where they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from workbench.choices.choice import Choice
+from workbench.choices.progress import Progress
+
+STATES = ("running", "dropped", "frozen", "absent")
+"""What a layer does, in the order of the codes that telemetry stores."""
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """One decision for all layers of the model, for one micro-batch.
+
+    Attributes:
+        runs: does the layer compute; a layer that does not run costs nothing, its output is its input.
+        scale: factor on the layer's residual branches (1/p for a layer that runs with probability p).
+        trains: does the layer get gradients; a layer that runs but does not train costs a forward pass only.
+        keep: probability with which the layer was to run (1 where nothing is random).
+        total: layers the finished model will have; those beyond ``len(runs)`` do not exist yet.
+    """
+
+    runs: tuple[bool, ...]
+    scale: tuple[float, ...]
+    trains: tuple[bool, ...]
+    keep: tuple[float, ...]
+    total: int
+
+    @classmethod
+    def full(cls, layers: int) -> LayerPlan:
+        """Every layer runs, trains and has scale 1."""
+        return cls((True,) * layers, (1.0,) * layers, (True,) * layers, (1.0,) * layers, layers)
+
+    @property
+    def layers(self) -> int:
+        """Layers that exist now."""
+        return len(self.runs)
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Index into :data:`STATES` for each of the ``total`` layers."""
+        now = tuple(1 if not run else (0 if train else 2) for run, train in zip(self.runs, self.trains, strict=True))
+        return now + (3,) * (self.total - self.layers)
+
+
+class Depth(Choice):
+    """Base of the methods that decide which layers run, train and exist.
+
+    A depth method is pure data: ``plan`` must depend on nothing but its arguments, so that every rank, a resumed
+    run, the forecast and the plots see the same decision.
+    """
+
+    axis: ClassVar[str] = "depth"
+
+    def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
+        """The decision for one micro-batch.
+
+        Args:
+            layers: layers of the finished model.
+            progress: where the run stands before this step.
+            seed: the recipe's seed.
+            micro_step: index of the micro-batch within the step (gradient accumulation).
+        """
+        raise TypeError(f"{type(self).__name__} defines no plan(...)")

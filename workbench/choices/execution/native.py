@@ -1,0 +1,50 @@
+"""torch itself: eager or compiled block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+
+from workbench.choices.choice import Problem, knob
+from workbench.choices.execution.execution import Execution
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Native(Execution):
+    """PyTorch on one device: autocast precision, per-block compilation, measured choice of attention."""
+
+    kind: Literal["native"] = "native"
+    device: Literal["auto", "cpu", "cuda"] = knob("auto", "where to train; auto takes a GPU if there is one")
+    precision: Literal["fp32", "bf16", "fp16"] = knob("bf16", "matmul precision under autocast; weights stay fp32")
+    compile: bool = knob(True, "compile each block and the head (torch.compile); skipped layers still cost nothing")
+    attention: Literal["auto", "plain", "sdpa"] = knob(
+        "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
+    )
+    micro_batch_size: int | None = knob(None, "rows per micro-batch (gradient accumulation); empty means all", unit="rows", ge=1)
+    threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
+    scalars_every: int = knob(1, "steps between scalar telemetry records", unit="steps", ge=1)
+    layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)
+
+    def resolve_device(self) -> torch.device:
+        """The device in force.
+
+        Raises:
+            ValueError: ``cuda`` was asked for and there is none.
+        """
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'")
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        if self.precision == "fp16" and self.device == "cpu":
+            yield Problem("execution.precision", "fp16 needs a CUDA device; use bf16 or fp32 on a CPU")
+        rows = recipe.data.batch_size
+        if self.micro_batch_size is not None and rows % self.micro_batch_size:
+            yield Problem(
+                "execution.micro_batch_size", f"{self.micro_batch_size} rows do not divide data.batch_size {rows}"
+            )

@@ -1,0 +1,77 @@
+"""What an objective is: corruption, head and loss over a backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.choice import Choice
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.progress import Progress
+
+
+@dataclass
+class Loss:
+    """One micro-batch's result.
+
+    Attributes:
+        loss: 0-d mean loss over labelled positions, in nats, with gradient.
+        count: labelled positions in this micro-batch (a Python int: static, no device sync).
+        metrics: 0-d tensors worth plotting (accuracy, parts of the loss), detached.
+    """
+
+    loss: Tensor
+    count: int
+    metrics: dict[str, Tensor] = field(default_factory=dict)
+
+
+class TrainingModel(nn.Module):
+    """A backbone with an objective's head(s): what the loop trains and the checkpoint holds.
+
+    Attributes:
+        backbone: the part an architecture built.
+        choice: the objective in force; replaced (never mutated) when a scheduled knob is changed during a run.
+    """
+
+    backbone: Backbone
+    choice: Objective
+
+    def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """Corrupt on the device, run the backbone under ``plan``, score the labelled positions."""
+        raise NotImplementedError
+
+    def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
+        """Summed held-out loss in nats and number of positions, comparable between recipes.
+
+        Masked objectives: 15% of positions at the fixed evaluation seed whatever their training rate; causal:
+        every next token.
+        """
+        raise NotImplementedError
+
+    def compile(self, **options: object) -> None:
+        """Compile block by block (and the head), so that a skipped layer costs nothing."""
+        raise NotImplementedError
+
+
+class Objective(Choice):
+    """Base of the training objectives."""
+
+    axis: ClassVar[str] = "objective"
+    causal: ClassVar[bool] = False
+
+    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
+        """The trainable model: ``backbone`` plus this objective's head, head weights freshly initialised."""
+        raise NotImplementedError
+
+    def labelled_fraction(self, progress: Progress) -> float:
+        """Share of positions that get a label at ``progress`` (for FLOPs and the forecast)."""
+        raise NotImplementedError
+
+    def scheduled(self) -> Mapping[str, object]:
+        """Names and values of this choice's scheduled knobs (telemetry plots them)."""
+        return {}

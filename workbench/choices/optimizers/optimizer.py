@@ -1,0 +1,68 @@
+"""What an optimizer choice is: knobs, schedules and a plain torch optimizer at the end."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from workbench.choices.choice import Choice, knob, one_of
+from workbench.choices.progress import Progress
+from workbench.choices.schedules.schedule import Schedule, Scheduled, at
+from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
+
+
+class OptimizerChoice(Choice):
+    """Base of the optimizers: peak learning rate, its shape, weight decay, clipping.
+
+    ``schedule`` is a factor on ``lr``: its peak is 1, so that changing ``lr`` keeps the shape.
+    """
+
+    axis: ClassVar[str] = "optimizer"
+    lr: float = knob(1e-3, "peak learning rate", gt=0, le=100, scale="log")
+    schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
+        help="shape of the learning rate, as a factor on lr", default_factory=lambda: WarmupHoldDecay(warmup=0.1)
+    )
+    weight_decay: Scheduled = knob(0.01, "decoupled weight decay on matrices (never on biases and norms)")
+    clip_norm: float | None = knob(1.0, "global gradient norm is clipped to this; empty means no clipping", gt=0)
+
+    def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
+        """A plain torch optimizer over parameter groups (see ``groups.parameter_groups``) at the peak rate."""
+        raise NotImplementedError
+
+    def lr_at(self, progress: Progress) -> float:
+        """Learning rate at ``progress``."""
+        return self.lr * self.schedule.at(progress)
+
+    def apply(self, optimizer: torch.optim.Optimizer, progress: Progress) -> dict[str, float]:
+        """Write the scheduled values into the optimizer's groups; returns them for telemetry."""
+        values = {"lr": self.lr_at(progress), "weight_decay": at(self.weight_decay, progress)}
+        for group in optimizer.param_groups:
+            # A tensor learning rate (CUDA graphs, compiled steps) is filled in place, never replaced.
+            scale = group.get("lr_scale", 1.0)
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(values["lr"] * scale)
+            else:
+                group["lr"] = values["lr"] * scale
+            if group.get("decays", True):
+                group["weight_decay"] = values["weight_decay"]
+        return values
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two groups: matrices and embeddings decay, vectors (biases, norms) do not. Shared (tied) tensors count once.
+
+    Returns:
+        ``[{"params", "names", "weight_decay", "decays"}, ...]``; ``names`` run parallel to ``params`` so that
+        checkpoints and telemetry can speak of parameters by name.
+    """
+    groups: list[dict[str, Any]] = [
+        {"params": [], "names": [], "weight_decay": weight_decay, "decays": True},
+        {"params": [], "names": [], "weight_decay": 0.0, "decays": False},
+    ]
+    for name, parameter in model.named_parameters():
+        group = groups[0] if parameter.ndim >= 2 else groups[1]
+        group["params"].append(parameter)
+        group["names"].append(name)
+    return [group for group in groups if group["params"]]

@@ -1,0 +1,88 @@
+"""How far a run is, in every unit that a budget or a schedule may count."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from workbench.choices.choice import knob, known_fields
+
+Unit = Literal["steps", "tokens", "seconds"]
+_SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
+_UNITS: dict[str, tuple[Unit, float]] = {
+    "step": ("steps", 1), "steps": ("steps", 1),
+    "token": ("tokens", 1), "tokens": ("tokens", 1),
+    "s": ("seconds", 1), "sec": ("seconds", 1), "second": ("seconds", 1), "seconds": ("seconds", 1),
+    "min": ("seconds", 60), "minute": ("seconds", 60), "minutes": ("seconds", 60),
+    "h": ("seconds", 3600), "hour": ("seconds", 3600), "hours": ("seconds", 3600),
+}  # fmt: skip
+
+
+class Budget(BaseModel):
+    """What a run may spend; schedules end exactly when it is spent.
+
+    Reads from text: ``"200 steps"``, ``"1.5M tokens"``, ``"90 s"``, ``"2 hours"``. Seconds are seconds of
+    training: start-up, compilation, evaluation and checkpoints are not charged to it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    amount: float = knob(200.0, "how much", gt=0, scale="log")
+    unit: Unit = knob("steps", "what is counted")
+    evaluations: int = knob(8, "held-out evaluations spread evenly over the run, the final one included", ge=1, le=1000)
+    evaluation_tokens: int = knob(131_072, "held-out tokens of the final evaluation", unit="tokens", ge=1024, scale="log")
+    checkpoint_seconds: float = knob(120.0, "at most this long between checkpoints", unit="seconds", gt=0, scale="log")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return parse_budget(value) if isinstance(value, str) else known_fields(cls, value)
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} {self.unit}"
+
+
+def parse_budget(text: str) -> dict[str, Any]:
+    """``"200 steps"`` -> ``{"amount": 200.0, "unit": "steps"}``.
+
+    Raises:
+        ValueError: the text is not a number followed by a unit.
+    """
+    match = re.fullmatch(r"\s*([0-9][0-9_.,]*(?:e[0-9]+)?)\s*([kmb]?)\s*([a-z]+)\s*", text.lower())
+    if match is None or match[3] not in _UNITS:
+        raise ValueError(f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
+    unit, factor = _UNITS[match[3]]
+    return {"amount": float(match[1].replace("_", "").replace(",", "")) * _SIZES[match[2]] * factor, "unit": unit}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands *before* the step it is about to take.
+
+    Attributes:
+        step: optimizer steps done.
+        tokens: real tokens seen.
+        seconds: seconds of training (as in :class:`Budget`).
+        budget: what the run may spend.
+    """
+
+    step: int
+    tokens: int
+    seconds: float
+    budget: Budget
+
+    def amount(self, unit: Unit) -> float:
+        """Progress in ``unit`` (steps, tokens or seconds)."""
+        return {"steps": self.step, "tokens": self.tokens, "seconds": self.seconds}[unit]
+
+    @property
+    def fraction(self) -> float:
+        """Spent share of the budget, 0 at the start, 1 when it is spent."""
+        return min(1.0, self.amount(self.budget.unit) / self.budget.amount)
+
+    @property
+    def done(self) -> bool:
+        """True once the budget is spent."""
+        return self.amount(self.budget.unit) >= self.budget.amount

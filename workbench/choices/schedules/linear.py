@@ -1,0 +1,20 @@
+"""Straight line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from workbench.choices.choice import knob
+from workbench.choices.schedules.schedule import Schedule
+
+
+class Linear(Schedule):
+    """A straight line from ``start`` to ``end``, then ``end``: v(x) = start + (end - start) min(1, x / length)."""
+
+    kind: Literal["linear"] = "linear"
+    start: float = knob(1.0, "value at the beginning")
+    end: float = knob(0.0, "value from `length` on")
+    length: float = knob(1.0, "when `end` is reached, counted as `over` says", gt=0)
+
+    def value(self, x: float) -> float:
+        return self.start + (self.end - self.start) * min(1.0, x / self.length)

@@ -1,0 +1,48 @@
+"""Scheduled[float]: a number that stays, or a shape over the run's progress. One base, one evaluator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from workbench.choices.choice import Choice, _resolve, knob
+from workbench.choices.progress import Progress
+
+
+class Schedule(Choice):
+    """Base of the shapes a scheduled knob can follow.
+
+    ``over`` says what its lengths count: with ``budget`` they are fractions of the run's budget (so the shape
+    ends when the run does), otherwise absolute steps, tokens or seconds.
+    """
+
+    axis: ClassVar[str] = "schedule"
+    over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "what the lengths of this shape count")
+
+    def at(self, progress: Progress) -> float:
+        """The value at ``progress``."""
+        return self.value(progress.fraction if self.over == "budget" else progress.amount(self.over))
+
+    def value(self, x: float) -> float:
+        """The value at ``x``, counted as ``over`` says."""
+        raise TypeError(f"{type(self).__name__} defines no value(x)")
+
+
+def _number_or_schedule(value: Any) -> Any:
+    return value if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule)) else _resolve("schedule", value)
+
+
+Scheduled = Annotated[float | SerializeAsAny[Schedule], BeforeValidator(_number_or_schedule)]
+"""Field type of a knob that may move during training: a number, or a :class:`Schedule` (or its JSON)."""
+
+
+def at(value: float | Schedule, progress: Progress) -> float:
+    """The value of a scheduled knob at ``progress``.
+
+    Example:
+        >>> from workbench.choices.progress import Budget
+        >>> at(0.15, Progress(step=3, tokens=0, seconds=0.0, budget=Budget()))
+        0.15
+    """
+    return value.at(progress) if isinstance(value, Schedule) else float(value)

@@ -1,0 +1,51 @@
+"""Errors a user can act on: they name the value, the legal ones, the nearest, and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WorkbenchError(ValueError):
+    """Base of every error that is the request's fault, not the program's (CLI exit code 2)."""
+
+
+class RecipeError(WorkbenchError):
+    """A recipe, or a change to one, that cannot be trained."""
+
+
+class DataError(WorkbenchError):
+    """Text, tokenizer or cache that cannot be used: missing, empty, not UTF-8, damaged."""
+
+
+class RunError(WorkbenchError):
+    """A run that does not exist, or cannot do what was asked of it in its present state."""
+
+
+class RunFailed(RuntimeError):
+    """A run that was asked for correctly and failed (CLI exit code 1)."""
+
+
+class TargetMissed(RuntimeError):
+    """A run that finished with a loss above the target it was given (CLI exit code 3)."""
+
+
+def unknown(what: str, value: object, legal: Iterable[str], hint: str = "") -> str:
+    """One line for a name that is not among the legal ones, with the nearest of them.
+
+    Args:
+        what: where the name stood, for example ``optimizer.kind``; empty when the caller says so itself.
+        value: what was given.
+        legal: every name that would have been accepted.
+        hint: what to do instead, appended as a sentence.
+
+    Example:
+        >>> unknown("optimizer.kind", "lanz", ["adamw", "lans"])
+        "optimizer.kind: unknown value 'lanz'; did you mean 'lans'? legal: adamw, lans"
+    """
+    names = sorted(legal)
+    near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    guess = f"; did you mean '{near[0]}'?" if near else ";"
+    tail = f". {hint}" if hint else ""
+    where = f"{what}: " if what else ""
+    return f"{where}unknown value '{value}'{guess} legal: {', '.join(names) or '(none)'}{tail}"

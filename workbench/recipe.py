@@ -1,0 +1,219 @@
+"""The recipe: one composition of choices, frozen, checked, saved as JSON, compared field by field."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+import workbench.choices  # noqa: F401  (registers every choice)
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.choice import Choice, Problem, knob, known_fields, one_of
+from workbench.choices.data.data import Data
+from workbench.choices.depth.plan import Depth
+from workbench.choices.execution.execution import Execution
+from workbench.choices.objectives.objective import Objective
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.progress import Budget
+from workbench.errors import RecipeError, unknown
+
+AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
+
+
+class Recipe(BaseModel):
+    """Everything that decides a run: two recipes with one hash ask for the same training.
+
+    Raises:
+        RecipeError: an unknown choice or knob, a value out of bounds, or a combination that cannot be trained;
+            the message names every offending value, the legal ones and the way out.
+
+    Example:
+        >>> from workbench import presets
+        >>> recipe = presets.bert_tiny().with_(depth={"kind": "progressive_drop", "theta": 0.5})
+        >>> recipe.depth.theta
+        0.5
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    schema_version: Literal[1] = 1
+    name: str = knob("recipe", "what lists and plots call it", min_length=1, max_length=80)
+    notes: str = knob("", "free text", max_length=10_000)
+    data: one_of(Data) = knob("embedded", "text, tokenizer and shape of a batch")  # type: ignore[valid-type]
+    objective: one_of(Objective) = knob("masked", "what the model learns to predict")  # type: ignore[valid-type]
+    architecture: one_of(Architecture) = knob("pre_ln", "the model")  # type: ignore[valid-type]
+    depth: one_of(Depth) = knob("full", "which layers run, train and exist")  # type: ignore[valid-type]
+    optimizer: one_of(OptimizerChoice) = knob("adamw", "how weights move")  # type: ignore[valid-type]
+    execution: one_of(Execution) = knob("native", "how the mathematics is carried out")  # type: ignore[valid-type]
+    budget: Budget = knob(help="what the run may spend", default_factory=Budget)
+    seed: int = knob(0, "seed of initialisation, data order, masks and layer dropping", ge=0, lt=2**31)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise RecipeError(_explain(error)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, value: Any) -> Any:
+        return known_fields(cls, value)
+
+    @model_validator(mode="after")
+    def _combination(self) -> Recipe:
+        if found := self.problems():
+            raise ValueError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
+        return self
+
+    def problems(self) -> list[Problem]:
+        """Combinations that cannot be trained; empty for every recipe that could be made."""
+        return [problem for axis in AXES for problem in getattr(self, axis).problems(self)]
+
+    @classmethod
+    def check(cls, fields: Mapping[str, Any]) -> list[Problem]:
+        """What is wrong with ``fields``, by path, without raising: what a form shows beside its knobs."""
+        try:
+            cls.model_validate(dict(fields))
+        except ValidationError as error:
+            return _problems(error)
+        except RecipeError as error:
+            return [Problem(*_split(line)) for line in str(error).splitlines()]
+        return []
+
+    def with_(self, **changes: Any) -> Recipe:
+        """A recipe with some fields changed.
+
+        Args:
+            **changes: by axis or field. A mapping edits the present choice, or starts from the defaults of another
+                when its ``kind`` differs; a string names a kind (``depth="full"``) or a budget (``"200 steps"``);
+                a key may be a dotted path (``**{"optimizer.lr": 1e-3}``).
+
+        Raises:
+            RecipeError: as for the constructor.
+        """
+        fields = self.to_dict()
+        for path, value in changes.items():
+            *parents, last = path.split(".")
+            node = fields
+            for depth, part in enumerate(parents):
+                if not isinstance(node.get(part), dict):
+                    where = ".".join(parents[:depth])
+                    raise RecipeError(unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)]))
+                node = node[part]
+            node[last] = _merge(node.get(last), value)
+        return Recipe(**fields)
+
+    def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
+        """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
+        here, there = _flatten(self.to_dict()), _flatten(other.to_dict())
+        return {
+            path: (here.get(path), there.get(path))
+            for path in sorted(here.keys() | there.keys())
+            if here.get(path) != there.get(path)
+        }
+
+    @property
+    def hash(self) -> str:
+        """Ten hexadecimal digits of what decides the training: every field but name and notes."""
+        fields = {key: value for key, value in self.to_dict().items() if key not in ("name", "notes")}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-able dictionary; ``Recipe(**d)`` gives the recipe back."""
+        return self.model_dump(mode="json")
+
+    def to_json(self) -> str:
+        """The dictionary as indented JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """The recipe of a JSON text.
+
+        Raises:
+            RecipeError: not JSON, not a recipe, or written by a newer version.
+        """
+        try:
+            fields = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise RecipeError(f"not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise RecipeError(f"a recipe is a JSON object, got {type(fields).__name__}")
+        return cls(**fields)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the recipe as JSON, whole or not at all; returns the path."""
+        path = Path(path)
+        aside = path.with_name(path.name + ".tmp")
+        aside.write_text(self.to_json() + "\n", encoding="utf-8")
+        aside.replace(path)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recipe:
+        """Read a recipe written by :meth:`save`.
+
+        Raises:
+            RecipeError: no such file, or not a recipe.
+        """
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
+
+
+def _merge(old: Any, new: Any) -> Any:
+    """Edit a choice's mapping; a different kind starts from that kind's defaults."""
+    if isinstance(new, (Choice, Budget)):
+        return new.model_dump(mode="json")
+    if isinstance(new, str) and isinstance(old, dict) and "kind" in old:
+        return old if old["kind"] == new else {"kind": new}
+    if isinstance(new, Mapping) and isinstance(old, dict) and new.get("kind", old.get("kind")) == old.get("kind"):
+        return {**old, **{key: _merge(old.get(key), value) for key, value in new.items()}}
+    if isinstance(new, Mapping):
+        return {key: _merge(None, value) for key, value in new.items()}
+    return new
+
+
+def _flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
+    """Every leaf of a pydantic error as (path, teaching message); errors of nested choices are unfolded."""
+    found: list[Problem] = []
+    for item in error.errors():
+        # A tagged union leaves type names such as "float" in the location; they are no part of a knob's path.
+        parts = [str(part) for part in item["loc"] if not str(part).startswith("function-")]
+        path = ".".join(([prefix] if prefix else []) + parts)
+        inner = item.get("ctx", {}).get("error")
+        if isinstance(inner, ValidationError):
+            found += _problems(inner, path)
+        elif item["type"] in ("kind", "knob"):
+            name = "kind" if item["type"] == "kind" else item["ctx"]["name"]
+            found.append(Problem(f"{path}.{name}".lstrip("."), item["ctx"]["why"]))
+        elif inner is not None and not path:
+            found += [Problem(*_split(line)) for line in str(inner).splitlines()]
+        elif inner is not None:
+            found.append(Problem(path, f"{inner}"))
+        else:
+            found.append(Problem(path, f"{item['msg'].replace('Input should', 'must')}, got {item.get('input')!r}"))
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    path, separator, message = line.partition(": ")
+    return (path, message) if separator and " " not in path else ("", line)
+
+
+def _explain(error: ValidationError) -> str:
+    return "\n".join(f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in _problems(error))

@@ -1,0 +1,143 @@
+"""Every path of a run, in one place. Standard library only: the trainer, the watchers and the page all use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError
+
+RUNS_VARIABLE = "WORKBENCH_RUNS"
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+def runs_root(runs_dir: str | Path | None = None) -> Path:
+    """The runs folder: the argument, else ``$WORKBENCH_RUNS``, else ``./runs``; absolute."""
+    return Path(runs_dir or os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
+
+
+def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
+    """``<UTC time>-<name>-<short hash>-<random>``, within ``[a-z0-9-]{1,64}``."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:24].strip("-") or "run"
+    return f"{stamp}-{slug}-{recipe_hash[:6]}-{os.urandom(2).hex()}"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The paths of one run. Creates nothing by itself.
+
+    Args:
+        path: the run's own folder, ``<runs root>/<run id>``.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
+        """The folder of a run id, held inside the runs root.
+
+        Raises:
+            RunError: the id is not of the form ids have (so a path can never be smuggled in).
+        """
+        if not _ID.fullmatch(run_id):
+            raise RunError(f"run id '{run_id}' is not of the form [a-z0-9-], at most 64 long; `workbench runs` lists them")
+        return cls(runs_root(runs_dir) / run_id)
+
+    @property
+    def id(self) -> str:
+        """The run id."""
+        return self.path.name
+
+    @property
+    def recipe(self) -> Path:
+        """What was asked."""
+        return self.path / "recipe.json"
+
+    @property
+    def environment(self) -> Path:
+        """Packages, git revision, device, host, calibrated matmul rate, data fingerprint."""
+        return self.path / "environment.json"
+
+    @property
+    def state(self) -> Path:
+        """Status, process identity and heartbeat; replaced atomically."""
+        return self.path / "state.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held (flock) for as long as a supervisor or trainer of this run is alive."""
+        return self.path / "trainer.lock"
+
+    @property
+    def telemetry(self) -> Path:
+        """Folder of the append-only streams."""
+        return self.path / "telemetry"
+
+    @property
+    def control(self) -> Path:
+        """Folder of control requests and their answers."""
+        return self.path / "control"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of ``step-N`` folders."""
+        return self.path / "checkpoints"
+
+    @property
+    def evaluations(self) -> Path:
+        """Held-out losses and the final result."""
+        return self.path / "evaluations.json"
+
+    @property
+    def tokenizer(self) -> Path:
+        """Copy of the tokenizer that the run trained with."""
+        return self.path / "tokenizer.json"
+
+    @property
+    def log(self) -> Path:
+        """stdout and stderr of supervisor and trainer."""
+        return self.path / "worker.log"
+
+    @property
+    def report(self) -> Path:
+        """The plots as one HTML page."""
+        return self.path / "report.html"
+
+
+def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
+    """Replace a JSON file whole or not at all (written aside, synced, renamed).
+
+    Args:
+        path: the file; its folder must exist.
+        value: anything ``json`` can write.
+        durable: fsync before the rename; leave out only for heartbeats.
+
+    Raises:
+        OSError: the disk is full or the folder is gone; the old file is untouched.
+    """
+    handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=False, indent=1)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path, default: Any = None) -> Any:
+    """A JSON file's value, or ``default`` when it is missing or not (yet) JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return default

@@ -1,0 +1,216 @@
+"""What a run says while it trains: three append-only streams of JSON lines, one writer, any number of readers.
+
+* ``scalars``: ``{"seq", "step", "seconds", "tokens", <name>: number, ...}``, loss in nats, times in seconds;
+* ``layers``: ``{"seq", "step", <name>: [one value per layer, null where there is none], ...}``;
+* ``events``: ``{"seq", "step", "kind", "text", "time", ...}``: stages, evaluations, checkpoints, knob changes.
+
+Lines are written whole by one ``os.write`` on an ``O_APPEND`` descriptor, so nothing is torn by kill -9, and are at
+most ``flush_seconds`` old. A run resumed from step N writes ``{"rewind": N}`` first: readers forget later steps.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+STREAMS = ("scalars", "layers", "events")
+Record = dict[str, Any]
+
+
+def stream_path(folder: Path, stream: str) -> Path:
+    """File of a stream inside a run's telemetry folder."""
+    return folder / f"{stream}.jsonl"
+
+
+class TelemetryWriter:
+    """The one writer of a run's telemetry.
+
+    Args:
+        folder: the run's telemetry folder; created when missing.
+        flush_seconds: records reach the file at most this many seconds after they were written.
+        on_full: called with a message when the disk is full; the half-written line has been cut off again.
+    """
+
+    def __init__(
+        self, folder: Path, flush_seconds: float = 0.25, on_full: Callable[[str], None] | None = None
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
+        self._files = {stream: _open_append(path) for stream, path in self._paths.items()}
+        self._pending: dict[str, list[bytes]] = {stream: [] for stream in STREAMS}
+        self._seq = {stream: _count_lines(path) for stream, path in self._paths.items()}
+        self._on_full = on_full
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._tick, args=(flush_seconds,), name="telemetry", daemon=True)
+        self._thread.start()
+
+    def scalars(self, step: int, seconds: float, tokens: int, **values: float | None) -> None:
+        """One record of numbers; NaN and infinities are kept as the strings ``"nan"``, ``"inf"``, ``"-inf"``."""
+        self._add("scalars", {"step": step, "seconds": round(seconds, 4), "tokens": tokens, **values})
+
+    def layers(self, step: int, **vectors: Sequence[float | int | None]) -> None:
+        """One record of per-layer values, each a list with one entry per layer of the finished model."""
+        self._add("layers", {"step": step, **{name: list(vector) for name, vector in vectors.items()}})
+
+    def event(self, step: int, kind: str, text: str, **data: Any) -> None:
+        """Something that happened once, written through at once."""
+        self._add("events", {"step": step, "kind": kind, "text": text, "time": time.time(), **data})
+        self.flush()
+
+    def rewind(self, step: int) -> None:
+        """Readers drop scalars and layers beyond ``step`` that were written before this call."""
+        for stream in ("scalars", "layers"):
+            self._add(stream, {"rewind": step})
+        self.flush()
+
+    def flush(self) -> None:
+        """Hand everything pending to the operating system: from here on kill -9 loses nothing of it."""
+        with self._lock:
+            for stream, lines in self._pending.items():
+                if lines:
+                    self._write(stream, b"".join(lines))
+                    lines.clear()
+
+    def close(self) -> None:
+        """Flush and release the files."""
+        self._closed.set()
+        self._thread.join(timeout=5)
+        self.flush()
+        for descriptor in self._files.values():
+            os.close(descriptor)
+
+    def _add(self, stream: str, record: Record) -> None:
+        with self._lock:
+            line = json.dumps({"seq": self._seq[stream], **_finite(record)}, separators=(",", ":"), allow_nan=False)
+            self._seq[stream] += 1
+            self._pending[stream].append(line.encode() + b"\n")
+
+    def _write(self, stream: str, block: bytes) -> None:
+        descriptor = self._files[stream]
+        before = os.fstat(descriptor).st_size
+        try:
+            written = os.write(descriptor, block)
+        except OSError as error:
+            written, reason = 0, str(error)
+        else:
+            reason = "short write"
+        if written != len(block):
+            # A full disk writes part of a block without an error: cut back to the last whole line.
+            whole = block[:written].rfind(b"\n") + 1
+            os.ftruncate(descriptor, before + whole)
+            if self._on_full:
+                self._on_full(f"telemetry could not be written ({reason}); is the disk full?")
+
+    def _tick(self, seconds: float) -> None:
+        while not self._closed.wait(seconds):
+            self.flush()
+
+
+@dataclass
+class Telemetry:
+    """What a reader holds of a run: all records so far, rewinds applied, in step order.
+
+    Attributes:
+        scalars, layers, events: records as written.
+        version: grows when records were dropped (a rewind), so that a view knows to start over.
+    """
+
+    scalars: list[Record] = field(default_factory=list)
+    layers: list[Record] = field(default_factory=list)
+    events: list[Record] = field(default_factory=list)
+    version: int = 0
+
+    def series(self, name: str, x: str = "step") -> tuple[list[float], list[float]]:
+        """``(x values, y values)`` of one scalar, records without it left out."""
+        pairs = [(record[x], number(record[name])) for record in self.scalars if record.get(name) is not None]
+        return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+class TelemetryReader:
+    """Follows the streams of a run by byte offset; never blocks the writer, never sees half a line.
+
+    Args:
+        folder: the run's telemetry folder; it may not exist yet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
+        self._offsets = dict.fromkeys(STREAMS, 0)
+        self.telemetry = Telemetry()
+
+    def poll(self) -> dict[str, list[Record]]:
+        """Read what is new since the last call; returns it by stream and adds it to :attr:`telemetry`."""
+        fresh: dict[str, list[Record]] = {}
+        for stream, path in self._paths.items():
+            fresh[stream] = self._new_records(stream, path)
+            kept: list[Record] = getattr(self.telemetry, stream)
+            for record in fresh[stream]:
+                if "rewind" in record:
+                    while kept and kept[-1]["step"] > record["rewind"]:
+                        kept.pop()
+                    self.telemetry.version += 1
+                else:
+                    kept.append(record)
+        return fresh
+
+    def _new_records(self, stream: str, path: Path) -> list[Record]:
+        try:
+            with path.open("rb") as file:
+                file.seek(self._offsets[stream])
+                block = file.read()
+        except FileNotFoundError:
+            return []
+        whole = block.rfind(b"\n") + 1
+        self._offsets[stream] += whole
+        records = []
+        for line in block[:whole].splitlines():
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                continue  # a damaged line (a bad disk) must not hide the rest of the run
+        return records
+
+
+def read_telemetry(folder: Path) -> Telemetry:
+    """Everything a run has said so far."""
+    reader = TelemetryReader(folder)
+    reader.poll()
+    return reader.telemetry
+
+
+def number(value: float | str) -> float:
+    """A scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them)."""
+    return float(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _open_append(path: Path) -> int:
+    """Open for appending, first cutting off a last line that a dead writer left unfinished."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    size = os.fstat(descriptor).st_size
+    tail = os.pread(descriptor, min(size, 1 << 20), max(0, size - (1 << 20)))
+    os.ftruncate(descriptor, size - (len(tail) - (tail.rfind(b"\n") + 1)))
+    return descriptor
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
