@@ -1,0 +1,139 @@
+"""Recipes by name: plain functions that derive from each other, so that a difference between two is readable.
+
+``names()`` lists them, ``get(name)`` builds one; the CLI, the Lab and the notebooks offer exactly these.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from workbench.errors import RecipeError, unknown
+from workbench.recipe import Recipe
+
+BERT_VOCABULARY = 30_528
+"""BERT's 30,522 word pieces, padded to a multiple of 64."""
+
+
+def bert_tiny() -> Recipe:
+    """BERT at 4 layers x 256, BERT's vocabulary size, 32 x 128 tokens per step: the size our benchmarks use."""
+    return Recipe(
+        name="bert-tiny",
+        data={
+            "kind": "embedded",
+            "tokenizer": {"kind": "trained", "vocabulary_size": BERT_VOCABULARY},
+            "sequence_length": 128,
+            "batch_size": 32,
+        },
+        objective={"kind": "masked", "mask_rate": 0.15},
+        architecture={"kind": "pre_ln", "layers": 4, "width": 256, "heads": 4},
+        optimizer={"kind": "adamw", "lr": 3e-3, "beta2": 0.98, "schedule": {"kind": "warmup_hold_decay", "warmup": 0.05}},
+        budget="600 steps",
+    )
+
+
+def baseline() -> Recipe:
+    """What transformers' Trainer does with BertForMaskedLM by default: post-LN, fp32, eager, 15% masks, AdamW.
+
+    Same size as :func:`bert_tiny`; the learning rate is tuned (1e-3 rather than the stock 5e-5, which would be a
+    straw man when training from scratch).
+    """
+    return bert_tiny().with_(
+        name="baseline",
+        architecture={"kind": "post_ln", "layers": 4, "width": 256, "heads": 4, "dropout": 0.1},
+        optimizer={"kind": "adamw", "lr": 1e-3, "beta2": 0.999, "schedule": {"kind": "warmup_hold_decay", "warmup": 0.1}},
+        execution={"kind": "native", "precision": "fp32", "compile": False, "attention": "sdpa"},
+    )
+
+
+def fast() -> Recipe:
+    """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, bf16, compiled."""
+    return bert_tiny().with_(
+        name="fast",
+        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 64},
+    )
+
+
+def demo_baseline(seconds: float = 90.0) -> Recipe:
+    """The baseline of `make demo`: :func:`baseline` at the demo's vocabulary and budget, on one thread."""
+    return _demo(baseline(), "demo-baseline", seconds)
+
+
+def demo_fast(seconds: float = 90.0) -> Recipe:
+    """The fast run of `make demo`: :func:`fast` at the demo's budget, on one thread."""
+    return _demo(fast(), "demo-fast", seconds)
+
+
+def gpt_tiny() -> Recipe:
+    """A causal decoder of :func:`bert_tiny`'s size."""
+    return bert_tiny().with_(
+        name="gpt-tiny",
+        data={"tokenizer": {"kind": "trained", "algorithm": "bpe", "vocabulary_size": 8192}},
+        objective="causal",
+    )
+
+
+def bert_base() -> Recipe:
+    """BERT-base's size (12 layers x 768) with the modern block; meant for a GPU."""
+    return bert_tiny().with_(
+        name="bert-base",
+        data={"sequence_length": 512, "batch_size": 256},
+        architecture={"layers": 12, "width": 768, "heads": 12},
+        optimizer={"lr": 1e-3},
+        execution={"micro_batch_size": 64},
+        budget="20000 steps",
+    )
+
+
+def pld() -> Recipe:
+    """Progressive Layer Dropping on 12 thin layers, theta 0.5, as Zhang & He 2020 set it."""
+    return fast().with_(
+        name="pld",
+        architecture={"layers": 12, "width": 128, "heads": 2},
+        depth={"kind": "progressive_drop", "theta": 0.5},
+    )
+
+
+def lans() -> Recipe:
+    """LANS with the warm-up/hold/decay shape of its first phase (Zheng et al. 2020), at :func:`fast`'s size."""
+    return fast().with_(
+        name="lans",
+        optimizer={
+            "kind": "lans",
+            "lr": 6.75e-3,
+            "schedule": {"kind": "warmup_hold_decay", "warmup": 0.4265, "hold": 0.2735},
+        },
+    )
+
+
+def names() -> list[str]:
+    """Names of all presets, in the order of this file."""
+    module = sys.modules[__name__]
+    functions = inspect.getmembers(module, lambda f: inspect.isfunction(f) and f.__module__ == __name__)
+    recipes = [(f.__code__.co_firstlineno, name) for name, f in functions if name not in _NOT_PRESETS and name[0] != "_"]
+    return [name for _, name in sorted(recipes)]
+
+
+def get(name: str) -> Recipe:
+    """The preset of that name.
+
+    Raises:
+        RecipeError: no such preset; the message lists them.
+    """
+    if name not in names():
+        raise RecipeError(unknown("preset", name, names()))
+    recipe: Recipe = getattr(sys.modules[__name__], name)()
+    return recipe
+
+
+_NOT_PRESETS = ("names", "get")
+
+
+def _demo(recipe: Recipe, name: str, seconds: float) -> Recipe:
+    # One thread each: the two runs share two cores side by side, so neither is timed on a busier machine.
+    return recipe.with_(
+        name=name,
+        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 64},
+        execution={"threads": 1, "device": "cpu"},
+        budget={"amount": seconds, "unit": "seconds", "evaluations": 4},
+    )
