@@ -1,0 +1,70 @@
+"""Heads: from hidden states of labelled rows to logits over the vocabulary, tied to the token embedding."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from workbench.errors import RecipeError, unknown
+
+# Shape legend: N labelled positions, D width, V vocabulary rows (padding included).
+
+
+class LinearHead(nn.Module):
+    """The output matrix alone, tied to the embedding: logits = x E^T, no bias.
+
+    Args:
+        embedding: the backbone's token embedding, (V, D). It stays the backbone's: the head neither registers nor
+            saves it, so a checkpoint holds the matrix once and every optimizer sees it once.
+    """
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        # A module inside a tuple is not registered as a child; that is the point.
+        self._tied = (embedding,)
+
+    @property
+    def weight_VD(self) -> Tensor:
+        """The tied matrix, (V, D)."""
+        return self._tied[0].weight
+
+    def forward(self, x_ND: Tensor) -> Tensor:
+        """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
+        return F.linear(x_ND, self.weight_VD)
+
+
+class TransformHead(LinearHead):
+    """BERT's head: logits = LayerNorm(GELU(x W + b)) E^T + c (Devlin et al. 2019, released weights).
+
+    Args:
+        embedding: as for :class:`LinearHead`.
+        eps: of the LayerNorm; 1e-12 as published.
+    """
+
+    def __init__(self, embedding: nn.Embedding, eps: float = 1e-12) -> None:
+        super().__init__(embedding)
+        vocabulary, width = embedding.weight.shape
+        self.dense = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=eps)
+        self.bias = nn.Parameter(self.dense.weight.new_zeros(vocabulary))
+        nn.init.normal_(self.dense.weight, std=0.02)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, x_ND: Tensor) -> Tensor:
+        """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
+        return F.linear(self.norm(F.gelu(self.dense(x_ND))), self.weight_VD, self.bias)
+
+
+HEADS: dict[str, type[LinearHead]] = {"linear": LinearHead, "transform": TransformHead}
+"""Heads by the value of ``architecture.head``."""
+
+
+def build_head(kind: str, embedding: nn.Embedding) -> LinearHead:
+    """A freshly initialised head of ``kind`` tied to ``embedding`` (V, D).
+
+    Raises:
+        RecipeError: no such head.
+    """
+    if kind not in HEADS:
+        raise RecipeError(unknown("architecture.head", kind, HEADS))
+    return HEADS[kind](embedding)
