@@ -27,7 +27,12 @@ def bert_tiny() -> Recipe:
         },
         objective={"kind": "masked", "mask_rate": 0.15},
         architecture={"kind": "pre_ln", "layers": 4, "width": 256, "heads": 4},
-        optimizer={"kind": "adamw", "lr": 3e-3, "beta2": 0.98, "schedule": {"kind": "warmup_hold_decay", "warmup": 0.05}},
+        optimizer={
+            "kind": "adamw",
+            "lr": 3e-3,
+            "beta2": 0.98,
+            "schedule": {"kind": "warmup_hold_decay", "warmup": 0.05},
+        },
         budget="600 steps",
     )
 
@@ -41,7 +46,12 @@ def baseline() -> Recipe:
     return bert_tiny().with_(
         name="baseline",
         architecture={"kind": "post_ln", "layers": 4, "width": 256, "heads": 4, "dropout": 0.1},
-        optimizer={"kind": "adamw", "lr": 1e-3, "beta2": 0.999, "schedule": {"kind": "warmup_hold_decay", "warmup": 0.1}},
+        optimizer={
+            "kind": "adamw",
+            "lr": 1e-3,
+            "beta2": 0.999,
+            "schedule": {"kind": "warmup_hold_decay", "warmup": 0.1},
+        },
         execution={"kind": "native", "precision": "fp32", "compile": False, "attention": "sdpa"},
     )
 
@@ -110,7 +120,9 @@ def names() -> list[str]:
     """Names of all presets, in the order of this file."""
     module = sys.modules[__name__]
     functions = inspect.getmembers(module, lambda f: inspect.isfunction(f) and f.__module__ == __name__)
-    recipes = [(f.__code__.co_firstlineno, name) for name, f in functions if name not in _NOT_PRESETS and name[0] != "_"]
+    recipes = [
+        (f.__code__.co_firstlineno, name) for name, f in functions if name not in _NOT_PRESETS and name[0] != "_"
+    ]
     return [name for _, name in sorted(recipes)]
 
 

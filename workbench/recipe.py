@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,10 +101,34 @@ class Recipe(BaseModel):
             for depth, part in enumerate(parents):
                 if not isinstance(node.get(part), dict):
                     where = ".".join(parents[:depth])
-                    raise RecipeError(unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)]))
+                    raise RecipeError(
+                        unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)])
+                    )
                 node = node[part]
             node[last] = _merge(node.get(last), value)
         return Recipe(**fields)
+
+    def with_assignments(self, assignments: Iterable[str]) -> Recipe:
+        """A recipe changed by ``PATH=VALUE`` texts, as the CLI's ``--set`` and the notebooks take them.
+
+        Args:
+            assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON and,
+                where they are none, as plain text.
+
+        Raises:
+            RecipeError: no ``=``, an unknown path, or a value that does not fit.
+        """
+        recipe = self
+        for assignment in assignments:
+            path, equals, text = assignment.partition("=")
+            if not equals:
+                raise RecipeError(f"'{assignment}' is not PATH=VALUE, for example optimizer.lr=1e-3")
+            try:
+                value = json.loads(text)
+            except json.JSONDecodeError:
+                value = text
+            recipe = recipe.with_(**{path.strip(): value})
+        return recipe
 
     def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
@@ -216,4 +240,6 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _explain(error: ValidationError) -> str:
-    return "\n".join(f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in _problems(error))
+    return "\n".join(
+        f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in _problems(error)
+    )

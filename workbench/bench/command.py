@@ -1,0 +1,28 @@
+"""``workbench bench NAME``: which benchmarks there are."""
+
+from __future__ import annotations
+
+import importlib
+
+from workbench.errors import WorkbenchError, unknown
+
+BENCHES = {
+    "peers": "tokens/s beside transformers' Trainer, at its defaults and tuned",
+    "telemetry": "what all telemetry costs, as a share of step time",
+    "startup": "seconds until `import workbench` and `workbench runs` answer",
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run one benchmark; returns the exit code.
+
+    Raises:
+        WorkbenchError: no benchmark of that name.
+    """
+    if not argv or argv[0] in ("-h", "--help"):
+        print("usage: workbench bench NAME [options]\n" + "\n".join(f"  {n:<10} {text}" for n, text in BENCHES.items()))
+        return 0 if argv else 2
+    if argv[0] not in BENCHES:
+        raise WorkbenchError(unknown("bench", argv[0], BENCHES))
+    code: int = importlib.import_module(f"workbench.bench.{argv[0]}").main(argv[1:])
+    return code

@@ -1,0 +1,81 @@
+"""One contender of a race of speeds: a child process that trains a number of steps whenever it is told to.
+
+All contenders live at once, but only one works at a time, so the rounds of A and B alternate on the same machine and
+a busy moment hits both. Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``
+after its warm-up (compilation included), answers ``{"steps": n}`` with ``{"seconds", "tokens", "loss"}``, and ends
+when stdin closes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+
+class Contender:
+    """A contender in a child process.
+
+    Args:
+        module: what to start with ``python -m``.
+        setting: JSON-able dictionary handed to it as its only argument.
+        log: file for the child's stderr.
+    """
+
+    def __init__(self, module: str, setting: dict[str, Any], log: Path) -> None:
+        self.name = str(setting["name"])
+        self._log = log
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", module, json.dumps(setting)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log.open("w"),
+            text=True,
+        )
+        self.ready: dict[str, Any] = self._read()["ready"]
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Train ``steps`` steps; returns seconds, tokens and the mean loss in nats."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps({"steps": steps}) + "\n")
+        self._child.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        """Let the child end."""
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+        self._child.wait(timeout=60)
+
+    def _read(self) -> dict[str, Any]:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline()
+        if not line:
+            tail = "\n".join(self._log.read_text().splitlines()[-15:])
+            raise RuntimeError(
+                f"contender '{self.name}' ended with exit code {self._child.wait()}; its last words:\n{tail}"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class Stage:
+    """The child's side of the protocol.
+
+    Takes stdout for itself, so that a library that prints cannot break the protocol.
+    """
+
+    def __init__(self) -> None:
+        self._out: TextIO = sys.stdout
+        sys.stdout = sys.stderr
+
+    def say(self, answer: dict[str, Any]) -> None:
+        """One line to the parent."""
+        print(json.dumps(answer), file=self._out, flush=True)
+
+    def next_steps(self) -> int | None:
+        """How many steps to train now; None when the parent is done with us."""
+        line = sys.stdin.readline()
+        return int(json.loads(line)["steps"]) if line else None

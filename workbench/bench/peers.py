@@ -1,0 +1,105 @@
+"""Tokens per second beside transformers' Trainer: same tokenizer, text, row length, batch and mask rate.
+
+Claim 1 (systems) of an honest comparison: contenders alternate round by round in one process group, after their
+own warm-up, data loading and telemetry included; medians of paired ratios, every reading kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from workbench.bench.contender import Contender
+from workbench.bench.result import save, spread
+from workbench.recipe import Recipe
+
+OURS = "workbench.bench.peer_workbench"
+THEIRS = "workbench.bench.peer_transformers"
+PEERS = {"transformers default": False, "transformers tuned": True}
+
+
+def contenders(recipe: Recipe, warmup: int, workers: int) -> list[tuple[str, dict[str, Any]]]:
+    """Module and setting of each contender: ours first, then transformers' Trainer at its defaults and tuned.
+
+    Args:
+        recipe: ours; the peers take its data, size and seed.
+        warmup: steps before the first timed one (compilation happens there).
+        workers: data-loader workers of the tuned Trainer.
+    """
+    shared = {"recipe": recipe.to_dict(), "warmup": warmup, "mask_rate": 0.15, "lr": 1e-3}
+    ours = (OURS, {**shared, "name": "workbench"})
+    peers = [
+        (THEIRS, {**shared, "name": name, "tuned": tuned, "workers": workers if tuned else 0})
+        for name, tuned in PEERS.items()
+    ]
+    return [ours, *peers]
+
+
+def measure(recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, say: Any = print) -> dict[str, Any]:
+    """Alternate the contenders for ``rounds`` rounds of ``steps`` steps.
+
+    Returns:
+        ``{"contenders": {name: {"tokens_per_second": spread, "readings": [...], "ready": ...}}, "ratios": {peer:
+        spread of ours / peer by round}, ...}``.
+    """
+    with tempfile.TemporaryDirectory() as logs:
+        stage: list[Contender] = []
+        for module, setting in contenders(recipe, warmup, workers):
+            say(f"starting {setting['name']} (warm-up and compilation)")
+            stage.append(Contender(module, setting, Path(logs) / f"{len(stage)}.log"))
+        readings: dict[str, list[float]] = {contender.name: [] for contender in stage}
+        for number in range(rounds):
+            for contender in stage:
+                answer = contender.run(steps)
+                readings[contender.name].append(answer["tokens"] / answer["seconds"])
+            say(f"round {number + 1}/{rounds}: " + ", ".join(f"{k} {v[-1]:,.0f} tokens/s" for k, v in readings.items()))
+        for contender in stage:
+            contender.close()
+    ours = readings["workbench"]
+    return {
+        "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
+        "recipe": recipe.to_dict(),
+        "contenders": {
+            c.name: {"tokens_per_second": spread(readings[c.name]), "readings": readings[c.name], "ready": c.ready}
+            for c in stage
+        },
+        "ratios": {
+            name: spread([a / b for a, b in zip(ours, theirs, strict=True)])
+            for name, theirs in readings.items()
+            if name != "workbench"
+        },
+    }
+
+
+def main(argv: list[str]) -> int:
+    """``workbench bench peers``: measure, print the table, save the JSON."""
+    from workbench import presets
+
+    parser = argparse.ArgumentParser(prog="workbench bench peers", description=__doc__)
+    parser.add_argument("--preset", default="bert_tiny", help="our recipe; the peers take its data and size")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=8, help="timed steps per round and contender")
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=0, help="data-loader workers of the tuned Trainer")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
+    options = parser.parse_args(argv)
+    recipe = presets.get(options.preset).with_assignments(options.set)
+    console = Console()
+    result = measure(
+        recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, workers=options.workers,
+        say=console.print,
+    )  # fmt: skip
+    table = Table("contender", "tokens/s (median)", "range", "workbench is faster by")
+    for name, figures in result["contenders"].items():
+        rate, ratio = figures["tokens_per_second"], result["ratios"].get(name)
+        gain = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})" if ratio else ""
+        table.add_row(name, f"{rate['median']:,.0f}", f"{rate['min']:,.0f} to {rate['max']:,.0f}", gain)
+    console.print(table)
+    console.print(f"saved {save('peers', result, options.out)}")
+    return 0
