@@ -47,7 +47,9 @@ class RunFolder:
             RunError: the id is not of the form ids have (so a path can never be smuggled in).
         """
         if not _ID.fullmatch(run_id):
-            raise RunError(f"run id '{run_id}' is not of the form [a-z0-9-], at most 64 long; `workbench runs` lists them")
+            raise RunError(
+                f"run id '{run_id}' is not of the form [a-z0-9-], at most 64 long; `workbench runs` lists them"
+            )
         return cls(runs_root(runs_dir) / run_id)
 
     @property

@@ -1,0 +1,137 @@
+"""Requests to a run and their answers: one small JSON file each, so any process may ask and none waits for a lock.
+
+``control/<id>.request.json`` is written whole by whoever asks; ``control/<id>.answer.json`` by the trainer. Ids sort
+in the order of asking. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError, unknown
+from workbench.runs.folder import RunFolder, write_json
+
+VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "set")
+_REQUEST, _ANSWER = ".request.json", ".answer.json"
+_ID = re.compile(r"[0-9]{20}-[a-z]{1,16}-[0-9a-f]{8}")
+_READ_LIMIT_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to a run.
+
+    Attributes:
+        id: names it, sorts by time of asking.
+        verb: one of :data:`VERBS`.
+        arguments: for ``set``: ``path`` (``optimizer.lr``) and ``value``.
+    """
+
+    id: str
+    verb: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def send(folder: RunFolder, verb: str, **arguments: Any) -> str:
+    """Ask a run for something; returns the request's id (see :func:`outcome`).
+
+    Args:
+        folder: the run's folder; must exist.
+        verb: one of :data:`VERBS`.
+        **arguments: JSON-able values.
+
+    Raises:
+        RunError: no such verb, arguments missing or too long, or the run's folder cannot be written to.
+    """
+    if verb not in VERBS:
+        raise RunError(unknown("control verb", verb, VERBS))
+    if verb == "set" and not (isinstance(arguments.get("path"), str) and "value" in arguments):
+        raise RunError("`set` needs the path of a knob and its value, for example path='optimizer.lr', value=0.001")
+    text = json.dumps(arguments)
+    if len(text) > _READ_LIMIT_BYTES // 2:
+        raise RunError(f"request '{verb}' is {len(text)} characters long; at most {_READ_LIMIT_BYTES // 2} are read")
+    try:
+        folder.control.mkdir(exist_ok=True)
+        # A clock that was set back must not let a new request overtake an older one.
+        latest = max((int(name[:20]) for name in _ids(folder.control, _REQUEST)), default=0)
+        request_id = f"{max(time.time_ns(), latest + 1):020d}-{verb}-{os.urandom(4).hex()}"
+        write_json(folder.control / f"{request_id}{_REQUEST}", {"verb": verb, "arguments": arguments}, durable=False)
+    except OSError as error:
+        raise RunError(f"request '{verb}' could not be written to {folder.control}: {error}") from None
+    return request_id
+
+
+def pending(folder: RunFolder) -> list[Request]:
+    """Unanswered requests, oldest first. One scan of one small folder: cheap enough for every step."""
+    asked = _ids(folder.control, _REQUEST)
+    if not asked:
+        return []
+    answered = _ids(folder.control, _ANSWER)
+    read = (_read_request(folder.control, request_id) for request_id in sorted(asked - answered))
+    return [request for request in read if request is not None]
+
+
+def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
+    """Say what became of a request.
+
+    Args:
+        folder: the run's folder.
+        request_id: of a :class:`Request`.
+        done: whether the run did, or now does, what was asked.
+        text: one line for people: what happened, or why not.
+    """
+    assert _ID.fullmatch(request_id), request_id
+    value = {"done": done, "text": text, "time": time.time()}
+    write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
+
+
+def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
+    """``{"done", "text", "time"}`` of an answered request, else None.
+
+    Raises:
+        RunError: that is no request id.
+    """
+    if not _ID.fullmatch(request_id):
+        raise RunError(f"'{request_id}' is not the id of a request")
+    return _read(folder.control / f"{request_id}{_ANSWER}")
+
+
+def dismiss_pending(folder: RunFolder, text: str) -> None:
+    """Answer every open request with a no: a new attempt must not obey what an earlier one was asked."""
+    for request in pending(folder):
+        answer(folder, request.id, False, text)
+
+
+def _ids(control: Path, suffix: str) -> set[str]:
+    try:
+        with os.scandir(control) as entries:
+            names = [entry.name for entry in entries]
+    except OSError:
+        return set()
+    ids = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return {request_id for request_id in ids if _ID.fullmatch(request_id)}
+
+
+def _read_request(control: Path, request_id: str) -> Request | None:
+    raw = _read(control / f"{request_id}{_REQUEST}")
+    if raw is None or raw.get("verb") not in VERBS:
+        return None
+    arguments = raw.get("arguments")
+    return Request(request_id, raw["verb"], arguments if isinstance(arguments, dict) else {})
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        # A link planted in a shared folder must not make the trainer read elsewhere, nor a pipe make it wait.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            value = json.loads(file.read(_READ_LIMIT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,81 @@
+"""One reading of a run: everything that plots, tables and widgets show, without torch and without the trainer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.state import actual_status, read_state
+from workbench.telemetry import Telemetry, TelemetryReader
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What a run has asked, done and said, as plain data.
+
+    Attributes:
+        id: the run id; also the name of its folder.
+        name: what people call it; data from a user, to be escaped wherever it is shown.
+        status: what is true now (:func:`workbench.runs.state.actual_status`).
+        recipe: as in ``recipe.json``. state: every field of :class:`workbench.runs.state.RunState`.
+        environment: packages, device, measured rates; empty until the trainer wrote it.
+        evaluations: ``unigram_entropy``, ``heldout`` and ``result``; empty until the first evaluation.
+        telemetry: all records so far.
+    """
+
+    id: str
+    name: str
+    status: str
+    recipe: dict[str, Any]
+    state: dict[str, Any]
+    environment: dict[str, Any]
+    evaluations: dict[str, Any]
+    telemetry: Telemetry
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> RunView:
+        """Everything about a run now. Missing or damaged parts read as empty."""
+        return follow(folder, TelemetryReader(folder.telemetry))
+
+    @property
+    def final(self) -> bool:
+        """True when nothing will be added any more (unless the run is resumed)."""
+        return self.status in ("finished", "stopped", "failed", "lost")
+
+    def renamed(self, name: str) -> RunView:
+        """The same reading under another name, for legends."""
+        return replace(self, name=name)
+
+
+def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
+    """A fresh view that re-reads only what is new: ``reader`` keeps the byte offsets between calls.
+
+    Args:
+        folder: the run's folder.
+        reader: of ``folder.telemetry``; the view shares its growing :class:`Telemetry`.
+    """
+    state = read_state(folder)
+    # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
+    status = actual_status(folder, state)
+    if status != state.status:
+        state = read_state(folder)
+    reader.poll()
+    recipe = _object(folder.recipe)
+    name = recipe.get("name")
+    return RunView(
+        id=folder.id,
+        name=name if isinstance(name, str) and name else folder.id,
+        status=status,
+        recipe=recipe,
+        state=asdict(state),
+        environment=_object(folder.environment),
+        evaluations=_object(folder.evaluations),
+        telemetry=reader.telemetry,
+    )
+
+
+def _object(path: Path) -> dict[str, Any]:
+    value = read_json(path, {})
+    return value if isinstance(value, dict) else {}
