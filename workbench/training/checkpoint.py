@@ -1,0 +1,300 @@
+"""Checkpoints: whole or absent, verified before they are trusted, nothing in them that needs pickle.
+
+``step-N.tmp`` -> tensors (safetensors) and ``state.json`` -> fsync -> ``manifest.json`` with the SHA-256 of every
+file -> rename to ``step-N`` -> fsync the parent -> ``LATEST``. A kill at any point leaves the previous one whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+STATE = "state.json"
+LATEST = "LATEST"
+_STEP = re.compile(r"step-(\d+)")
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that cannot be written (disk full) or used (damaged, other recipe); the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One verified checkpoint, its tensors in memory on the CPU.
+
+    Attributes:
+        path: its folder.
+        step: optimizer steps done.
+        meta: ``state.json``: progress, optimizer scalars, knob overrides, recipe hash.
+        tensors: by file (``model``, ``optimizer``) and name.
+        damaged: newer checkpoints that were passed over, each with the reason.
+    """
+
+    path: Path
+    step: int
+    meta: dict[str, Any]
+    tensors: dict[str, dict[str, Tensor]]
+    damaged: dict[Path, str] = field(default_factory=dict)
+
+
+def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], meta: Mapping[str, Any]) -> Path:
+    """Write ``folder/step-N`` whole or not at all.
+
+    Args:
+        folder: the run's checkpoints folder; created when missing.
+        step: optimizer steps done; names the checkpoint.
+        tensors: per file stem, tensors by name; none may share memory with another.
+        meta: JSON-able rest.
+
+    Returns:
+        The finished folder.
+
+    Raises:
+        CheckpointError: not twice the needed space is free, or the disk is full or read-only; earlier checkpoints
+            are untouched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    final, aside = folder / f"step-{step}", folder / f"step-{step}.tmp"
+    shutil.rmtree(aside, ignore_errors=True)
+    if final.exists() and problem_with(final) is None:
+        return final
+    _check_space(folder, sum(tensor.nbytes for group in tensors.values() for tensor in group.values()))
+    try:
+        aside.mkdir()
+        for stem, group in tensors.items():
+            save_file(
+                {name: tensor.detach().contiguous() for name, tensor in group.items()}, aside / f"{stem}.safetensors"
+            )
+        (aside / STATE).write_text(json.dumps({"format": FORMAT, "step": step, **meta}, indent=1), encoding="utf-8")
+        hashes = {path.name: _sync_and_hash(path) for path in sorted(aside.iterdir())}
+        (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")
+        _sync_and_hash(aside / MANIFEST)
+        _sync_folder(aside)
+        if final.exists():
+            shutil.rmtree(final)  # damaged, as found above
+        aside.rename(final)
+        _sync_folder(folder)
+        _point_at(folder, final.name)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise CheckpointError(
+            f"checkpoint of step {step} could not be written to {folder}: {error}; free space there and resume the run"
+        ) from error
+    return final
+
+
+def prune(folder: Path, keep: int = 2) -> list[Path]:
+    """Delete all but the newest ``keep`` checkpoints, and only if the newest of all is verified good.
+
+    Returns:
+        What was deleted.
+    """
+    found = checkpoints(folder)
+    if len(found) <= keep or problem_with(found[-1]) is not None:
+        return []
+    for path in found[:-keep]:
+        # The manifest goes first: a kill half-way leaves a folder that nothing takes for a checkpoint.
+        (path / MANIFEST).unlink(missing_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
+    return found[:-keep]
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Folders of finished checkpoints in the order of their steps (unverified)."""
+    found = [(int(match[1]), path) for path in folder.glob("step-*") if (match := _STEP.fullmatch(path.name))]
+    return [path for _, path in sorted(found)]
+
+
+def load_latest(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint that verifies; newer damaged ones are named in :attr:`Checkpoint.damaged`.
+
+    Returns:
+        None when there is no checkpoint at all.
+
+    Raises:
+        CheckpointError: there are checkpoints, and none of them is whole.
+    """
+    damaged: dict[Path, str] = {}
+    for path in reversed(checkpoints(folder)):
+        problem = problem_with(path)
+        if problem is None:
+            loaded = load(path)
+            return Checkpoint(loaded.path, loaded.step, loaded.meta, loaded.tensors, damaged)
+        damaged[path] = problem
+    if damaged:
+        listing = "; ".join(f"{path.name}: {problem}" for path, problem in damaged.items())
+        raise CheckpointError(f"every checkpoint in {folder} is damaged ({listing}); start the recipe as a new run")
+    return None
+
+
+def load(path: Path) -> Checkpoint:
+    """Read one checkpoint after verifying it.
+
+    Raises:
+        CheckpointError: missing, damaged, or written by a newer version.
+    """
+    if problem := problem_with(path):
+        raise CheckpointError(f"checkpoint {path} cannot be used: {problem}")
+    meta = json.loads((path / STATE).read_text(encoding="utf-8"))
+    tensors = {file.stem: load_file(file) for file in sorted(path.glob("*.safetensors"))}
+    return Checkpoint(path, int(meta["step"]), meta, tensors)
+
+
+def problem_with(path: Path) -> str | None:
+    """Why a checkpoint cannot be trusted, or None: every file of the manifest is there with its SHA-256."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        hashes = dict(manifest["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"its manifest cannot be read ({error})"
+    if manifest.get("format") != FORMAT:
+        return f"format {manifest.get('format')} is not the format {FORMAT} that this version reads"
+    for name, expected in hashes.items():
+        try:
+            found = _hash(path / name)
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+        if found != expected:
+            return f"{name} is damaged (SHA-256 differs from the manifest)"
+    return None
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged checkpoint to ``<name>.damaged``: kept for inspection, never taken for a checkpoint again."""
+    target = path.with_name(path.name + ".damaged")
+    shutil.rmtree(target, ignore_errors=True)
+    return path.rename(target)
+
+
+def model_tensors(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """State of a model with tied weights once.
+
+    Returns:
+        ``(tensors, tied)``: tensors by name, and for every further name of a tied tensor the name it is stored by.
+    """
+    first: dict[tuple[int, torch.Size, tuple[int, ...]], str] = {}
+    tensors: dict[str, Tensor] = {}
+    tied: dict[str, str] = {}
+    for name, tensor in model.state_dict().items():
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride())
+        if tensor.numel() and key in first:
+            tied[name] = first[key]
+        else:
+            first[key] = name
+            tensors[name] = tensor
+    return tensors, tied
+
+
+def restore_model(model: nn.Module, tensors: Mapping[str, Tensor], tied: Mapping[str, str]) -> None:
+    """Inverse of :func:`model_tensors`; every name must fit.
+
+    Raises:
+        CheckpointError: the checkpoint is of another model.
+    """
+    try:
+        model.load_state_dict({**tensors, **{alias: tensors[name] for alias, name in tied.items()}})
+    except (RuntimeError, KeyError) as error:
+        raise CheckpointError(f"the checkpoint does not fit this recipe's model: {error}") from error
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """State of an optimizer, flattened to ``<parameter name>/<key>``.
+
+    Returns:
+        ``(tensors, rest)``: the rest is JSON-able: ``scalars`` by the same names and the ``groups``' hyperparameters.
+    """
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    for name, parameter, _ in _named(optimizer):
+        for key, value in optimizer.state.get(parameter, {}).items():
+            (tensors if isinstance(value, Tensor) else scalars)[f"{name}/{key}"] = value
+    groups = [
+        {key: _plain(value) for key, value in group.items() if key not in ("params", "names")}
+        for group in optimizer.param_groups
+    ]
+    return tensors, {"scalars": scalars, "groups": groups}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], rest: Mapping[str, Any]) -> None:
+    """Inverse of :func:`optimizer_tensors`, bit for bit (``load_state_dict`` would cast to the parameters' dtype).
+
+    Raises:
+        CheckpointError: the checkpoint names a parameter that this optimizer does not have.
+    """
+    where = {name: (parameter, group) for name, parameter, group in _named(optimizer)}
+    optimizer.state.clear()
+    for flat, value in [*tensors.items(), *rest["scalars"].items()]:
+        name, _, key = flat.rpartition("/")
+        if name not in where:
+            raise CheckpointError(f"the checkpoint's optimizer state names '{name}', which this recipe's model lacks")
+        parameter, group = where[name]
+        # Step counters stay on the CPU unless the step itself runs as one kernel on the device.
+        moves = key != "step" or group.get("fused") or group.get("capturable")
+        placed = value.to(parameter.device) if isinstance(value, Tensor) and moves else value
+        optimizer.state[parameter][key] = placed
+    for group, saved in zip(optimizer.param_groups, rest["groups"], strict=True):
+        for key, value in saved.items():
+            if isinstance(group.get(key), Tensor):
+                group[key].fill_(value)
+            else:
+                group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
+
+
+def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor, dict[str, Any]]]:
+    for group in optimizer.param_groups:
+        for name, parameter in zip(group["names"], group["params"], strict=True):
+            yield name, parameter, group
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < 2 * needed:
+        raise CheckpointError(
+            f"a checkpoint needs {2 * needed / 2**20:.0f} MiB free in {folder} (twice its size), there are "
+            f"{free / 2**20:.0f}; free space there and resume the run"
+        )
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_and_hash(path: Path) -> str:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    return _hash(path)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _point_at(folder: Path, name: str) -> None:
+    aside = folder / f"{LATEST}.tmp"
+    aside.write_text(name + "\n", encoding="utf-8")
+    _sync_and_hash(aside)
+    aside.replace(folder / LATEST)
+    _sync_folder(folder)
