@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.recipe": {"workbench.errors", "workbench.choices"},
     "workbench.presets": {"workbench.errors", "workbench.recipe"},
     "workbench.training": {
-        "workbench.errors", "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe", *RUN_FORMATS,
+        "workbench.errors", "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
+        *RUN_FORMATS,
     },
     "workbench.runs.folder": {"workbench.errors"},
     "workbench.runs.state": {"workbench.errors", "workbench.runs.folder"},
