@@ -1,1 +1,4 @@
-"""plots."""
+"""Pictures of runs: pure functions from :class:`~workbench.runs.view.RunView` to Plotly figures, PNG, HTML and text.
+
+Explore, compare and report only: what moves while a run trains is drawn by ``ui``. No torch, no Jupyter.
+"""

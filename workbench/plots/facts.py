@@ -1,0 +1,121 @@
+"""What can be said about a run in a few words and numbers: the rows of every table, and what the model has learned."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from workbench.plots.curves import curve, heldout_curve
+from workbench.telemetry import number
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+PLATEAU_NATS = 0.1
+"""A model within this of the unigram entropy has learned word frequencies and nothing else."""
+UNKNOWN = "-"
+
+
+def unigram_entropy(view: RunView) -> float | None:
+    """Nats per token of the held-out text's own token frequencies, if the run has said it."""
+    for source in (view.evaluations, view.environment):
+        if source.get("unigram_entropy") is not None:
+            return number(source["unigram_entropy"])
+    return None
+
+
+def heldout_loss(view: RunView) -> float | None:
+    """The latest held-out loss in nats: of the final result, else of the last evaluation."""
+    result = view.evaluations.get("result") or {}
+    if result.get("heldout_loss") is not None:
+        return number(result["heldout_loss"])
+    points = heldout_curve(view)
+    if len(points):
+        return float(points.y_N[-1])
+    stated = view.state.get("heldout_loss")
+    return None if stated is None else number(stated)
+
+
+def on_plateau(loss: float, entropy: float) -> bool:
+    """True within :data:`PLATEAU_NATS` of the unigram entropy, on either side."""
+    return abs(loss - entropy) <= PLATEAU_NATS
+
+
+def learned(view: RunView) -> str:
+    """What the held-out loss says the model has learned, in words."""
+    loss, entropy = heldout_loss(view), unigram_entropy(view)
+    if loss is None or entropy is None:
+        return "not evaluated yet"
+    if not math.isfinite(loss):
+        return "diverged: the held-out loss is not a number"
+    if on_plateau(loss, entropy):
+        return "has learned word frequencies only"
+    if loss > entropy:
+        return "has not learned word frequencies yet"
+    return f"uses context: {entropy - loss:.2f} nats below word frequencies"
+
+
+def measured(view: RunView, name: str) -> float | None:
+    """A number of the final result, else of the state, else the last one of the telemetry.
+
+    Args:
+        view: the run.
+        name: for example ``tokens_per_second``, ``mfu``, ``seconds``, ``tokens``.
+    """
+    for source in (view.evaluations.get("result") or {}, view.state):
+        if source.get(name):  # a state that has not been written to yet says 0
+            return number(source[name])
+    if name in ("step", "steps", "tokens", "seconds"):
+        last: dict[str, Any] = view.telemetry.scalars[-1] if view.telemetry.scalars else {}
+        found = last.get("step" if name == "steps" else name)
+        return None if found is None else number(found)
+    return curve(view, name).last
+
+
+def facts(view: RunView) -> dict[str, str]:
+    """Rows of a run's table: label -> formatted value, ``-`` where the run has not said it (yet)."""
+    loss, entropy = heldout_loss(view), unigram_entropy(view)
+    mfu = measured(view, "mfu")
+    parameters = measured(view, "parameters")
+    if parameters is None:
+        parameters = view.environment.get("parameters")
+    steps = measured(view, "steps") or measured(view, "step")
+    return {
+        "status": str(view.status),
+        "held-out loss (nats)": decimal(loss, 3),
+        "unigram entropy (nats)": decimal(entropy, 3),
+        "what was learned": learned(view),
+        "tokens/s": count(measured(view, "tokens_per_second")),
+        "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
+        "steps": count(steps),
+        "tokens": count(measured(view, "tokens")),
+        "seconds": decimal(measured(view, "seconds"), 1),
+        "parameters": count(parameters),
+    }
+
+
+def decimal(value: float | None, digits: int) -> str:
+    """Fixed decimals, or a dash for what is not known."""
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def count(value: float | None) -> str:
+    """A number of things, short: 812, 12,345, 3.42M, 1.10B.
+
+    Example:
+        >>> count(12345), count(3_420_000), count(None)
+        ('12,345', '3.42M', '-')
+    """
+    if value is None:
+        return UNKNOWN
+    if not math.isfinite(value):
+        return str(value)
+    for size, letter in ((1e9, "B"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:.2f}{letter}"
+    return f"{value:,.0f}"
+
+
+def failure(view: RunView) -> str:
+    """The error of a run that failed, empty for any other."""
+    return str(view.state.get("error") or "") if view.status in ("failed", "lost") else ""

@@ -1,0 +1,227 @@
+"""Static pictures of runs, drawn without a browser: PNG, HTML without scripts, and text.
+
+They stand where nothing can move: papermill output, a saved notebook on GitHub, nbconvert, a terminal. Figures are
+made without pyplot, so nothing is global and threads may draw at the same time.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.plots.curves import curve, heldout_curve, smooth, thin
+from workbench.plots.facts import facts, failure, heldout_loss, on_plateau, unigram_entropy
+from workbench.plots.palette import (
+    REFERENCE_COLOUR,
+    STATE_COLOURS,
+    STATE_WORDS,
+    STATES,
+    matplotlib_text,
+    plain,
+    run_colour,
+    run_dash,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from workbench.runs.view import RunView
+
+SIZE_INCHES = (10.0, 6.0)
+DOTS_PER_INCH = 100
+MOST_COLUMNS = 300
+"""Columns of the layer picture; more than the panel has pixels would only be averaged away."""
+_DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3)), "longdashdot": (0, (8, 3, 2, 3))}
+_CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
+
+
+def summary_png(views: Sequence[RunView]) -> bytes:
+    """One picture: loss with held-out points and unigram entropy, tokens/s, layer activity, learning rate.
+
+    Args:
+        views: the runs, in the order of their colours; the layer panel shows the first that has said anything.
+
+    Returns:
+        PNG, 1000 x 600 pixels, 64 colours, well under 80 kB.
+
+    Raises:
+        ValueError: no runs.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    _require(views)
+    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    ((loss, speed), (layers, rate)) = figure.subplots(2, 2, width_ratios=[3, 2])
+    _draw_loss(loss, views)
+    _draw_lines(speed, views, "tokens_per_second", "tokens/s")
+    _draw_layers(layers, views)
+    _draw_lines(rate, views, "lr", "learning rate")
+    speed.set_ylim(bottom=0)
+    for axes in (loss, speed, rate):
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    canvas.draw()
+    return _small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def summary_html(views: Sequence[RunView]) -> str:
+    """The facts as a table and the picture as a data URI: no script, every name escaped.
+
+    Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page.
+    """
+    _require(views)
+    columns = [facts(view) for view in views]
+    names = "".join(f'<th scope="col" style="{_CELL}">{html.escape(plain(view.name))}</th>' for view in views)
+    rows = "".join(
+        f'<tr><th scope="row" style="{_CELL};font-weight:normal">{html.escape(label)}</th>'
+        + "".join(f'<td style="{_CELL}">{html.escape(column[label])}</td>' for column in columns)
+        + "</tr>"
+        for label in columns[0]
+    )
+    errors = "".join(
+        f'<p role="alert"><strong>{html.escape(plain(view.name))} {html.escape(view.status)}:</strong> '
+        f'<span style="white-space:pre-wrap">{html.escape(failure(view))}</span></p>'
+        for view in views
+        if failure(view)
+    )
+    image = base64.b64encode(summary_png(views)).decode()
+    described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
+    return (
+        f'<div class="workbench-summary">{errors}<table style="border-collapse:collapse;margin:0 0 8px">'
+        f'<thead><tr><td style="{_CELL}"></td>{names}</tr></thead><tbody>{rows}</tbody></table>'
+        f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
+        f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
+    )
+
+
+def summary_text(views: Sequence[RunView]) -> str:
+    """The facts as plain text, one column per run, errors below."""
+    _require(views)
+    columns = [facts(view) for view in views]
+    labels = list(columns[0])
+    table = [["", *(plain(view.name) for view in views)]]
+    table += [[label, *(column[label] for column in columns)] for label in labels]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    lines += [f"{plain(view.name)} {view.status}: {failure(view)}" for view in views if failure(view)]
+    return "\n".join(lines)
+
+
+def _require(views: Sequence[RunView]) -> None:
+    if not views:
+        raise ValueError("no runs to draw: give at least one RunView")
+
+
+def _style(index: int) -> dict[str, Any]:
+    return {"color": run_colour(index), "linestyle": _DASHES.get(run_dash(index), "-")}
+
+
+def _label(view: RunView, longest: int = 32) -> str:
+    return matplotlib_text(view.name, longest)
+
+
+def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
+    axes.set_title("loss (nats); points: held-out text", fontsize=10, loc="left")
+    axes.set_xlabel("seconds of training", fontsize=9)
+    entropies: set[float] = set()
+    drawn = False
+    for index, view in enumerate(views):
+        raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
+        drawn = drawn or len(raw) > 0 or len(heldout) > 0
+        thinned = thin(raw, 400)
+        axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
+        line = thin(smooth(raw), 400)
+        axes.plot(line.x_N, line.y_N, label=_label(view), linewidth=1.6, **_style(index))
+        axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
+        entropy, loss = unigram_entropy(view), heldout_loss(view)
+        if entropy is not None:
+            entropies.add(round(entropy, 4))
+        if entropy is not None and loss is not None and on_plateau(loss, entropy) and len(heldout):
+            axes.annotate(
+                "has learned word frequencies only", (heldout.x_N[-1], loss), (-8, 10),
+                textcoords="offset points", ha="right", fontsize=8, color=run_colour(index),
+            )  # fmt: skip
+    for entropy in sorted(entropies):
+        axes.axhline(entropy, color=REFERENCE_COLOUR, linestyle="-.", linewidth=1)
+        axes.annotate(
+            f"unigram entropy {entropy:.2f}", (0.01, entropy), (0, -10), xycoords=("axes fraction", "data"),
+            textcoords="offset points", fontsize=8, color="#555555",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
+    if drawn:
+        axes.legend(fontsize=8, frameon=False, loc="upper right")
+    else:
+        _say_nothing_yet(axes, views)
+
+
+def _draw_lines(axes: Axes, views: Sequence[RunView], name: str, title: str) -> None:
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel("seconds of training", fontsize=9)
+    drawn = False
+    for index, view in enumerate(views):
+        raw = curve(view, name, "seconds")
+        line = thin(smooth(raw) if name == "tokens_per_second" else raw, 400)
+        axes.plot(line.x_N, line.y_N, linewidth=1.4, **_style(index))
+        drawn = drawn or len(line) > 0
+    if not drawn:
+        _say_nothing_yet(axes, views)
+
+
+def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import Patch
+
+    axes.set_xlabel("optimizer steps", fontsize=9)
+    shown = next((view for view in views if any("state" in record for record in view.telemetry.layers)), None)
+    if shown is None:
+        axes.set_title("layer activity", fontsize=10, loc="left")
+        _say_nothing_yet(axes, views)
+        return
+    whose = f": {_label(shown, 20)}" if len(views) > 1 else ""
+    axes.set_title(f"layer activity{whose}", fontsize=10, loc="left")
+    records = [record for record in shown.telemetry.layers if "state" in record]
+    records = records[:: -(-len(records) // MOST_COLUMNS)]
+    layers = max(len(record["state"]) for record in records)
+    absent = STATES.index("absent")
+    codes_LK = np.full((layers, len(records)), absent)
+    for column, record in enumerate(records):
+        codes_LK[: len(record["state"]), column] = [absent if code is None else code for code in record["state"]]
+    colours = ListedColormap(list(STATE_COLOURS))
+    norm = BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES))
+    last = max(records[-1]["step"], records[0]["step"] + 1)
+    axes.imshow(
+        codes_LK, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, norm=norm,
+        extent=(records[0]["step"], last, 0.5, layers + 0.5),
+    )  # fmt: skip
+    axes.set_ylabel("layer (1 is next to the embedding)", fontsize=8)
+    axes.locator_params(axis="y", integer=True)
+    present = [code for code in range(len(STATES)) if (codes_LK == code).any()]
+    handles = [Patch(facecolor=STATE_COLOURS[code], edgecolor="#555555", label=STATE_WORDS[code]) for code in present]
+    axes.legend(
+        handles=handles, fontsize=8, frameon=False, ncols=len(handles), loc="lower right", bbox_to_anchor=(1.0, 0.99),
+        borderaxespad=0.1, handlelength=1.2, columnspacing=1.0,
+    )  # fmt: skip
+
+
+def _say_nothing_yet(axes: Axes, views: Sequence[RunView]) -> None:
+    words = "nothing measured yet" if any(not view.final for view in views) else "nothing was measured"
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="#555555")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _small_png(pixels_HW4: np.ndarray) -> bytes:
+    """PNG of RGBA pixels (H, W, 4), reduced to 64 colours: line drawings need no more, and it is a third as large."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels_HW4).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
