@@ -16,13 +16,18 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from workbench.errors import unknown
+
+if TYPE_CHECKING:
+    from workbench.choices.progress import Progress
 
 ENTRY_POINT_GROUP = "workbench.choices"
 _REGISTRY: dict[str, dict[str, type[Choice]]] = {}
@@ -49,6 +54,35 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
     if "default_factory" in bounds:
         return Field(description=help, json_schema_extra=extra, **bounds)
     return Field(default, description=help, json_schema_extra=extra, **bounds)
+
+
+MOVES = "moves during a run"
+"""Marks, in a field's metadata, a knob that takes a number or a schedule (``schedules.Scheduled``)."""
+
+BOUNDS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
+    "exclusiveMinimum": (">", operator.gt),
+    "minimum": (">=", operator.ge),
+    "exclusiveMaximum": ("<", operator.lt),
+    "maximum": ("<=", operator.le),
+}
+"""JSON Schema's words for bounds -> (sign, test)."""
+
+
+def bounds_of(field: FieldInfo) -> dict[str, float]:
+    """Bounds of a knob that moves, in JSON Schema's words (``schedules.scheduled_knob`` declares them)."""
+    extra = field.json_schema_extra
+    return {word: float(str(extra[word])) for word in BOUNDS if word in extra} if isinstance(extra, dict) else {}
+
+
+def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
+    """Why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
+    reached = value.extremes() if isinstance(value, Choice) else (value,)
+    for number in reached:
+        if not all(BOUNDS[word][1](number, bound) for word, bound in bounds.items()):
+            legal = " and ".join(f"{BOUNDS[word][0]} {bound:g}" for word, bound in bounds.items())
+            got = f"{number:g}" if not isinstance(value, Choice) else f"a schedule that reaches {number:g}: {value!r}"
+            return f"must be {legal} at all times, got {got}"
+    return ""
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
@@ -84,6 +118,27 @@ class Choice(BaseModel):
     def _known_knobs(cls, value: Any) -> Any:
         return known_fields(cls, value)
 
+    @model_validator(mode="after")
+    def _moving_knobs_in_bounds(self) -> Choice:
+        for name, field in type(self).model_fields.items():
+            if MOVES in field.metadata and (why := _out_of_bounds(getattr(self, name), bounds_of(field))):
+                raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
+        return self
+
+    def scheduled_values(self, progress: Progress) -> dict[str, float]:
+        """Every knob that may move, at ``progress``, by path below this choice: what telemetry plots.
+
+        Choices that derive a number of their own from the progress add it here.
+        """
+        values: dict[str, float] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if MOVES in field.metadata:
+                values[name] = value.at(progress) if isinstance(value, Choice) else float(value)
+            elif isinstance(value, Choice):
+                values |= {f"{name}.{path}": number for path, number in value.scheduled_values(progress).items()}
+        return values
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
         return iter(())
@@ -116,13 +171,18 @@ def _resolve(axis: str, value: Any) -> Any:
     """A kind's name or a mapping with ``kind`` -> the choice itself; anything else is left to pydantic."""
     if isinstance(value, Choice):
         if value.axis != axis:
-            raise PydanticCustomError("axis", "a choice of axis '{got}' stands where '{axis}' is expected", {"got": value.axis, "axis": axis})
+            raise PydanticCustomError(
+                "axis", "a choice of axis '{got}' stands where '{axis}' is expected", {"got": value.axis, "axis": axis}
+            )
         return value
     if isinstance(value, str):
         value = {"kind": value}
     if not isinstance(value, Mapping):
         return value
     kind, legal = value.get("kind"), registry(axis)
+    if kind is None:
+        why = f"missing; a mapping must name its choice: one of {', '.join(legal)}"
+        raise PydanticCustomError("kind", "{why}", {"why": why})
     if kind not in legal:
         raise PydanticCustomError("kind", "{why}", {"why": unknown("", kind, legal)})
     return legal[kind].model_validate(value)

@@ -4,14 +4,62 @@ from __future__ import annotations
 
 from typing import Literal
 
+from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import knob
-from workbench.choices.objectives.objective import Objective
-from workbench.choices.schedules.schedule import Scheduled
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.objectives.corruption import EVALUATION_SEED, Corruption, labels_per_row
+from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.objectives.token_prediction import Labelled, TokenPrediction
+from workbench.choices.progress import Progress
+from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
+
+HELDOUT_RATE = 0.15
+"""Share of positions masked in every evaluation, 80/10/10, whatever the training does."""
 
 
 class Masked(Objective):
-    """Predict masked tokens from both sides (BERT)."""
+    """Predict masked tokens from both sides (BERT).
+
+    L = mean over labelled positions of -log p(token | corrupted row), labels on exactly round(mask_rate * T) ordinary
+    tokens of every row. Held-out loss is always taken at 15%, 80/10/10 and a fixed seed, so that recipes compare.
+
+    Source: Devlin et al. 2019 (arXiv 1810.04805), section 3.1. We fix the number of labels per row instead of drawing
+    each position by itself, so that shapes are static.
+    """
 
     kind: Literal["masked"] = "masked"
-    mask_rate: Scheduled = knob(0.15, "share of positions that are labelled")
-    corruption: Literal["80-10-10", "all_mask"] = knob("80-10-10", "what stands at a labelled position: [MASK] / a random token / the token itself, or always [MASK]")
+    mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that are labelled", gt=0, lt=1)
+    corruption: Literal["80-10-10", "all_mask"] = knob(
+        "80-10-10",
+        "what stands at a labelled position: [MASK] / a random token / the token itself, or always [MASK]",
+    )
+
+    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
+        return MaskedModel(self, backbone, architecture, vocabulary, seed)
+
+    def labelled_fraction(self, progress: Progress) -> float:
+        return at(self.mask_rate, progress)
+
+
+class MaskedModel(TokenPrediction):
+    """A backbone under masked language modelling; arguments as for :class:`TokenPrediction`."""
+
+    choice: Masked
+    _tables: Corruption | None = None
+
+    def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
+        """Corrupted rows at the rate of ``progress``; B * round(rate * T) slots."""
+        rate = at(self.choice.mask_rate, progress)
+        rows, length = batch.tokens_BT.shape
+        seen = self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
+        return seen, rows * labels_per_row(length, rate)
+
+    def labelled_heldout(self, batch: Batch) -> Labelled:
+        """Corrupted rows at 15%, 80/10/10 and :data:`EVALUATION_SEED`."""
+        return self._corrupt(batch)(batch, HELDOUT_RATE, EVALUATION_SEED, always_mask=False)
+
+    def _corrupt(self, batch: Batch) -> Corruption:
+        device = batch.tokens_BT.device
+        if self._tables is None or self._tables.replaceable_R.device != device:
+            self._tables = Corruption(self.vocabulary, device)
+        return self._tables

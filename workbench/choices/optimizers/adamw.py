@@ -9,9 +9,17 @@ import torch
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 
+FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu")
+"""Device types for which torch carries a one-kernel AdamW step."""
+
 
 class AdamW(OptimizerChoice):
-    """Adam with decoupled weight decay, torch's fused step."""
+    """Adam with decoupled weight decay, torch's fused step.
+
+    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, x <- x - lr (mhat / (sqrt(vhat) + eps) + wd x).
+
+    Source: Loshchilov & Hutter 2019 (arXiv 1711.05101), algorithm 2. The decay is multiplied by lr, as torch does.
+    """
 
     kind: Literal["adamw"] = "adamw"
     beta1: float = knob(0.9, "decay of the first moment", ge=0, lt=1)
@@ -19,4 +27,5 @@ class AdamW(OptimizerChoice):
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
+        fused = device.type in FUSED_DEVICES
+        return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=fused)

@@ -9,7 +9,7 @@ from torch import nn
 
 from workbench.choices.choice import Choice, knob, one_of
 from workbench.choices.progress import Progress
-from workbench.choices.schedules.schedule import Schedule, Scheduled, at
+from workbench.choices.schedules.schedule import Schedule, Scheduled, at, scheduled_knob
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
 
@@ -24,7 +24,9 @@ class OptimizerChoice(Choice):
     schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
         help="shape of the learning rate, as a factor on lr", default_factory=lambda: WarmupHoldDecay(warmup=0.1)
     )
-    weight_decay: Scheduled = knob(0.01, "decoupled weight decay on matrices (never on biases and norms)")
+    weight_decay: Scheduled = scheduled_knob(
+        0.01, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10
+    )
     clip_norm: float | None = knob(1.0, "global gradient norm is clipped to this; empty means no clipping", gt=0)
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:

@@ -34,3 +34,7 @@ class Cosine(Schedule):
             return self.start * x / self.warmup
         done = min(1.0, (x - self.warmup) / (self.length - self.warmup))
         return self.end + (self.start - self.end) * (1 + math.cos(math.pi * done)) / 2
+
+    def extremes(self) -> tuple[float, float]:
+        reached = (self.start, self.end, *((0.0,) if self.warmup else ()))
+        return min(reached), max(reached)

@@ -18,3 +18,6 @@ class Linear(Schedule):
 
     def value(self, x: float) -> float:
         return self.start + (self.end - self.start) * min(1.0, x / self.length)
+
+    def extremes(self) -> tuple[float, float]:
+        return min(self.start, self.end), max(self.start, self.end)

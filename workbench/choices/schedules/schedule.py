@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, SerializeAsAny
 
-from workbench.choices.choice import Choice, _resolve, knob
+from workbench.choices.choice import MOVES, Choice, _resolve, knob
 from workbench.choices.progress import Progress
 
 
@@ -28,13 +28,40 @@ class Schedule(Choice):
         """The value at ``x``, counted as ``over`` says."""
         raise TypeError(f"{type(self).__name__} defines no value(x)")
 
+    def extremes(self) -> tuple[float, float]:
+        """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against."""
+        raise TypeError(f"{type(self).__name__} defines no extremes()")
+
 
 def _number_or_schedule(value: Any) -> Any:
-    return value if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule)) else _resolve("schedule", value)
+    return (
+        value
+        if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule))
+        else _resolve("schedule", value)
+    )
 
 
-Scheduled = Annotated[float | SerializeAsAny[Schedule], BeforeValidator(_number_or_schedule)]
+Scheduled = Annotated[float | SerializeAsAny[Schedule], BeforeValidator(_number_or_schedule), MOVES]
 """Field type of a knob that may move during training: a number, or a :class:`Schedule` (or its JSON)."""
+
+
+def scheduled_knob(
+    default: Any,
+    help: str,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    lt: float | None = None,
+    le: float | None = None,
+    unit: str = "",
+    scale: str = "linear",
+) -> Any:
+    """Declare a field of type :data:`Scheduled`: as ``knob``, with bounds that also hold all along a schedule."""
+    field = knob(default, help, unit=unit, scale=scale)
+    words = {"exclusiveMinimum": gt, "minimum": ge, "exclusiveMaximum": lt, "maximum": le}
+    # pydantic's own bounds would compare a Schedule with a number; these stand in the JSON schema as any bounds do.
+    field.json_schema_extra |= {word: bound for word, bound in words.items() if bound is not None}
+    return field
 
 
 def at(value: float | Schedule, progress: Progress) -> float:

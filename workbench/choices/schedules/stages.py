@@ -20,10 +20,15 @@ class Stages(Schedule):
     @model_validator(mode="after")
     def _lengths_fit(self) -> Stages:
         if len(self.until) != len(self.values) - 1:
-            raise ValueError(f"{len(self.values)} values need {len(self.values) - 1} boundaries in `until`, got {len(self.until)}")
+            raise ValueError(
+                f"{len(self.values)} values need {len(self.values) - 1} boundaries in `until`, got {len(self.until)}"
+            )
         if list(self.until) != sorted(self.until):
             raise ValueError(f"`until` must rise, got {list(self.until)}")
         return self
 
     def value(self, x: float) -> float:
         return self.values[sum(x >= boundary for boundary in self.until)]
+
+    def extremes(self) -> tuple[float, float]:
+        return min(self.values), max(self.values)

@@ -37,3 +37,7 @@ class WarmupHoldDecay(Schedule):
             return self.peak
         left = max(0.0, (self.length - x) / (self.length - decay_start)) if decay_start < self.length else 0.0
         return self.end + (self.peak - self.end) * left
+
+    def extremes(self) -> tuple[float, float]:
+        reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
+        return min(reached), max(reached)

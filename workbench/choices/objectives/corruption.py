@@ -1,0 +1,128 @@
+"""Which positions are labelled and what stands there: a pure function of (seed, sample index, position).
+
+No generator and no state: an integer hash gives every position its random bits, so any number of ranks, any size of
+micro-batch, a CPU or a GPU, a fresh or a resumed run corrupt a sample in exactly the same way.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.objectives.token_prediction import Labelled
+
+# Shape legend: B rows, T positions of a row, K labelled positions of a row, N = B * K, R replaceable ids.
+
+SELECT, TREAT, REPLACE = 1, 2, 3
+"""Purposes: each draws from a stream of its own, so that no two decisions about a position are correlated."""
+
+EVALUATION_SEED = 0x5EED_0000_0000
+"""Seed of held-out masks. Recipes' seeds are below 2**31, so no training mask is ever drawn from this stream."""
+
+_WORD = (1 << 64) - 1
+_GAMMA, _MULTIPLY_1, _MULTIPLY_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_POSITION_BITS = 17  # rows are at most 65,536 long (data.sequence_length)
+
+
+def _signed(word: int) -> int:
+    """A 64-bit word as the int64 that torch knows."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _shift_right(x: Tensor, bits: int) -> Tensor:
+    """Logical shift: torch's ``>>`` on int64 copies the sign."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """The finaliser of splitmix64 (Steele, Lea & Flood 2014) on int64, whose products wrap modulo 2**64."""
+    x = (x ^ _shift_right(x, 30)) * _signed(_MULTIPLY_1)
+    x = (x ^ _shift_right(x, 27)) * _signed(_MULTIPLY_2)
+    return x ^ _shift_right(x, 31)
+
+
+def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tensor:
+    """63 random bits for every position of every sample.
+
+    Args:
+        seed: any non-negative integer below 2**63.
+        purpose: one of :data:`SELECT`, :data:`TREAT`, :data:`REPLACE`, or a number of the caller's own.
+        samples_B: int64 global sample indices.
+        length: T, positions of a row.
+
+    Returns:
+        bits_BT: int64 in [0, 2**63), uniform and independent over seeds, purposes, samples and positions.
+
+    Example:
+        >>> bits = random_bits(0, SELECT, torch.tensor([7, 8]), 4)
+        >>> torch.equal(bits[1:], random_bits(0, SELECT, torch.tensor([8]), 4))
+        True
+    """
+    stream = torch.tensor([_signed((seed * _GAMMA) & _WORD)], device=samples_B.device)
+    stream = _mix(_mix(stream) + _signed((purpose * _GAMMA) & _WORD))
+    row_B = _mix(stream + (samples_B + 1) * _signed(_GAMMA))
+    position_T = torch.arange(1, length + 1, device=samples_B.device) * _signed(_GAMMA)
+    return _mix(row_B[:, None] + position_T) & _signed(_WORD >> 1)
+
+
+class Corruption:
+    """Chooses and treats labelled positions; holds the vocabulary's tables on the device.
+
+    Args:
+        vocabulary: special ids are never labelled and never used as random replacements.
+        device: where batches will be.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, device: torch.device) -> None:
+        special = set(vocabulary.special)
+        replaceable = [token for token in range(vocabulary.used) if token not in special]
+        self.replaceable_R = torch.tensor(replaceable, dtype=torch.int64, device=device)
+        self.is_special_V = torch.zeros(vocabulary.size, dtype=torch.bool, device=device)
+        self.is_special_V[list(special)] = True
+        self.mask = vocabulary.mask
+
+    def __call__(self, batch: Batch, rate: float, seed: int, *, always_mask: bool) -> Labelled:
+        """Label exactly ``labels_per_row(T, rate)`` positions of every row and corrupt them.
+
+        Args:
+            batch: rows of T tokens; only ``tokens_BT`` and ``samples_B`` are read.
+            rate: share of positions to label.
+            seed: of the run, or :data:`EVALUATION_SEED`.
+            always_mask: [MASK] at every labelled position; otherwise [MASK] 80%, a random token 10%, itself 10%.
+
+        A row with fewer ordinary tokens than slots (a row of nearly empty documents) labels all of them; its spare
+        slots stand on special tokens that stay as they are and weigh 0.
+        """
+        tokens_BT, samples_B = batch.tokens_BT, batch.samples_B
+        rows, length = tokens_BT.shape
+        slots = labels_per_row(length, rate)
+        special_BT = self.is_special_V[tokens_BT]
+        # The position in the low bits makes every key unique: equal choices on every device, whatever topk does
+        # with ties. Special tokens get negative keys, below every other.
+        position_T = torch.arange(length, device=tokens_BT.device)
+        high_BT = random_bits(seed, SELECT, samples_B, length) >> _POSITION_BITS << _POSITION_BITS
+        key_BT = torch.where(special_BT, -1 - position_T, high_BT | position_T)
+        column_BK = key_BT.topk(slots, dim=1, sorted=False).indices.sort(dim=1).values
+        true_BK = tokens_BT.gather(1, column_BK)
+        counts_BK = ~special_BT.gather(1, column_BK)
+
+        shown_BK = torch.full_like(true_BK, self.mask)
+        if not always_mask:
+            tenth_BK = (random_bits(seed, TREAT, samples_B, length) % 10).gather(1, column_BK)
+            draw_BK = random_bits(seed, REPLACE, samples_B, length).gather(1, column_BK)
+            random_BK = self.replaceable_R[draw_BK % len(self.replaceable_R)]
+            shown_BK = torch.where(tenth_BK < 8, shown_BK, torch.where(tenth_BK < 9, random_BK, true_BK))
+        shown_BK = torch.where(counts_BK, shown_BK, true_BK)
+        row_B1 = torch.arange(rows, device=tokens_BT.device)[:, None] * length
+        return Labelled(
+            tokens_BT.scatter(1, column_BK, shown_BK),
+            (row_B1 + column_BK).flatten(),
+            true_BK.flatten(),
+            counts_BK.flatten().float(),
+        )
+
+
+def labels_per_row(length: int, rate: float) -> int:
+    """Labelled positions of a row of ``length`` tokens: round(rate * length), at least 1 and at most all."""
+    return min(length, max(1, round(rate * length)))

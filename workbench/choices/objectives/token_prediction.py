@@ -1,0 +1,116 @@
+"""What masked and causal models share: a head over a vocabulary and the mean cross-entropy of labelled positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.architectures.heads import build_head
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.progress import Progress
+
+# Shape legend: B rows, T positions, D width, N labelled slots, V vocabulary rows.
+
+_HELDOUT_ROWS = 1024
+"""Rows scored at once in evaluation, where no graph is compiled: bounds the float32 logits to 1024 x V."""
+
+
+class Labelled(NamedTuple):
+    """What an objective makes of a batch.
+
+    Attributes:
+        tokens_BT: ids that the backbone sees.
+        index_N: labelled positions, as indices into the flattened (B * T) rows, rising; None for every position.
+        labels_N: the true ids at those positions.
+        weight_N: float32, 1 for a label that counts, 0 for a slot that only keeps the shape static.
+    """
+
+    tokens_BT: Tensor
+    index_N: Tensor | None
+    labels_N: Tensor
+    weight_N: Tensor
+
+
+class TokenPrediction(TrainingModel):
+    """A backbone whose labelled positions are scored against one token each.
+
+    Subclasses say which positions and tokens (:meth:`labelled`, :meth:`labelled_heldout`). The head runs on labelled
+    rows only. Head and loss are one region, compiled as one: the float32 logits, their exponentials and the label's
+    one-hot never reach memory, and accuracy costs nothing beside the maximum that the softmax needs anyway.
+
+    Args:
+        choice: the objective.
+        backbone: embedding and blocks.
+        architecture: names the head (``head``).
+        vocabulary: special ids.
+        seed: the recipe's seed.
+    """
+
+    def __init__(
+        self, choice: Objective, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int
+    ) -> None:
+        super().__init__()
+        self.choice = choice
+        self.backbone = backbone
+        self.head = build_head(architecture.head, backbone.embedding)
+        self.vocabulary = vocabulary
+        self.seed = seed
+        self._score_region: Callable[..., tuple[Tensor, Tensor]] = self._score
+
+    def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
+        """What the backbone sees and must predict, and the number of labelled slots (static, no device sync)."""
+        raise NotImplementedError
+
+    def labelled_heldout(self, batch: Batch) -> Labelled:
+        """The same for evaluation: comparable between recipes, the same at every evaluation."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """Mean cross-entropy in nats over the labels that count, and the share predicted correctly (``accuracy``)."""
+        seen, count = self.labelled(batch, progress)
+        loss, accuracy = self._score_region(self._states(seen, batch, plan), seen.labels_N, seen.weight_N)
+        return Loss(loss, count, {"accuracy": accuracy})
+
+    @torch.no_grad()
+    def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
+        """Summed cross-entropy in nats of the labels that count, and their number (waits for the device)."""
+        seen = self.labelled_heldout(batch)
+        x_ND = self._states(seen, batch, plan)
+        total = x_ND.new_zeros((), dtype=torch.float64)
+        for x_RD, labels_R, weight_R in zip(
+            x_ND.split(_HELDOUT_ROWS),
+            seen.labels_N.split(_HELDOUT_ROWS),
+            seen.weight_N.split(_HELDOUT_ROWS),
+            strict=True,
+        ):
+            nats_R = F.cross_entropy(self.head(x_RD).float(), labels_R, reduction="none")
+            total += (nats_R * weight_R).sum()
+        return total, int(seen.weight_N.sum().item())
+
+    def compile(self, **options: Any) -> None:
+        """Compile every block by itself, and head with loss as one region. Weights keep their names."""
+        self.backbone.compile_blocks(**options)
+        self._score_region = torch.compile(self._score, **options)
+
+    def _states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
+        """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""
+        if seen.index_N is None:
+            return self.backbone(seen.tokens_BT, batch, plan).flatten(0, 1)
+        return self.backbone(seen.tokens_BT, batch, plan, seen.index_N)
+
+    def _score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean loss and accuracy over labels that count; a batch without any gives 0, not NaN."""
+        logits_NV = self.head(x_ND).float()
+        nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
+        with torch.no_grad():
+            best_N = logits_NV.amax(-1)
+            hits_N = logits_NV.gather(1, labels_N[:, None])[:, 0] >= best_N
+        counted = weight_N.sum().clamp(min=1)
+        return (nats_N * weight_N).sum() / counted, (hits_N * weight_N).sum() / counted
