@@ -1,0 +1,124 @@
+"""What all Plotly pictures share: two templates (light, dark), event marks, axis titles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from workbench.plots.curves import X_LABELS, check_axis, curve, x_at_steps
+from workbench.plots.palette import REFERENCE_COLOUR, RUN_COLOURS, plotly_text
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+MARKED = ("stage", "knob", "pause", "resume", "stop", "warning", "error")
+"""Event kinds worth a line on every picture; evaluations and checkpoints are too many."""
+MOST_MARKS = 60
+_FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
+
+
+def template(dark: bool = False) -> go.layout.Template:
+    """Colours of text, grid and hover boxes; the paper is transparent, so that a page's own background shows.
+
+    Args:
+        dark: for pages with a dark background.
+    """
+    text, grid, box = ("#e6e8eb", "#3a3f47", "#1f2329") if dark else ("#1b1f24", "#dfe3e8", "#ffffff")
+    axis = {"gridcolor": grid, "linecolor": grid, "zeroline": False, "automargin": True, "title": {"standoff": 8}}
+    return go.layout.Template(
+        layout={
+            "font": {"color": text, "family": _FONT, "size": 13},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "colorway": list(RUN_COLOURS),
+            "xaxis": axis,
+            "yaxis": axis,
+            "hoverlabel": {"bgcolor": box, "bordercolor": grid, "font": {"color": text}},
+            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.01, "x": 0, "bgcolor": "rgba(0,0,0,0)"},
+            "margin": {"l": 60, "r": 20, "t": 60, "b": 50},
+            "title": {"x": 0, "xref": "paper", "font": {"size": 16}},
+            "annotationdefaults": {"font": {"color": text}, "showarrow": False},
+        }
+    )
+
+
+def require(views: Sequence[RunView], x: str = "step") -> None:
+    """Check what every picture needs.
+
+    Raises:
+        ValueError: no runs, or an x axis that does not exist.
+    """
+    if not views:
+        raise ValueError("no runs to draw: give at least one RunView")
+    check_axis(x)
+
+
+def finish(
+    figure: go.Figure, views: Sequence[RunView], x: str, height: int = 420, panels: Sequence[str] = ("",)
+) -> go.Figure:
+    """Template, height, event marks, and words when nothing was measured.
+
+    Args:
+        figure: changed in place and returned.
+        views: the runs whose events are marked.
+        x: ``step``, ``tokens`` or ``seconds``.
+        height: in pixels.
+        panels: axis numbers (``""``, ``"2"``, ...) of the subplots whose x axis is time.
+    """
+    figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
+    if not any(_has_points(trace) for trace in figure.data):
+        figure.add_annotation(text="nothing measured yet", xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
+    for view in views:
+        mark_events(figure, view, x, panels, whose=f"{plotly_text(view.name)}: " if len(views) > 1 else "")
+    return figure
+
+
+def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] = ("",), whose: str = "") -> None:
+    """A dotted line where a stage, knob change, pause or warning happened; its words on hover in the first panel.
+
+    Args:
+        figure: drawn on in place.
+        view: the run; at most its latest :data:`MOST_MARKS` events are drawn.
+        x: ``step``, ``tokens`` or ``seconds``.
+        panels: as in :func:`finish`.
+        whose: put before the words, already safe for Plotly.
+    """
+    events = [event for event in view.telemetry.events if event.get("kind") in MARKED][-MOST_MARKS:]
+    if not events:
+        return
+    where_K = x_at_steps(view, [event.get("step", 0) for event in events], x)
+    line = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
+    shapes = [
+        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "xref": f"x{panel}", "yref": f"y{panel} domain"}
+        for panel in panels
+        for at in where_K.tolist()
+    ]
+    figure.update_layout(shapes=[*figure.layout.shapes, *({**shape, "line": line} for shape in shapes)])
+    words = [f"{whose}{event['kind']}: {plotly_text(event.get('text', ''), 160)}" for event in events]
+    # Hover needs points, shapes have none: markers on an axis of their own that spans the panel's height.
+    figure.add_trace(
+        go.Scatter(
+            x=where_K, y=[0.02] * len(events), yaxis="y99", mode="markers", showlegend=False, name="events",
+            marker={"symbol": "triangle-up", "size": 9, "color": REFERENCE_COLOUR},
+            text=words, hovertemplate="%{text}<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(yaxis99={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True})
+
+
+def x_title(x: str) -> str:
+    """Title of the x axis ``x``."""
+    return X_LABELS[check_axis(x)]
+
+
+def span(views: Sequence[RunView], x: str) -> tuple[float, float] | None:
+    """From where to where the runs' telemetry reaches on the x axis; None before anything was measured."""
+    ends = [line.x_N[[0, -1]] for view in views if len(line := curve(view, "loss", x))]
+    return (float(min(a for a, _ in ends)), float(max(b for _, b in ends))) if ends else None
+
+
+def _has_points(trace: go.Figure) -> bool:
+    # Bars of medians carry their numbers on x, heat maps on z, curves on y.
+    return any(getattr(trace, axis, None) is not None and len(getattr(trace, axis)) > 0 for axis in ("z", "y"))

@@ -1,0 +1,106 @@
+"""The loss picture: training and held-out loss, what word frequencies alone would give, and a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from workbench.plots.curves import SMOOTHING, Curve, curve, heldout_curve, smooth, thin
+from workbench.plots.facts import heldout_loss, on_plateau, unigram_entropy
+from workbench.plots.figure import finish, require, span, x_title
+from workbench.plots.palette import REFERENCE_COLOUR, plotly_text, run_colour, run_dash
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+PLATEAU_WORDS = "has learned word frequencies only"
+
+
+def loss_figure(
+    views: Sequence[RunView],
+    x: str = "step",
+    *,
+    log: bool = False,
+    smoothing: float = SMOOTHING,
+    target: float | None = None,
+) -> go.Figure:
+    """Loss in nats over steps, tokens or seconds.
+
+    Per run: the raw training loss, thin; its centred moving mean, thick; held-out losses as diamonds. The dash-dotted
+    line is the unigram entropy of the held-out text: a run within 0.1 nats of it is told so.
+
+    Args:
+        views: the runs, one colour and dash each.
+        x: ``step``, ``tokens`` or ``seconds``.
+        log: logarithmic loss axis.
+        smoothing: share of the curve that one smoothed point averages over; 0 shows the raw line alone.
+        target: a held-out loss in nats to reach, drawn as a line.
+
+    Raises:
+        ValueError: no runs, or an unknown x.
+
+    Example:
+        >>> from workbench import runs
+        >>> figure = loss_figure([run.view() for run in runs()[:2]], x="tokens")  # doctest: +SKIP
+    """
+    require(views, x)
+    figure = go.Figure()
+    for index, view in enumerate(views):
+        figure.add_traces(_training(view, index, x, smoothing))
+        figure.add_trace(_heldout(view, index, x))
+    levels = {round(e, 4): "dashdot" for view in views if (e := unigram_entropy(view)) is not None}
+    names = {level: f"unigram entropy {level:.2f}: word frequencies only" for level in levels}
+    if target is not None:
+        levels[target], names[target] = "dash", f"target {target:.2f}"
+    reach = span(views, x)
+    if reach is not None:
+        figure.add_traces([_level(reach, level, names[level], dash) for level, dash in sorted(levels.items())])
+    figure.update_layout(title="Loss", xaxis_title=x_title(x), yaxis_title="nats per predicted token")
+    figure.update_yaxes(type="log" if log else "linear")
+    return finish(figure, views, x, height=460)
+
+
+def _training(view: RunView, index: int, x: str, smoothing: float) -> list[go.Scatter]:
+    raw = curve(view, "loss", x)
+    name = plotly_text(view.name)
+    if smoothing <= 0 or len(raw) < 3:
+        return [_line(raw, view, index, name)]
+    faint = thin(raw)
+    behind = go.Scatter(
+        x=faint.x_N, y=faint.y_N.astype("float32"), mode="lines", opacity=0.3, showlegend=False,
+        legendgroup=view.id, name=f"{name}, raw", line={"color": run_colour(index), "width": 1}, hoverinfo="skip",
+    )  # fmt: skip
+    return [behind, _line(smooth(raw, smoothing), view, index, name)]
+
+
+def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
+    thinned = thin(line)
+    return go.Scatter(
+        x=thinned.x_N, y=thinned.y_N.astype("float32"), mode="lines", name=name, legendgroup=view.id,
+        line={"color": run_colour(index), "width": 2.2, "dash": run_dash(index)},
+        hovertemplate="%{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
+    )  # fmt: skip
+
+
+def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
+    points = heldout_curve(view, x)
+    entropy, latest = unigram_entropy(view), heldout_loss(view)
+    words = [""] * len(points)
+    if words and entropy is not None and latest is not None and on_plateau(latest, entropy):
+        words[-1] = PLATEAU_WORDS
+    return go.Scatter(
+        x=points.x_N, y=points.y_N, mode="markers+text", name=f"{plotly_text(view.name)}, held-out",
+        legendgroup=view.id, text=words, textposition="top left", textfont={"color": run_colour(index)},
+        marker={"symbol": "diamond", "size": 10, "color": run_colour(index), "line": {"color": "white", "width": 1}},
+        hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
+    )  # fmt: skip
+
+
+def _level(reach: tuple[float, float], height: float, words: str, dash: str) -> go.Scatter:
+    # A trace, not a shape: the same code is right on a logarithmic axis, and the legend can hide it.
+    return go.Scatter(
+        x=list(reach), y=[height, height], mode="lines", name=words, hoverinfo="name",
+        line={"color": REFERENCE_COLOUR, "width": 1.5, "dash": dash},
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""The schedule picture: learning rate and every knob that moved, as the run really had them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.plots.curves import curve, thin
+from workbench.plots.figure import finish, require, x_title
+from workbench.plots.palette import plotly_text, run_colour, run_dash
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+MOST_ROWS = 6
+TITLES = {"lr": "learning rate", "weight_decay": "weight decay", "layers_run": "layers run per micro-batch"}
+
+
+def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
+    """One row per scheduled knob: the learning rate always, the others when they moved in at least one run.
+
+    Args:
+        views: the runs, one colour and dash each.
+        x: ``step``, ``tokens`` or ``seconds``.
+
+    Raises:
+        ValueError: no runs, or an unknown x.
+    """
+    require(views, x)
+    names = moving_knobs(views)
+    titles = [TITLES.get(name, plotly_text(name)) for name in names]
+    figure = make_subplots(
+        rows=len(names), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.14 / len(names) ** 0.5
+    )
+    for row, name in enumerate(names, start=1):
+        for index, view in enumerate(views):
+            line = thin(curve(view, name, x), 600)
+            figure.add_trace(
+                go.Scatter(
+                    x=line.x_N, y=line.y_N, mode="lines", name=plotly_text(view.name), legendgroup=view.id,
+                    showlegend=row == 1, line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
+                    hovertemplate="%{y:.4g} at %{x:.4s}<extra>%{fullData.name}</extra>",
+                ),
+                row=row,
+                col=1,
+            )  # fmt: skip
+    figure.update_layout(title="Schedules")
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_xaxes(title_text=x_title(x), row=len(names), col=1)
+    panels = ["", *(str(row) for row in range(2, len(names) + 1))]
+    finish(figure, views, x, height=180 + 170 * len(names), panels=panels)
+    return figure.update_layout(legend_y=1.0 + 0.12 / len(names) ** 0.5, margin_t=100)
+
+
+def moving_knobs(views: Sequence[RunView]) -> list[str]:
+    """``lr`` and the scheduled knobs whose value changed in some run, at most :data:`MOST_ROWS`."""
+    said = {name for view in views for record in view.telemetry.scalars for name in record}
+    candidates = ["weight_decay", "layers_run", *sorted(name for name in said if "." in name)]
+    moved = [name for name in candidates if name in said and any(_moves(view, name) for view in views)]
+    return ["lr", *moved][:MOST_ROWS]
+
+
+def _moves(view: RunView, name: str) -> bool:
+    values = curve(view, name).y_N
+    finite = values[np.isfinite(values)]
+    return len(finite) > 1 and bool(np.ptp(finite) > 1e-9 * max(1e-12, float(np.abs(finite).max())))

@@ -1,0 +1,89 @@
+"""The speed picture: tokens per second, share of the peak, where a step's time goes, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.plots.curves import Curve, curve, smooth, thin
+from workbench.plots.figure import finish, require, x_title
+from workbench.plots.palette import PART_COLOURS, PARTS, plotly_text, run_colour, run_dash
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+
+def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
+    """Tokens/s, MFU in percent and memory in GiB over the run; a run's median step split into its parts.
+
+    Args:
+        views: the runs, one colour and dash each.
+        x: ``step``, ``tokens`` or ``seconds``.
+
+    Raises:
+        ValueError: no runs, or an unknown x.
+    """
+    require(views, x)
+    titles = ("tokens/s", "MFU (% of peak)", "median step (ms)", "memory (GiB)")
+    figure = make_subplots(rows=2, cols=2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.16)
+    for index, view in enumerate(views):
+        figure.add_trace(_over_time(view, index, "tokens_per_second", x, legend=True), row=1, col=1)
+        figure.add_trace(_over_time(view, index, "mfu", x, factor=100.0), row=1, col=2)
+        figure.add_trace(_over_time(view, index, "memory_gib", x), row=2, col=2)
+    splits = [median_split(view) for view in views]
+    for part, colour in zip(PARTS, PART_COLOURS, strict=True):
+        figure.add_trace(_part(views, splits, part, colour), row=2, col=1)
+    figure.update_layout(title="Speed", barmode="stack")
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", row=2, col=1)
+    for row, col in ((1, 1), (1, 2), (2, 2)):
+        figure.update_xaxes(title_text=x_title(x), row=row, col=col)
+    finish(figure, views, x, height=620, panels=("", "2", "4"))
+    # Room for the legend above the titles of the panels.
+    return figure.update_layout(legend_y=1.07, margin_t=100)
+
+
+def median_split(view: RunView) -> dict[str, float]:
+    """Median milliseconds of each part of a step; ``other`` is what the parts do not explain.
+
+    Returns:
+        part -> ms, in the order of :data:`~workbench.plots.palette.PARTS`; empty before anything was measured.
+    """
+    medians = {part: _median(curve(view, f"{part}_ms")) for part in PARTS[:-1]}
+    whole = _median(curve(view, "step_ms"))
+    if whole is None and all(value is None for value in medians.values()):
+        return {}
+    known = {part: value or 0.0 for part, value in medians.items()}
+    return {**known, "other": max(0.0, (whole or 0.0) - sum(known.values()))}
+
+
+def _median(line: Curve) -> float | None:
+    finite = line.y_N[np.isfinite(line.y_N)]
+    return float(np.median(finite)) if len(finite) else None
+
+
+def _over_time(
+    view: RunView, index: int, name: str, x: str, *, factor: float = 1.0, legend: bool = False
+) -> go.Scatter:
+    line = thin(smooth(curve(view, name, x)))
+    return go.Scatter(
+        x=line.x_N, y=(line.y_N * factor).astype("float32"), mode="lines", name=plotly_text(view.name),
+        legendgroup=view.id, showlegend=legend,
+        line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
+        hovertemplate="%{y:.4s} at %{x:.4s}<extra>%{fullData.name}</extra>",
+    )  # fmt: skip
+
+
+def _part(views: Sequence[RunView], splits: Sequence[dict[str, float]], part: str, colour: str) -> go.Bar:
+    shown = [(index, split) for index, split in enumerate(splits) if split]
+    return go.Bar(
+        # The index keeps two runs of one name apart; the tick text is the name alone.
+        y=[f"{index + 1}. {plotly_text(views[index].name, 24)}" for index, _ in shown],
+        x=[split[part] for _, split in shown],
+        name=part, orientation="h", marker={"color": colour}, legendgroup="parts", width=0.6,
+        hovertemplate="%{x:.1f} ms<extra>" + part + "</extra>",
+    )  # fmt: skip
