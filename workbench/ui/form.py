@@ -1,0 +1,319 @@
+"""A form for any choice, made from its declared fields alone: types, bounds, units, scales, help and defaults.
+
+Every part of a form has the same five names: ``value`` (as JSON has it), ``load(value, baseline)`` (show it without
+calling back), ``take(problems)`` (show the errors of one's own knobs, leave the rest), ``changes`` (how many knobs
+differ from the baseline) and ``widget``. A baseline is what "reset" returns to: the preset's value, or the default.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from workbench.choices.choice import Choice, Problem, registry
+from workbench.ui.inputs import Shape, make_input, same, shape_of
+
+CONSTANT = "constant"
+"""What the drop-down of a scheduled knob calls a plain number."""
+
+Changed = Callable[[], None]
+
+
+def defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
+    values: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        default = info.get_default(call_default_factory=True, validated_data={})
+        if default is PydanticUndefined:
+            default = [] if shape_of(info).kind == "list" else ""
+        values[name] = (
+            default.model_dump(mode="json") if isinstance(default, BaseModel) else to_jsonable_python(default)
+        )
+    return values
+
+
+class Note:
+    """An error line under a control; the widget exists only while there is something to say."""
+
+    def __init__(self, row: ipywidgets.Box) -> None:
+        self._row = row
+        self._line: ipywidgets.HTML | None = None
+
+    def say(self, message: str) -> None:
+        """Show ``message`` under the row, or take the line away when it is empty."""
+        if message and self._line is None:
+            self._line = ipywidgets.HTML()
+            self._line.add_class("wb-error")
+            self._row.add_class("wb-bad")
+            self._row.children = (*self._row.children, self._line)
+        if message and self._line is not None:
+            self._line.value = html.escape(message)
+        elif self._line is not None:
+            gone, self._line = self._line, None
+            self._row.remove_class("wb-bad")
+            self._row.children = tuple(child for child in self._row.children if child is not gone)
+            gone.close()
+
+
+class Knob:
+    """One plain field: control, a mark and a reset button once it is changed, an error line once it is wrong."""
+
+    def __init__(
+        self, path: str, shape: Shape, label: str, tooltip: str, default: Any, scale: str, changed: Changed
+    ) -> None:
+        self.path = path
+        self.input = make_input(shape, label, tooltip, default, scale)
+        self.input.changed = self._heard
+        self._changed = changed
+        self._baseline = default
+        self._reset: ipywidgets.Button | None = None
+        self.widget = ipywidgets.Box([self.input.widget])
+        self.widget.add_class("wb-knob")
+        self._note = Note(self.widget)
+        self.load(default, default)
+
+    @property
+    def value(self) -> Any:
+        """The value as JSON has it; the text as typed where it cannot be read as one."""
+        return self.input.get()
+
+    @property
+    def changes(self) -> int:
+        """1 when the value differs from the baseline."""
+        return int(not same(self.value, self._baseline))
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" will return to ``baseline``."""
+        self._baseline = baseline
+        if not same(self.value, value):
+            self.input.set(value)
+        self._mark()
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show the problems of this knob, return the others."""
+        mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
+        self._note.say("; ".join(problem.message for problem in mine))
+        return [problem for problem in problems if problem not in mine]
+
+    def _heard(self) -> None:
+        self._mark()
+        self._changed()
+
+    def _mark(self) -> None:
+        if bool(self.changes) == (self._reset is not None):
+            return
+        if self.changes:
+            self._reset = ipywidgets.Button(icon="undo", tooltip=f"back to {self._baseline!r}")
+            self._reset.add_class("wb-reset")
+            self._reset.on_click(lambda _button: self._restore())
+            self.widget.children = (self.widget.children[0], self._reset, *self.widget.children[1:])
+            self.widget.add_class("wb-changed")
+        else:
+            gone, self._reset = self._reset, None
+            self.widget.children = tuple(child for child in self.widget.children if child is not gone)
+            self.widget.remove_class("wb-changed")
+            assert gone is not None
+            gone.close()
+
+    def _restore(self) -> None:
+        self.load(self._baseline, self._baseline)
+        self._changed()
+
+
+class ChoiceKnob:
+    """One choice of an axis: a drop-down with the chosen one's summary, and its form below.
+
+    Args:
+        path: of the field in the recipe.
+        axis: whose registered choices are offered.
+        label: before the drop-down; HTML.
+        tooltip: on hover.
+        default: JSON value of the field (a choice's mapping, or a number where ``plain`` allows one).
+        changed: called after the user changed anything in here.
+        plain: shape of the number that may stand in place of a choice.
+    """
+
+    def __init__(
+        self, path: str, axis: str, label: str, tooltip: str, default: Any, changed: Changed, plain: Shape | None = None
+    ) -> None:
+        self.path, self.axis = path, axis
+        self._changed = changed
+        self._baseline: Any = default
+        self._quiet = False
+        self._parts: dict[str, Form | Knob] = {}
+        if plain is not None:
+            number = default if not isinstance(default, Mapping) else 0.0
+            constant = Knob(path, plain, "", tooltip, number, "linear", self._heard)
+            constant.widget.add_class("wb-constant")
+            self._parts[CONSTANT] = constant
+        self.picker = ipywidgets.Dropdown(
+            options=([CONSTANT] if plain else []) + list(registry(axis)),
+            description=label,
+            description_allow_html=True,
+            tooltip=tooltip,
+        )
+        self.picker.observe(self._picked, names="value")
+        self.summary = ipywidgets.HTML()
+        self.summary.add_class("wb-summary")
+        self.body = ipywidgets.VBox()
+        self.body.add_class("wb-nested")
+        self.widget = ipywidgets.Box([self.picker, self.body])
+        self.widget.add_class("wb-knob")
+        self._note = Note(self.widget)
+        self.load(default, default)
+
+    @property
+    def kind(self) -> str:
+        """The chosen kind, or :data:`CONSTANT`."""
+        return str(self.picker.value)
+
+    @property
+    def choice(self) -> type[Choice] | None:
+        """The chosen class, None for a plain number."""
+        return None if self.kind == CONSTANT else registry(self.axis)[self.kind]
+
+    @property
+    def part(self) -> Form | Knob:
+        """The form of the chosen kind, or the number's knob."""
+        if self.kind not in self._parts:
+            model = registry(self.axis)[self.kind]
+            self._parts[self.kind] = Form(model, self.path, self._heard)
+        return self._parts[self.kind]
+
+    @property
+    def value(self) -> Any:
+        """The choice's mapping with ``kind``, or the number."""
+        return self.part.value
+
+    @property
+    def changes(self) -> int:
+        """Changed knobs of the chosen form; another kind than the baseline's counts as one more."""
+        return self.part.changes + int(self.kind != _kind(self._baseline))
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" returns to ``baseline`` where that has the same kind, else to the kind's defaults."""
+        self._baseline = baseline
+        self._quiet = True
+        try:
+            self.picker.value = _kind(value)
+        finally:
+            self._quiet = False
+        self.part.load(value, self._part_baseline(value))
+        self._arrange()
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show the problems that belong in here, return the others."""
+        rest = self.part.take(problems)
+        mine = [p for p in rest if p.path in (self.path, f"{self.path}.kind") or p.path.startswith(self.path + ".")]
+        self._note.say("; ".join(problem.message for problem in mine))
+        return [problem for problem in rest if problem not in mine]
+
+    def _part_baseline(self, value: Any) -> Any:
+        if self.kind == _kind(self._baseline):
+            return self._baseline
+        return value if self.kind == CONSTANT else defaults(registry(self.axis)[self.kind])
+
+    def _picked(self, _change: Any) -> None:
+        if self._quiet:
+            return
+        # A kind that was edited before comes back as it was left.
+        known = self.kind in self._parts
+        baseline = self._part_baseline(self.part.value)
+        self.part.load(self.part.value if known else baseline, baseline)
+        self._arrange()
+        self._changed()
+
+    def _heard(self) -> None:
+        self._arrange()
+        self._changed()
+
+    def _arrange(self) -> None:
+        self.summary.value = html.escape(self.choice.summary()) if self.choice else ""
+        part = self.part
+        shown = [part.widget] if isinstance(part, Knob) or part.knobs else []
+        if isinstance(part, Form) and self.choice:
+            shown = [self.summary, *shown]
+        if self.body.children != tuple(shown):
+            self.body.children = shown
+        if self.kind != _kind(self._baseline):
+            self.widget.add_class("wb-changed")
+        else:
+            self.widget.remove_class("wb-changed")
+
+
+class Form:
+    """The knobs of one model class, in the order it declares them.
+
+    Args:
+        model: a registered choice, or any pydantic model of plain fields.
+        path: of the model within the recipe; empty for the recipe itself.
+        changed: called once after each change by the user, never after :meth:`load`.
+        only: names of the fields to show (all by default).
+    """
+
+    def __init__(self, model: type[BaseModel], path: str, changed: Changed, only: tuple[str, ...] = ()) -> None:
+        self.model, self.path = model, path
+        start = defaults(model)
+        self._kind = start.get("kind")
+        self.knobs: dict[str, Knob | ChoiceKnob] = {
+            name: _knob(model, path, name, start[name], changed)
+            for name in model.model_fields
+            if name != "kind" and (not only or name in only)
+        }
+        self.widget = ipywidgets.VBox([knob.widget for knob in self.knobs.values()])
+        self.widget.add_class("wb-form")
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """All knobs as JSON has them, with ``kind`` for a choice."""
+        kind = {"kind": self._kind} if self._kind is not None else {}
+        return kind | {name: knob.value for name, knob in self.knobs.items()}
+
+    @property
+    def changes(self) -> int:
+        """Knobs that differ from the baseline, nested ones included."""
+        return sum(knob.changes for knob in self.knobs.values())
+
+    def load(self, value: Mapping[str, Any], baseline: Mapping[str, Any] | None = None) -> None:
+        """Show ``value``; "reset" returns to ``baseline`` (the defaults when it is None). Missing fields: defaults."""
+        start = defaults(self.model)
+        base = start if baseline is None else {**start, **baseline}
+        for name, knob in self.knobs.items():
+            knob.load(value.get(name, start[name]), base[name])
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show each problem beside its knob, return those that belong elsewhere."""
+        for knob in self.knobs.values():
+            problems = knob.take(problems)
+        return problems
+
+
+def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: Changed) -> Knob | ChoiceKnob:
+    info = model.model_fields[name]
+    shape = shape_of(info)
+    extra: Any = info.json_schema_extra or {}
+    label = html.escape(name.replace("_", " "))
+    if unit := extra.get("unit"):
+        label += f" <small>{html.escape(unit)}</small>"
+    full = f"{path}.{name}" if path else name
+    tooltip = f"{info.description or name} [{full}]{_range(shape)}"
+    if shape.kind == "choice":
+        return ChoiceKnob(full, shape.axis, label, tooltip, default, changed, shape.plain)
+    return Knob(full, shape, label, tooltip, default, extra.get("scale", "linear"), changed)
+
+
+def _range(shape: Shape) -> str:
+    if shape.low is None and shape.high is None:
+        return ""
+    low = "" if shape.low is None else f"{shape.low:g}"
+    high = "" if shape.high is None else f"{shape.high:g}"
+    return f", {low} … {high}" if low and high else f", from {low}" if low else f", up to {high}"
+
+
+def _kind(value: Any) -> str:
+    return str(value["kind"]) if isinstance(value, Mapping) else CONSTANT

@@ -1,0 +1,66 @@
+// The invisible first child of each root: marks the root for the keyboard and for screen readers.
+const names = { "wb-lab": "Lab", "wb-composer": "Compose a recipe" };
+
+function describe(root) {
+  for (const row of root.querySelectorAll(".wb-knob")) {
+    const control = row.querySelector("input, select, textarea");
+    if (!control) continue;
+    const error = [...row.children].find((child) => child.classList.contains("wb-error"));
+    if (error) {
+      error.id ||= `wb-error-${Math.random().toString(36).slice(2)}`;
+      error.setAttribute("role", "alert");
+      control.setAttribute("aria-invalid", "true");
+      control.setAttribute("aria-describedby", error.id);
+    } else if (control.hasAttribute("aria-invalid")) {
+      control.removeAttribute("aria-invalid");
+      control.removeAttribute("aria-describedby");
+    }
+  }
+  for (const button of root.querySelectorAll(".wb-toggle, .wb-help")) {
+    button.setAttribute("aria-expanded", String(button.classList.contains("mod-active")));
+  }
+  for (const heading of root.querySelectorAll(".wb-heading")) {
+    const title = heading.querySelector(".wb-toggle");
+    heading.querySelector("select")?.setAttribute("aria-label", `choice of ${title.textContent.toLowerCase()}`);
+    heading.querySelector(".wb-help")?.setAttribute("aria-label", title.title ? `about ${title.textContent}` : "about");
+  }
+  for (const button of root.querySelectorAll(".wb-reset")) button.setAttribute("aria-label", button.title);
+  for (const live of root.querySelectorAll(".wb-verdict, .wb-status")) live.setAttribute("aria-live", "polite");
+}
+
+function render({ el }) {
+  el.hidden = true;
+  let watcher = null;
+  let waiting = 0;
+  // The element is attached after render returns, so look for the root on the next frames.
+  const attach = (tries) => {
+    const root = el.closest(".wb-root");
+    if (!root) {
+      if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
+      return;
+    }
+    root.setAttribute("data-lm-suppress-shortcuts", "true");
+    root.setAttribute("role", "group");
+    for (const [name, label] of Object.entries(names)) {
+      if (root.classList.contains(name)) root.setAttribute("aria-label", label);
+    }
+    let planned = false;
+    watcher = new MutationObserver(() => {
+      if (planned) return;
+      planned = true;
+      requestAnimationFrame(() => {
+        planned = false;
+        describe(root);
+      });
+    });
+    watcher.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
+    describe(root);
+  };
+  attach(600);
+  return () => {
+    cancelAnimationFrame(waiting);
+    watcher?.disconnect();
+  };
+}
+
+export default { render };
