@@ -12,7 +12,7 @@ from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 
-# Shape legend: B rows, T positions, D width.
+# Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
 
 
 class Backbone(nn.Module):
@@ -28,14 +28,20 @@ class Backbone(nn.Module):
     embedding: nn.Embedding
     taps: list[Tensor] | None = None
 
-    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan) -> Tensor:
-        """Hidden states x_BTD after the final norm.
+    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+        """Hidden states x_BTD after the final norm, or x_ND of the positions ``rows_N`` alone.
 
         Args:
             tokens_BT: int64 ids, already corrupted by the objective.
             batch: positions and document pieces of the same rows.
             plan: which blocks run, with which residual scale, and which train.
+            rows_N: int64 flat positions b * T + t whose states are wanted, the same as x_BTD.flatten(0, 1)[rows_N];
+                the last block then computes its output product and feed-forward part for them only.
         """
+        raise NotImplementedError
+
+    def compile_blocks(self, **options: object) -> None:
+        """Compile each block with torch.compile(**options); equal blocks share one graph."""
         raise NotImplementedError
 
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:
@@ -63,7 +69,9 @@ class Architecture(Choice):
     def problems(self, recipe: Any) -> Iterator[Problem]:
         if self.width % self.heads:
             legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % h == 0]
-            yield Problem("architecture.heads", f"{self.heads} heads do not divide width {self.width}; use one of {legal}")
+            yield Problem(
+                "architecture.heads", f"{self.heads} heads do not divide width {self.width}; use one of {legal}"
+            )
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
         """A freshly initialised backbone on the current default device, fp32.

@@ -24,13 +24,13 @@ class LinearHead(nn.Module):
         self._tied = (embedding,)
 
     @property
-    def weight_VD(self) -> Tensor:
+    def weight(self) -> Tensor:
         """The tied matrix, (V, D)."""
         return self._tied[0].weight
 
     def forward(self, x_ND: Tensor) -> Tensor:
         """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
-        return F.linear(x_ND, self.weight_VD)
+        return F.linear(x_ND, self.weight)
 
 
 class TransformHead(LinearHead):
@@ -52,7 +52,7 @@ class TransformHead(LinearHead):
 
     def forward(self, x_ND: Tensor) -> Tensor:
         """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
-        return F.linear(self.norm(F.gelu(self.dense(x_ND))), self.weight_VD, self.bias)
+        return F.linear(self.norm(F.gelu(self.dense(x_ND))), self.weight, self.bias)
 
 
 HEADS: dict[str, type[LinearHead]] = {"linear": LinearHead, "transform": TransformHead}

@@ -4,13 +4,97 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch.nn.functional as F
+from torch import Tensor, nn
+
 from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.feed_forward import FeedForward
+from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
+from workbench.choices.architectures.stack import Block, Stack
 from workbench.choices.choice import knob
+from workbench.choices.data.tokens import Batch, Vocabulary
+
+# Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
+
+EPS = 1e-12
+"""Of every LayerNorm, as in the released weights."""
 
 
 class PostLN(Architecture):
-    """BERT as published: normalisation after each residual, learned positions, biases everywhere."""
+    """BERT as published: normalisation after each residual, learned positions, biases everywhere.
+
+    h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), with s the layer's residual scale from the plan (1 in BERT).
+    Weights convert to and from transformers' ``BertForMaskedLM`` (see ``transformers_bert``).
+
+    Source: Devlin et al. 2019 (arXiv 1810.04805) and its released weights.
+    """
 
     kind: Literal["post_ln"] = "post_ln"
-    head: Literal["transform", "linear"] = knob("transform", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing")
+    head: Literal["transform", "linear"] = knob(
+        "transform", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing"
+    )
     dropout: float = knob(0.1, "dropout of embeddings, attention and residual branches", ge=0, lt=1)
+
+    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> PostNormStack:
+        return PostNormStack(self, vocabulary.size, sequence_length, causal, attention)
+
+    def block_parameters(self) -> int:
+        return 4 * self.width**2 + 2 * self.width * self.inner_width
+
+
+class PostNormBlock(Block):
+    """h = LN(x + s Attn(x)); y = LN(h + s FFN(h)).
+
+    Args:
+        choice: the knobs.
+        attention: name of the attention implementation.
+    """
+
+    def __init__(self, choice: PostLN, attention: str) -> None:
+        super().__init__()
+        self.attention = SelfAttention(choice.width, choice.heads, True, attention, choice.dropout)
+        self.attention_norm = nn.LayerNorm(choice.width, eps=EPS)
+        self.feed_forward = FeedForward(choice.width, choice.inner_width, "gelu", bias=True)
+        self.feed_forward_norm = nn.LayerNorm(choice.width, eps=EPS)
+        self.dropout = choice.dropout
+
+    def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
+        branch = self.attention(x_BTD, context, rows_N)
+        x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
+        x = self.attention_norm(x + scale * self._drop(branch))
+        return self.feed_forward_norm(x + scale * self._drop(self.feed_forward(x)))
+
+    def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
+        return self.attention.entropy(x_BTD, context)
+
+    def _drop(self, branch: Tensor) -> Tensor:
+        return F.dropout(branch, self.dropout, self.training) if self.dropout else branch
+
+
+class PostNormStack(Stack):
+    """Backbone of :class:`PostLN`: three summed embeddings and their LayerNorm, then the blocks.
+
+    Args:
+        choice: the knobs.
+        vocabulary_size: rows of the embedding.
+        sequence_length: longest row, T; rows of the position table.
+        causal: attend to the past only.
+        attention: name of the attention implementation.
+    """
+
+    def __init__(
+        self, choice: PostLN, vocabulary_size: int, sequence_length: int, causal: bool, attention: str
+    ) -> None:
+        blocks = [PostNormBlock(choice, attention) for _ in range(choice.layers)]
+        super().__init__(blocks, nn.Embedding(vocabulary_size, choice.width), sequence_length, causal)
+        self.positions = nn.Embedding(sequence_length, choice.width)
+        # Segment A and B as published; packed documents are all segment A.
+        self.token_types = nn.Embedding(2, choice.width)
+        self.embedding_norm = nn.LayerNorm(choice.width, eps=EPS)
+        self.dropout = choice.dropout
+        self.apply(choice.initialise)
+
+    def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
+        x_BTD = self.embedding(tokens_BT) + self.positions(batch.positions_BT) + self.token_types.weight[0]
+        x_BTD = self.embedding_norm(x_BTD)
+        return F.dropout(x_BTD, self.dropout, self.training) if self.dropout else x_BTD

@@ -1,0 +1,63 @@
+"""The feed-forward half of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from workbench.errors import RecipeError, unknown
+
+# Shape legend: D width, F inner width; any number of leading axes.
+
+
+def relu2(h_F: Tensor) -> Tensor:
+    """max(h, 0)^2 (So et al. 2021, arXiv 2109.08668)."""
+    return F.relu(h_F).square()
+
+
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
+    "gelu": (F.gelu, False),
+    "relu2": (relu2, False),
+    "geglu": (F.gelu, True),
+    "swiglu": (F.silu, True),
+}
+"""Activation, and whether it gates a second projection, by the value of ``architecture.ffn``."""
+
+
+def gated_width(inner_width: int) -> int:
+    """Inner width of a gated part that has as many parameters as an ungated one of ``inner_width``.
+
+    Two thirds, rounded to a multiple of 32 (8 below 512): matrix units work in such tiles.
+    """
+    step = 32 if inner_width >= 512 else 8
+    return max(step, round(inner_width * 2 / 3 / step) * step)
+
+
+class FeedForward(nn.Module):
+    """y = act(x W1) W2, or act(x Wa) * (x Wb) W2 when gated (Shazeer 2020, arXiv 2002.05202).
+
+    Args:
+        width: D.
+        inner_width: F of the ungated part; a gated one takes :func:`gated_width` of it.
+        activation: a key of :data:`ACTIVATIONS`.
+        bias: add biases to both products.
+    """
+
+    def __init__(self, width: int, inner_width: int, activation: str, bias: bool) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise RecipeError(unknown("architecture.ffn", activation, ACTIVATIONS))
+        self.activation, self.gated = ACTIVATIONS[activation]
+        inner = gated_width(inner_width) if self.gated else inner_width
+        self.up = nn.Linear(width, 2 * inner if self.gated else inner, bias=bias)
+        self.down = nn.Linear(inner, width, bias=bias)
+
+    def forward(self, x_D: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        h_F = self.up(x_D)
+        if self.gated:
+            gate_F, value_F = h_F.chunk(2, dim=-1)
+            return self.down(self.activation(gate_F) * value_F)
+        return self.down(self.activation(h_F))

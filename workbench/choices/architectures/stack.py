@@ -1,0 +1,162 @@
+"""The one place where a LayerPlan meets blocks: skip, scale, freeze, tap, compile; shared by all architectures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.architectures.architecture import Backbone
+from workbench.choices.architectures.self_attention import BlockContext, SelfAttention, rotary_tables
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
+from workbench.errors import RecipeError
+from workbench.ops.attention import document_bias
+
+# Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
+
+
+class Block(nn.Module):
+    """One layer: attention, then feed-forward. Subclasses place norms and residuals.
+
+    Attributes:
+        attention: the attention half.
+    """
+
+    attention: SelfAttention
+
+    def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
+        """The layer's output, (B, T, D), or (N, D) for the flat positions ``rows_N`` alone.
+
+        Args:
+            x_BTD: the layer's input.
+            scale: 0-d fp32 factor on both residual branches.
+            context: mask and rotary tables.
+            rows_N: int64 positions b * T + t; everything after the mixing of positions is computed for them only.
+        """
+        raise NotImplementedError
+
+    def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
+        """Mean entropy in nats of this layer's attention on the layer's input, 0-d."""
+        raise NotImplementedError
+
+
+class Stack(Backbone):
+    """Embedding, blocks, final norm, run under a :class:`LayerPlan`.
+
+    What a plan means here, for every architecture:
+
+    * a layer that does not run is the identity and costs nothing;
+    * ``scale`` multiplies both residual branches (for post-norm blocks: before the norm);
+    * a layer that does not train keeps ``requires_grad`` off and has no gradient buffers; its gradients pass through;
+    * frozen layers *below the first layer that trains* run without autograd, and so does the embedding look-up under
+      them (a tied head still trains the matrix; position tables rest);
+    * blocks beyond ``plan.layers`` do not exist yet and are not touched.
+
+    Args:
+        blocks: the layers.
+        embedding: token embedding, (vocabulary, D).
+        sequence_length: longest row, T.
+        causal: attend to the past only.
+        rotary_dim: head width for rotary positions; 0 for none.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(
+        self, blocks: Sequence[Block], embedding: nn.Embedding, sequence_length: int, causal: bool, rotary_dim: int = 0
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)
+        self.final: nn.Module = nn.Identity()
+        self.sequence_length, self.causal, self.rotary = sequence_length, causal, rotary_dim > 0
+        self._trains: tuple[bool, ...] | None = None
+        if self.rotary:
+            for name, table in zip(("cos", "sin"), rotary_tables(sequence_length, rotary_dim), strict=True):
+                self.register_buffer(name, table, persistent=False)
+
+    def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
+        """Input of the first layer, (B, T, D)."""
+        raise NotImplementedError
+
+    def context(self, batch: Batch) -> BlockContext:
+        """What the blocks share on this batch."""
+        device = batch.documents_BT.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
+        length = batch.documents_BT.shape[1]
+        if length > self.sequence_length:
+            raise RecipeError(
+                f"rows of {length} tokens do not fit a model built for {self.sequence_length}; "
+                f"set data.sequence_length to at least {length}"
+            )
+        rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
+        return BlockContext(document_bias(batch.documents_BT, self.causal, dtype), rotation)
+
+    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+        if plan.layers > len(self.blocks):
+            raise RecipeError(f"the plan has {plan.layers} layers, the model {len(self.blocks)}; build it with more")
+        grad = torch.is_grad_enabled()
+        if grad:
+            self.freeze(plan)
+        first = plan.trains.index(True) if True in plan.trains else plan.layers
+        last = max((layer for layer, run in enumerate(plan.runs) if run), default=-1)
+        context = self.context(batch)
+        with torch.set_grad_enabled(grad and first == 0):
+            x = self.embed(tokens_BT, batch)
+        if rows_N is not None and last < 0:
+            x = x.flatten(0, 1)[rows_N]
+        for layer, run in enumerate(plan.runs):
+            if not run:
+                continue
+            # A fresh 0-d tensor, not a number: a compiled block would take a number for a constant and recompile.
+            scale = torch.full((), plan.scale[layer], device=x.device)
+            with torch.set_grad_enabled(grad and layer >= first):
+                x = self.blocks[layer](x, scale, context, rows_N if layer == last else None)
+            if self.taps is not None:
+                self.taps.append(torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5)
+        return self.final(x)
+
+    def freeze(self, plan: LayerPlan) -> None:
+        """Switch ``requires_grad`` of the blocks to what ``plan.trains`` says, and drop gradients of frozen ones.
+
+        Costs one comparison while ``trains`` stays the same; :meth:`forward` calls it.
+        """
+        if plan.trains == self._trains:
+            return
+        for block, trains in zip(self.blocks, plan.trains, strict=False):
+            block.requires_grad_(trains)
+            if not trains:
+                block.zero_grad(set_to_none=True)
+        self._trains = plan.trains
+
+    def compile_blocks(self, **options: object) -> None:
+        """Compile the layers and the final norm with torch.compile; equal layers share one graph.
+
+        Args:
+            **options: as for ``torch.compile``; ``dynamic`` is False unless given, as shapes never change in a run.
+        """
+        chosen: dict[str, Any] = {"dynamic": False, **options}
+        for module in (*self.blocks, self.final):
+            module.compile(**chosen)
+
+    @torch.no_grad()
+    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:
+        """Mean entropy in nats of each layer's attention rows on these (few) rows, eager and without dropout."""
+        training = self.training
+        self.eval()
+        try:
+            context, x = self.context(batch), self.embed(tokens_BT, batch)
+            scale = torch.ones((), device=x.device)
+            entropies = []
+            for block in self.blocks:
+                assert isinstance(block, Block)
+                entropies.append(block.entropy(x, context))
+                # forward, not the call: a compiled block would compile once more for these few rows.
+                x = block.forward(x, scale, context)
+            return torch.stack(entropies).tolist()
+        finally:
+            self.train(training)

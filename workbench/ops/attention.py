@@ -1,0 +1,198 @@
+"""Attention over packed rows: documents share a row and never see one another.
+
+Every implementation has one signature and one result; they differ in speed only, by device, precision and length.
+:func:`choose_attention` measures which is fastest here and remembers it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workbench.errors import RecipeError, unknown
+
+# Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
+
+Attention = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
+
+
+def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Tensor:
+    """What is added to attention logits so that a position sees its own document only (and its past, if causal).
+
+    Built once per batch and shared by all layers and heads. A position always sees itself, so no row of logits is
+    entirely -inf.
+
+    Args:
+        documents_BT: integer index of the document piece of each position.
+        causal: attend to the past and oneself only.
+        dtype: precision of the attention logits.
+
+    Returns:
+        bias_B1TT: 0 where position t (third axis) may see position s (last axis), -inf elsewhere.
+    """
+    sees_B1TT = documents_BT[:, None, :, None] == documents_BT[:, None, None, :]
+    if causal:
+        length = documents_BT.shape[1]
+        sees_B1TT &= torch.ones(length, length, dtype=torch.bool, device=documents_BT.device).tril_()
+    bias_B1TT = torch.zeros(sees_B1TT.shape, dtype=dtype, device=documents_BT.device)
+    return bias_B1TT.masked_fill_(~sees_B1TT, float("-inf"))
+
+
+def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_B1TS: Tensor, dropout: float = 0.0) -> Tensor:
+    """softmax(q k^T / sqrt(E) + bias) v, written out: two matrix products with the softmax between them in fp32.
+
+    Args:
+        q_BHTE, k_BHSE, v_BHSE: queries, keys, values.
+        bias_B1TS: from :func:`document_bias`.
+        dropout: share of attention probabilities set to zero, the others scaled up.
+
+    Returns:
+        x_BHTE in the precision of ``q_BHTE``.
+    """
+    probabilities_BHTS = attention_probabilities(q_BHTE, k_BHSE, bias_B1TS).to(q_BHTE.dtype)
+    if dropout:
+        probabilities_BHTS = F.dropout(probabilities_BHTS, dropout)
+    return probabilities_BHTS @ v_BHSE
+
+
+def attention_probabilities(q_BHTE: Tensor, k_BHSE: Tensor, bias_B1TS: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(E) + bias) in fp32, (B, H, T, S); every row sums to one."""
+    # Scaling q rather than the logits touches S / E times fewer numbers.
+    logits_BHTS = (q_BHTE * q_BHTE.shape[-1] ** -0.5) @ k_BHSE.transpose(-2, -1)
+    return torch.softmax(logits_BHTS + bias_B1TS, dim=-1, dtype=torch.float32)
+
+
+def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_B1TS: Tensor, dropout: float = 0.0) -> Tensor:
+    """torch's scaled_dot_product_attention with an additive mask; arguments and result as for :func:`plain`."""
+    return F.scaled_dot_product_attention(q_BHTE, k_BHSE, v_BHSE, attn_mask=bias_B1TS, dropout_p=dropout)
+
+
+ATTENTION: dict[str, Attention] = {"plain": plain, "sdpa": sdpa}
+"""Implementations by the name that ``execution.attention`` uses."""
+
+
+def attention_named(name: str) -> Attention:
+    """The implementation called ``name``.
+
+    Raises:
+        RecipeError: there is none.
+    """
+    if name not in ATTENTION:
+        raise RecipeError(unknown("execution.attention", name, ATTENTION, "'auto' measures and picks one of them"))
+    return ATTENTION[name]
+
+
+def choose_attention(
+    device: torch.device,
+    dtype: torch.dtype,
+    rows: int,
+    length: int,
+    heads: int,
+    head_dim: int,
+    causal: bool,
+    cache: Path | None,
+) -> str:
+    """Name of the fastest implementation for these shapes on this machine, by a forward and backward probe.
+
+    The first call measures (a fraction of a second on a CPU) and writes the times as JSON; later calls read them.
+    A file that is damaged, or that was measured by another torch or on another device, is measured again.
+
+    Args:
+        device: where attention will run.
+        dtype: precision of queries, keys and values.
+        rows, length, heads, head_dim: B, T, H and E of a micro-batch.
+        causal: whether the mask is causal as well.
+        cache: folder for the results, normally ``cache_folder() / "probe"``; None measures every time.
+    """
+    # At most 64k positions are probed: the ranking depends on the length, hardly on the number of rows.
+    rows = max(1, min(rows, 65_536 // length))
+    subject = {
+        "torch": torch.__version__,
+        "device": device_words(device),
+        "threads": torch.get_num_threads(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "shape_BHTE": [rows, heads, length, head_dim],
+        "causal": causal,
+    }
+    digest = hashlib.sha256(json.dumps(subject, sort_keys=True).encode()).hexdigest()[:16]
+    file = cache / f"attention-{digest}.json" if cache else None
+    milliseconds = _remembered(file, subject)
+    if milliseconds is None:
+        milliseconds = _measure(device, dtype, (rows, heads, length, head_dim), causal)
+        if file:
+            _write_whole(file, {"subject": subject, "milliseconds": milliseconds})
+    return min(milliseconds, key=lambda name: milliseconds[name])
+
+
+def device_words(device: torch.device) -> str:
+    """The device's model name: what a measurement is valid for."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        # Virtual machines hide the model behind one name; the instruction flags tell them apart.
+        flags = next((line for line in lines if line.startswith("flags")), "")
+        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+        return f"{name or platform.machine()} ({hashlib.sha256(flags.encode()).hexdigest()[:8]})"
+    except OSError:
+        return f"{device.type} {platform.machine()}"
+
+
+def _remembered(file: Path | None, subject: dict[str, object]) -> dict[str, float] | None:
+    """Times of an earlier probe of the same subject, or None if there is none that can be trusted."""
+    if file is None:
+        return None
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if record["subject"] == subject and set(record["milliseconds"]) == set(ATTENTION):
+            return {name: float(value) for name, value in record["milliseconds"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return None
+
+
+def _write_whole(file: Path, record: dict[str, object]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    with open(aside, "w", encoding="utf-8") as stream:
+        json.dump(record, stream, indent=2)
+        stream.flush()
+        os.fsync(stream.fileno())
+    aside.replace(file)
+
+
+def _measure(
+    device: torch.device, dtype: torch.dtype, shape_BHTE: tuple[int, int, int, int], causal: bool
+) -> dict[str, float]:
+    """Milliseconds of one forward and backward pass of each implementation, the best of several turns."""
+    rows, _, length, _ = shape_BHTE
+    # Two documents per row, so that the mask is a real one; a fork keeps the trainer's random state as it is.
+    documents_BT = (torch.arange(length, device=device) >= length // 2).int().expand(rows, length)
+    bias = document_bias(documents_BT, causal, dtype)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        q, k, v = (torch.randn(shape_BHTE, device=device, dtype=dtype, requires_grad=True) for _ in range(3))
+    best = {name: float("inf") for name in ATTENTION}
+    for turn in range(6):
+        # Turns alternate: a moment when the machine is busy hits all of them.
+        for name, attention in ATTENTION.items():
+            _synchronize(device)
+            start = time.perf_counter()
+            torch.autograd.grad(attention(q, k, v, bias, 0.0).sum(), (q, k, v))
+            _synchronize(device)
+            if turn:  # the first turn loads kernels
+                best[name] = min(best[name], 1e3 * (time.perf_counter() - start))
+    return best
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
