@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench import choices, presets
+    from workbench import choices, presets, runs
     from workbench.recipe import Recipe
-    from workbench.runs import Run, launch, runs
+    from workbench.runs.launch import launch
+    from workbench.runs.run import Run
     from workbench.ui.lab import Lab
 
 __version__ = "0.1.0"
@@ -21,7 +22,7 @@ _HOMES = {
     "presets": "workbench.presets",
     "choices": "workbench.choices",
     "launch": "workbench.runs.launch:launch",
-    "runs": "workbench.runs.store:runs",
+    "runs": "workbench.runs",  # a callable package: see there
     "Run": "workbench.runs.run:Run",
     "Lab": "workbench.ui.lab:Lab",
 }

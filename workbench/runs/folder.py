@@ -22,6 +22,11 @@ def runs_root(runs_dir: str | Path | None = None) -> Path:
     return Path(runs_dir or os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
 
 
+def is_run_id(name: str) -> bool:
+    """Whether a name has the form of a run id, and so can be no path."""
+    return _ID.fullmatch(name) is not None
+
+
 def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
     """``<UTC time>-<name>-<short hash>-<random>``, within ``[a-z0-9-]{1,64}``."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
@@ -46,7 +51,7 @@ class RunFolder:
         Raises:
             RunError: the id is not of the form ids have (so a path can never be smuggled in).
         """
-        if not _ID.fullmatch(run_id):
+        if not is_run_id(run_id):
             raise RunError(
                 f"run id '{run_id}' is not of the form [a-z0-9-], at most 64 long; `workbench runs` lists them"
             )
@@ -71,6 +76,16 @@ class RunFolder:
     def state(self) -> Path:
         """Status, process identity and heartbeat; replaced atomically."""
         return self.path / "state.json"
+
+    @property
+    def launched(self) -> Path:
+        """By which launcher, from which working folder, as which process."""
+        return self.path / "launched.json"
+
+    @property
+    def reserve(self) -> Path:
+        """A little disk space to give up, so that a full disk still lets the last status be written."""
+        return self.path / "reserve"
 
     @property
     def lock(self) -> Path:

@@ -101,7 +101,14 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
         merged = present | {key: _plain(value) for key, value in changes.items()}
         if "status" not in merged:
             merged = {**asdict(RunState(status="queued")), **merged}
-        write_json(folder.state, merged, durable=durable)
+        try:
+            write_json(folder.state, merged, durable=durable)
+        except OSError:
+            # How a run ended must be told even on a full disk: give up the space kept for that.
+            if merged["status"] not in FINAL or not folder.reserve.exists():
+                raise
+            folder.reserve.unlink()
+            write_json(folder.state, merged, durable=durable)
     return _parse(merged)
 
 
@@ -163,20 +170,33 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
             time.sleep(0.02)
 
 
-def inherit_lock() -> int | None:
-    """Adopt the lock descriptor that the parent process passed on; call once at the start of a process.
-
-    The descriptor goes to no further program and to no forked child (a data worker that outlived a killed trainer
-    would otherwise keep the run "alive"), and such children die with this process.
-
-    Returns:
-        The descriptor, or None when the parent passed none.
-    """
+def inherited_lock(folder: RunFolder) -> int | None:
+    """The lock descriptor that the parent process passed on, if it is this run's; close-on-exec from here on."""
     text = os.environ.pop(LOCK_VARIABLE, "")
     if not text.isdigit():
         return None
     descriptor = int(text)
+    try:
+        if not os.path.samestat(os.fstat(descriptor), os.stat(folder.lock, follow_symlinks=False)):
+            return None
+    except OSError:
+        return None
     os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+def keep_lock(folder: RunFolder) -> int | None:
+    """For a trainer, once at its start: hold the parent's lock, and share it with no child.
+
+    A forked data worker that outlived a killed trainer would keep the run "alive" for ever: children let go of the
+    lock, and die with the trainer.
+
+    Returns:
+        The descriptor, or None when the parent passed none.
+    """
+    descriptor = inherited_lock(folder)
+    if descriptor is None:
+        return None
 
     def let_go() -> None:
         os.close(descriptor)

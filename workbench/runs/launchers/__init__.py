@@ -1,1 +1,21 @@
-"""runs/launchers."""
+"""Where runs run: one launcher per file, found by name."""
+
+from __future__ import annotations
+
+from workbench.errors import RunError, unknown
+from workbench.runs.launchers.inline import InlineLauncher
+from workbench.runs.launchers.launcher import Launcher
+from workbench.runs.launchers.local import LocalLauncher
+
+LAUNCHERS: dict[str, Launcher] = {launcher.name: launcher for launcher in (LocalLauncher(), InlineLauncher())}
+
+
+def launcher_named(name: str) -> Launcher:
+    """The launcher that ``launch(on=name)`` means.
+
+    Raises:
+        RunError: no such launcher; the message lists them.
+    """
+    if name not in LAUNCHERS:
+        raise RunError(unknown("on", name, LAUNCHERS))
+    return LAUNCHERS[name]

@@ -1,0 +1,43 @@
+"""From what a user typed to a run's folder."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder, is_run_id, runs_root
+
+
+def find(run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
+    """The folder of a run by its id, or a unique beginning of it.
+
+    Raises:
+        RunError: not of an id's form, unknown (the nearest are named), or the beginning of several.
+    """
+    folder = RunFolder.of(run_id, runs_dir)
+    # A link could lead anywhere; runs live in the runs folder.
+    if folder.path.is_dir() and not folder.path.is_symlink():
+        return folder
+    root = runs_root(runs_dir)
+    known = run_ids(root)
+    matching = [known_id for known_id in known if known_id.startswith(run_id)]
+    if len(matching) == 1:
+        return RunFolder(root / matching[0])
+    if matching:
+        raise RunError(
+            f"'{run_id}' begins {len(matching)} run ids: {', '.join(sorted(matching)[-5:])}; write more of it"
+        )
+    near = difflib.get_close_matches(run_id, known, n=3, cutoff=0.3) or sorted(known)[-3:]
+    nearest = f"nearest: {', '.join(near)}" if near else "that folder holds no runs"
+    raise RunError(f"no run '{run_id}' in {root}; {nearest}. `workbench runs` lists them")
+
+
+def run_ids(root: Path) -> list[str]:
+    """Names in the runs folder that are run ids of folders; empty when there is no such folder."""
+    try:
+        with os.scandir(root) as entries:
+            return [entry.name for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []

@@ -1,0 +1,98 @@
+"""Launch a recipe: a whole run folder appears at once, a supervisor starts, the caller goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder, new_run_id, runs_root, write_json
+from workbench.runs.launchers import launcher_named
+from workbench.runs.launchers.launcher import begin
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+RESERVE_BYTES = 64 * 1024
+_ID_ATTEMPTS = 8
+
+
+def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None, name: str | None = None) -> Run:
+    """Start training in the background and return at once.
+
+    Runs launched on one machine run side by side; give each its share with ``execution.threads``.
+
+    Args:
+        recipe: what to train.
+        on: ``local``, a process of its own that survives this one; ``inline``, one that ends with this one.
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        name: what lists and plots call the run; else the recipe's name.
+
+    Returns:
+        The run, ``starting``.
+
+    Raises:
+        RecipeError: the name does not fit a recipe.
+        RunError: no such launcher, the runs folder cannot be written to (for example a full disk), or the process
+            could not be started. Nothing half-written stays behind.
+
+    Example:
+        >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
+        >>> run.wait()["heldout_loss"]  # doctest: +SKIP
+    """
+    launcher = launcher_named(on)
+    if name is not None:
+        recipe = recipe.with_(name=name)
+    folder, lock = _create(recipe, runs_root(runs_dir))
+    launcher.submit(folder, lock)
+    return Run(folder)
+
+
+def _create(recipe: Recipe, root: Path) -> tuple[RunFolder, int]:
+    """Write the run folder aside, take its lock, move it into place; returns it and the lock's descriptor."""
+    aside = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # The name starts with a dot, which no run id does: lists never see it.
+        aside = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        aside.chmod(0o755)
+        draft = RunFolder(aside)
+        write_json(draft.recipe, recipe.to_dict())
+        draft.telemetry.mkdir()
+        draft.control.mkdir()
+        draft.checkpoints.mkdir()
+        # Real bytes: a sparse file would reserve nothing.
+        draft.reserve.write_bytes(os.urandom(RESERVE_BYTES))
+        write_state(draft, status="queued", message="waiting to start")
+        lock = begin(draft, resume=False)
+        return _move_into_place(draft, recipe, root), lock
+    except OSError as error:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
+        way_out = (
+            "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that it can be written to"
+        )
+        raise RunError(
+            f"runs folder '{root}' cannot take a new run: {error.strerror or error}; {way_out}, or choose another "
+            "with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)"
+        ) from None
+
+
+def _move_into_place(draft: RunFolder, recipe: Recipe, root: Path) -> RunFolder:
+    for _ in range(_ID_ATTEMPTS):
+        folder = RunFolder(root / new_run_id(recipe.name, recipe.hash))
+        try:
+            # Onto an existing run this fails, since that folder is not empty; another id is tried.
+            draft.path.rename(folder.path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        else:
+            return folder
+    raise FileExistsError(errno.EEXIST, "no free run id was found")

@@ -1,0 +1,21 @@
+"""``on="inline"``: tied to the calling process, as a foreground command, a container or a batch job wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launcher import Launcher
+from workbench.runs.launchers.local import start_supervisor
+
+
+class InlineLauncher(Launcher):
+    """A supervisor that ends when the process that launched it ends; nothing is left behind."""
+
+    name: ClassVar[str] = "inline"
+
+    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+        """See :meth:`Launcher.start`."""
+        options = ["--with-parent", *(["--resume"] if resume else [])]
+        return start_supervisor(folder, lock, working_folder, options, own_session=False)

@@ -1,0 +1,132 @@
+"""What a launcher is: it brings a supervisor and its trainer to life somewhere, and nothing else.
+
+State, telemetry, control and checkpoints stay in the run folder, whatever the engine: a launcher never owns them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.state import lock_held, process_identity, read_state, take_lock, write_state
+
+RESUME_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Where a run was put, as saved in ``launched.json``; any later process can find it again.
+
+    Attributes:
+        on: name of the launcher.
+        folder: working folder of the launching process; relative paths of the recipe start there.
+        pid: of the supervisor, a hint for people (0 before it started).
+    """
+
+    on: str
+    folder: str
+    pid: int = 0
+
+
+class Launcher(ABC):
+    """Base of the launchers. One instance serves all runs and keeps nothing between calls."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+        """Start a supervisor that inherits ``lock``; return its pid without waiting for anything.
+
+        Raises:
+            OSError: the process could not be started.
+        """
+
+    def submit(self, folder: RunFolder, lock: int, *, resume: bool = False) -> Handle:
+        """Hand a prepared run (see :func:`begin`) over to a supervisor.
+
+        Args:
+            folder: the run's folder, whole.
+            lock: descriptor of the run's lock; closed here, the supervisor holds it from now on.
+            resume: go on from the last checkpoint.
+
+        Raises:
+            RunError: the supervisor could not be started; the run is marked failed.
+        """
+        before = self.adopt(folder)
+        working_folder = Path(before.folder if resume and before else Path.cwd())
+        if not working_folder.is_dir():
+            working_folder = Path.cwd()
+        try:
+            write_json(folder.launched, asdict(Handle(self.name, str(working_folder))))
+            handle = Handle(self.name, str(working_folder), self.start(folder, lock, working_folder, resume))
+        except OSError as error:
+            message = f"the supervisor of run '{folder.id}' could not be started: {error}"
+            write_state(folder, status="failed", error=message)
+            raise RunError(message) from None
+        finally:
+            os.close(lock)
+        with contextlib.suppress(OSError):
+            write_json(folder.launched, asdict(handle), durable=False)
+        return handle
+
+    def adopt(self, folder: RunFolder) -> Handle | None:
+        """The handle of a run that some process launched, now or earlier; None when none was recorded."""
+        raw = read_json(folder.launched)
+        if not isinstance(raw, dict) or not isinstance(raw.get("folder"), str):
+            return None
+        pid = raw.get("pid")
+        return Handle(str(raw.get("on", self.name)), raw["folder"], pid if isinstance(pid, int) else 0)
+
+    def status(self, folder: RunFolder) -> Literal["alive", "gone"]:
+        """Whether anything of the run is alive on this machine. The lock decides, never a pid."""
+        return "alive" if lock_held(folder) else "gone"
+
+
+def begin(folder: RunFolder, *, resume: bool) -> int:
+    """Become responsible for a run: take its lock, mark it ``starting``; returns the lock's descriptor.
+
+    Raises:
+        RunError: another process trains this run.
+    """
+    lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0)
+    if resume:
+        control.dismiss_pending(folder, "the run ended before it could answer")
+    attempt = read_state(folder).attempt + 1 if resume else 1
+    write_state(
+        folder,
+        status="starting",
+        message="resuming from the last checkpoint" if resume else "starting",
+        error="",
+        exit_code=None,
+        attempt=attempt,
+        **process_identity(),
+    )
+    return lock
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """argv that runs a module of this package in this Python; ``-P``: nothing in the working folder shadows one."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """The environment of a supervisor, trainer or report started by this process."""
+    environment = os.environ | extra
+    # Set by Jupyter for its kernels; our processes draw to files.
+    if environment.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
+        del environment["MPLBACKEND"]
+    home = str(Path(__file__).parents[3])
+    if Path(home).name not in ("site-packages", "dist-packages"):
+        # A source tree that is not installed is importable here only through sys.path.
+        known = environment.get("PYTHONPATH", "")
+        if home not in known.split(os.pathsep):
+            environment["PYTHONPATH"] = home + (os.pathsep + known if known else "")
+    return environment

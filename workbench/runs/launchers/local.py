@@ -1,0 +1,56 @@
+"""``on="local"``: a detached process of this machine, in its own session."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import ClassVar
+
+from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launcher import Launcher, child_environment, module_command
+from workbench.runs.state import LOCK_VARIABLE
+
+
+class LocalLauncher(Launcher):
+    """A supervisor in its own session: survives a kernel's interrupt, restart and end, papermill's, the terminal's."""
+
+    name: ClassVar[str] = "local"
+
+    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+        """See :meth:`Launcher.start`."""
+        return start_supervisor(folder, lock, working_folder, ["--resume"] if resume else [], own_session=True)
+
+
+def start_supervisor(
+    folder: RunFolder, lock: int, working_folder: Path, options: list[str], *, own_session: bool
+) -> int:
+    """Start ``workbench.runs.launchers.supervisor`` with the lock; returns its pid.
+
+    Args:
+        folder: the run's folder. lock: descriptor of its lock. working_folder: where recipe paths start.
+        options: further arguments of the supervisor.
+        own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read).
+
+    Raises:
+        OSError: the log cannot be opened or the process not started.
+    """
+    with folder.log.open("ab") as log:
+        child = subprocess.Popen(
+            module_command("workbench.runs.launchers.supervisor", str(folder.path), *options),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=working_folder,
+            env=child_environment(**{LOCK_VARIABLE: str(lock)}),
+            pass_fds=[lock],
+            start_new_session=own_session,
+            process_group=None if own_session else 0,
+        )
+    # Reap it in the background of later calls, so that it never stays a zombie of a long-lived kernel; and keep
+    # Popen from warning about a child that is meant to outlive this object.
+    _children.append(child)
+    _children[:] = [known for known in _children if known.poll() is None]
+    return child.pid
+
+
+_children: list[subprocess.Popen[bytes]] = []

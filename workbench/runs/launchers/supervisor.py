@@ -1,0 +1,174 @@
+"""The process between a launcher and a trainer: it holds the run's lock, waits, and writes down how it ended.
+
+``python -m workbench.runs.launchers.supervisor RUN_FOLDER [--resume] [--with-parent]``. Small on purpose (no torch,
+no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launcher import begin, child_environment, module_command
+from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
+
+TRAINER = "workbench.training.worker"
+REPORT = "workbench.plots.report"
+REPORT_LIMIT_SECONDS = 300
+_LOG_LINES, _POLL_SECONDS = 15, 0.1
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Supervise one attempt of a run; returns the trainer's exit code (128 + n after signal n)."""
+    parser = argparse.ArgumentParser(prog="workbench.runs.launchers.supervisor")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument("--with-parent", action="store_true", help="end when the process that started this one ends")
+    options = parser.parse_args(argv)
+    folder, parent = RunFolder(options.folder.absolute()), os.getppid()
+    if options.with_parent:
+        die_with_parent()
+    try:
+        inherited = inherited_lock(folder)
+        lock = begin(folder, resume=options.resume) if inherited is None else inherited
+    except (RunError, OSError) as error:
+        print(f"supervisor: {error}", file=sys.stderr)
+        return 2
+    code = _supervise(folder, lock, options.resume, parent if options.with_parent else None)
+    # From here on the run may be resumed or deleted: a report needs no lock.
+    os.close(lock)
+    if read_state(folder).status in ("finished", "stopped"):
+        _report(folder)
+    return code if code >= 0 else 128 - code
+
+
+def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -> int:
+    kills_before = _out_of_memory_kills()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
+    signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    try:
+        worker = _start_trainer(folder, lock, resume)
+    except OSError as error:
+        write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
+        return 127
+    code = _wait(worker, parent)
+    try:
+        _record_end(folder, code, _out_of_memory_kills() > kills_before)
+    except OSError as error:
+        print(f"supervisor: the end of the run (exit code {code}) could not be written: {error}", file=sys.stderr)
+    return code
+
+
+def _ask_to_stop(folder: RunFolder) -> None:
+    try:
+        control.send(folder, "stop")
+    except RunError as error:
+        print(f"supervisor: asked to end, but the trainer cannot be told: {error}", file=sys.stderr)
+
+
+def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        module_command(TRAINER, str(folder.path), *(["--resume"] if resume else [])),
+        stdin=subprocess.DEVNULL,
+        env=child_environment(**{LOCK_VARIABLE: str(lock)}),
+        pass_fds=[lock],
+        process_group=0,
+        # Safe here: this process has one thread.
+        preexec_fn=die_with_parent,
+    )
+
+
+def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> int:
+    """Wait for the trainer to end, then end what it left behind; returns its exit code, negative for a signal."""
+    while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        # Where the kernel does not tell us that our parent died, we see it in our parent's pid.
+        if parent is not None and os.getppid() != parent:
+            worker.kill()
+        time.sleep(_POLL_SECONDS)
+    # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
+    with contextlib.suppress(OSError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    return worker.wait()
+
+
+def _record_end(folder: RunFolder, code: int, out_of_memory: bool) -> None:
+    state = read_state(folder)
+    told = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
+    if told or (state.status in FINAL and code == 0):
+        # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
+        write_state(folder, exit_code=code)
+    else:
+        write_state(folder, status="failed", exit_code=code, error=_explain(folder, code, out_of_memory), message="")
+    control.dismiss_pending(folder, "the run has ended")
+
+
+def _explain(folder: RunFolder, code: int, out_of_memory: bool) -> str:
+    """Why the trainer ended without saying so itself, and what to do."""
+    if code >= 0:
+        what = f"the trainer ended with exit code {code} before it could say why"
+    else:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = "unknown"
+        what = f"the trainer was killed (signal {-code}, {name})"
+    hint = ""
+    if code == -signal.SIGKILL and out_of_memory:
+        hint = " The kernel's count of out-of-memory kills rose meanwhile: memory ran out."
+    elif code == -signal.SIGKILL:
+        hint = " On Linux that is most often the out-of-memory killer."
+    if code == -signal.SIGKILL:
+        hint += " If so, lower data.batch_size, or set execution.micro_batch_size."
+    lines = _last_lines(folder.log)
+    said = "\nIts last words:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
+    return f"{what}.{hint} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 16_384))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=_LOG_LINES))
+
+
+def _out_of_memory_kills() -> int:
+    """How often this kernel has killed for memory since it booted; 0 where it does not say."""
+    try:
+        counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+        return int(counters.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def _report(folder: RunFolder) -> None:
+    """Write ``report.html`` best effort: a picture that cannot be drawn does not make a good run fail."""
+    try:
+        done = subprocess.run(
+            module_command(REPORT, str(folder.path)),
+            stdin=subprocess.DEVNULL,
+            env=child_environment(),
+            timeout=REPORT_LIMIT_SECONDS,
+        )
+        if done.returncode != 0:
+            print(f"supervisor: no report (exit code {done.returncode})", file=sys.stderr)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"supervisor: no report: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,347 @@
+"""One run, as any process holds it: a run id and a folder. Everything else is read from the folder when asked."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError, RunFailed
+from workbench.runs import control
+from workbench.runs.find import find
+from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.launchers import launcher_named
+from workbench.runs.launchers.launcher import begin, child_environment, module_command
+from workbench.runs.state import RunState, actual_status, read_state
+from workbench.runs.view import RunView
+from workbench.telemetry import Telemetry, read_telemetry
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+ENDED = ("finished", "stopped", "failed", "lost")
+EXPORT, REPORT = "workbench.training.export", "workbench.plots.report"
+MONITOR = "workbench.ui.monitor:Monitor"
+"""What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
+_COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>")
+_READ_BLOCK_BYTES = 1 << 16
+
+
+class Run:
+    """A run that this or any other process launched.
+
+    Args:
+        run: its id, a unique beginning of it, or its folder.
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: no such run; the message names the nearest ids.
+
+    Example:
+        >>> run = Run("20260131-0815")  # doctest: +SKIP
+        >>> run.status  # doctest: +SKIP
+        'running'
+    """
+
+    def __init__(self, run: str | Path | RunFolder, runs_dir: str | Path | None = None) -> None:
+        if isinstance(run, RunFolder):
+            self.folder = run
+        elif isinstance(run, Path):
+            self.folder = find(run.name, run.absolute().parent)
+        else:
+            self.folder = find(run, runs_dir)
+
+    @property
+    def id(self) -> str:
+        """The run id."""
+        return self.folder.id
+
+    @property
+    def name(self) -> str:
+        """What people call it; the id when the recipe cannot be read."""
+        recipe = read_json(self.folder.recipe)
+        name = recipe.get("name") if isinstance(recipe, dict) else None
+        return name if isinstance(name, str) and name else self.id
+
+    @property
+    def state(self) -> RunState:
+        """What the run last wrote about itself."""
+        return read_state(self.folder)
+
+    @property
+    def status(self) -> str:
+        """What is true now: ``lost`` when it should be alive and nothing of it is."""
+        return actual_status(self.folder)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What was asked. (Imports torch, through the choices.)
+
+        Raises:
+            RecipeError: ``recipe.json`` is missing, damaged, or of a newer version.
+        """
+        from workbench.recipe import Recipe
+
+        return Recipe.load(self.folder.recipe)
+
+    def view(self) -> RunView:
+        """Everything about the run now, as plain data."""
+        return RunView.read(self.folder)
+
+    def telemetry(self) -> Telemetry:
+        """Everything it has said so far."""
+        return read_telemetry(self.folder.telemetry)
+
+    def result(self) -> dict[str, Any]:
+        """What the run achieved: ``run, state`` and the result of ``evaluations.json`` (losses in nats).
+
+        Raises:
+            RunError: it has no result (yet).
+        """
+        status = self.status
+        evaluations = read_json(self.folder.evaluations, {})
+        result = evaluations.get("result") if isinstance(evaluations, dict) else None
+        if not isinstance(result, dict):
+            raise RunError(f"run '{self.id}' has no result: it is {status}")
+        return {"run": self.id, "state": status, **result}
+
+    def wait(
+        self, timeout: float | None = None, poll: float = 0.2
+    ) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
+        """Wait for the run to end; returns its result. ``await run.wait()`` lets other callbacks run meanwhile.
+
+        Called from a coroutine, or from a notebook cell that uses ``await``, this returns an awaitable
+        (:meth:`wait_async`); called from anywhere else it blocks (:meth:`wait_blocking`). Being interrupted does not
+        touch the run.
+
+        Args:
+            timeout: at most this many seconds; None waits for ever.
+            poll: seconds between two looks.
+
+        Raises:
+            RunFailed: the run failed or is lost; the message says why and how to go on.
+            TimeoutError: it has not ended in time; it goes on.
+        """
+        if _called_from_coroutine():
+            return self.wait_async(timeout, poll)
+        return self.wait_blocking(timeout, poll)
+
+    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+        """:meth:`wait` that always blocks, whoever calls it."""
+        deadline = _deadline(timeout)
+        while not self._ended(deadline):
+            time.sleep(poll)
+        return self.outcome()
+
+    async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+        """:meth:`wait` that always has to be awaited."""
+        deadline = _deadline(timeout)
+        while not self._ended(deadline):
+            await asyncio.sleep(poll)
+        return self.outcome()
+
+    def outcome(self) -> dict[str, Any]:
+        """The result of a run that ended.
+
+        Raises:
+            RunFailed: it failed or is lost.
+            RunError: it has not ended.
+        """
+        status = self.status
+        if status == "failed":
+            raise RunFailed(
+                f"run '{self.id}' failed: {self.state.error or 'no reason was written; see ' + str(self.folder.log)}"
+            )
+        if status == "lost":
+            raise RunFailed(
+                f"run '{self.id}' is lost: every process of it ended without a word, at step {self.state.step}. "
+                f"`workbench resume {self.id}` goes on from its last checkpoint"
+            )
+        return self.result()
+
+    def stop(self, timeout: float | None = None) -> str:
+        """Stop after the present step, with a checkpoint and a final evaluation. See :meth:`ask`."""
+        return self.ask("stop", timeout)
+
+    def pause(self, timeout: float | None = None) -> str:
+        """Hold after the present step, keeping memory. See :meth:`ask`."""
+        return self.ask("pause", timeout)
+
+    def checkpoint(self, timeout: float | None = None) -> str:
+        """Save a checkpoint after the present step. See :meth:`ask`."""
+        return self.ask("checkpoint", timeout)
+
+    def evaluate(self, timeout: float | None = None) -> str:
+        """Measure the held-out loss after the present step. See :meth:`ask`."""
+        return self.ask("evaluate", timeout)
+
+    def set(self, path: str, value: Any, timeout: float | None = None) -> str:
+        """Change a knob of the running run, for example ``set("optimizer.lr", 1e-4)``. See :meth:`ask`."""
+        return self.ask("set", timeout, path=path, value=value)
+
+    def resume(self, timeout: float | None = None) -> str:
+        """Go on: with a paused run at once, with one that ended before its budget from its last checkpoint.
+
+        Raises:
+            RunError: the run is finished, or going already.
+        """
+        status = self.status
+        if status == "finished":
+            raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
+        if status not in ENDED:
+            return self.ask("resume", timeout)
+        recorded = read_json(self.folder.launched, {})
+        on = recorded.get("on") if isinstance(recorded, dict) else None
+        # A run that was tied to a process that is gone goes on by itself.
+        launcher = launcher_named("local" if on in (None, "inline") else str(on))
+        launcher.submit(self.folder, begin(self.folder, resume=True), resume=True)
+        return f"resuming from the last checkpoint, attempt {self.state.attempt}"
+
+    def ask(self, verb: str, timeout: float | None = None, **arguments: Any) -> str:
+        """Send a request to the run.
+
+        Args:
+            verb: one of :data:`workbench.runs.control.VERBS`.
+            timeout: seconds to wait for the answer; None returns the request's id at once.
+            **arguments: of the verb.
+
+        Returns:
+            The id of the request, or the run's answer.
+
+        Raises:
+            RunError: the run is not alive, or it refused; the message says why.
+            TimeoutError: no answer in time; the request stands.
+        """
+        status = self.status
+        if status in ENDED:
+            resumable = (
+                "" if status == "finished" else f"; `workbench resume {self.id}` goes on from its last checkpoint"
+            )
+            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{resumable}")
+        request = control.send(self.folder, verb, **arguments)
+        if timeout is None:
+            return request
+        deadline = time.monotonic() + timeout
+        while (answer := control.outcome(self.folder, request)) is None:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    f"run '{self.id}' has not answered '{verb}' within {timeout:g} s; the request stands"
+                )
+            time.sleep(0.05)
+        if not answer.get("done"):
+            raise RunError(f"run '{self.id}' refused '{verb}': {answer.get('text', '')}")
+        return str(answer.get("text", ""))
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines of the run's log."""
+        return _tail(self.folder.log, lines)
+
+    def export(self, target: str | Path) -> Path:
+        """Write the trained model as a folder that transformers loads; returns the folder.
+
+        Raises:
+            RunError: there is no checkpoint, the target exists, or the architecture has no counterpart there.
+        """
+        target = Path(target).expanduser().absolute()
+        self._child(EXPORT, str(self.folder.path), str(target))
+        return target
+
+    def report(self) -> Path:
+        """Write ``report.html`` from what the run has said so far; returns its path.
+
+        Raises:
+            RunError: it could not be drawn.
+        """
+        self._child(REPORT, str(self.folder.path))
+        return self.folder.report
+
+    def watch(self) -> Any:
+        """The live view for JupyterLab."""
+        module, _, name = MONITOR.partition(":")
+        return getattr(importlib.import_module(module), name)([self])
+
+    def _child(self, module: str, *arguments: str) -> None:
+        done = subprocess.run(
+            module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
+        )
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            why = said[-1] if said else f"exit code {done.returncode}"
+            raise RunError(f"run '{self.id}': {why.removeprefix('error: ')}")
+
+    def _ended(self, deadline: float) -> bool:
+        if self.status in ENDED:
+            return True
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({self.state.progress:.0%} done)")
+        return False
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, {self.status})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.folder == other.folder
+
+    def __hash__(self) -> int:
+        return hash(self.folder)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(key)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for key, value in describe(self).items()
+        )
+        return f"<table>{rows}</table>"
+
+
+def describe(run: Run) -> dict[str, str]:
+    """What a table says about a run, as text: one reading of its state."""
+    state = run.state
+    return {
+        "run": run.id,
+        "name": run.name,
+        "status": actual_status(run.folder, state),
+        "progress": f"{state.progress:.0%}",
+        "step": f"{state.step:,}",
+        "loss": _number(state.loss),
+        "held-out": _number(state.heldout_loss),
+        "tokens/s": "" if state.tokens_per_second is None else f"{state.tokens_per_second:,.0f}",
+    }
+
+
+def _called_from_coroutine() -> bool:
+    """Whether the caller of our caller is the body of a coroutine (a notebook cell with ``await`` is one)."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name in _COMPREHENSIONS and frame.f_back is not None:
+        frame = frame.f_back
+    return bool(frame.f_code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
+
+
+def _deadline(timeout: float | None) -> float:
+    return math.inf if timeout is None else time.monotonic() + timeout
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _tail(path: Path, lines: int) -> str:
+    """The last lines of a file that may be long: reads blocks from its end."""
+    try:
+        with path.open("rb") as file:
+            position, block = file.seek(0, 2), b""
+            while position > 0 and block.count(b"\n") <= lines:
+                step = min(_READ_BLOCK_BYTES, position)
+                position -= step
+                file.seek(position)
+                block = file.read(step) + block
+    except OSError:
+        return ""
+    return "\n".join(block.decode("utf-8", "replace").splitlines()[-lines:]) if lines > 0 else ""

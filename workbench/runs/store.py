@@ -1,0 +1,82 @@
+"""All runs of a runs folder, newest first: what the tables of terminal and notebook show."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+from workbench.runs.find import run_ids
+from workbench.runs.folder import RunFolder, runs_root
+from workbench.runs.run import Run, describe
+
+SHOWN = 30
+_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
+
+
+class RunList(list[Run]):
+    """Runs, newest first; shows itself as a table.
+
+    Args:
+        root: the runs folder they are from.
+    """
+
+    def __init__(self, runs: list[Run], root: Path) -> None:
+        super().__init__(runs)
+        self.root = root
+
+    def table(self, limit: int | None = None) -> list[dict[str, str]]:
+        """One row of texts per run (the newest ``limit``), read now."""
+        return [describe(run) for run in self[:limit]]
+
+    def __repr__(self) -> str:
+        rows = self.table(SHOWN)
+        if not rows:
+            return f"no runs in {self.root}"
+        columns = list(rows[0])
+        widths = [max(len(column), *(len(row[column]) for row in rows)) for column in columns]
+        lines = [dict(zip(columns, columns, strict=True)), *rows]
+        text = "\n".join(
+            "  ".join(line[column].ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
+            for line in lines
+        )
+        return text + self._more()
+
+    def _repr_html_(self) -> str:
+        rows = self.table(SHOWN)
+        if not rows:
+            return f"<em>no runs in {escape(str(self.root))}</em>"
+        head = "".join(f"<th style='text-align:left'>{escape(column)}</th>" for column in rows[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row.values()) + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more())}"
+
+    def _more(self) -> str:
+        hidden = len(self) - SHOWN
+        return f"\n... and {hidden} older" if hidden > 0 else ""
+
+
+def runs(runs_dir: str | Path | None = None) -> RunList:
+    """Every run in the runs folder, newest first; damaged ones are listed too, as ``lost``.
+
+    Args:
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``. A missing one holds no runs.
+
+    Returns:
+        A list of :class:`workbench.runs.run.Run` that shows itself as a table.
+    """
+    root = runs_root(runs_dir)
+    folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
+    return RunList([Run(folder) for folder in folders], root)
+
+
+def _age(folder: RunFolder) -> tuple[str, float]:
+    """Sorts by the time in the id; within one second by when the recipe was written."""
+    stamp = _STAMP.match(folder.id)
+    try:
+        written = folder.recipe.stat().st_mtime
+    except OSError:
+        written = 0.0
+    return (stamp[0] if stamp else "", written)
