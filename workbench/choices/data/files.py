@@ -2,16 +2,143 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+import glob
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.data.data import Data
+from workbench.choices.data.reading import format_of, legal_endings, read_documents
+from workbench.errors import DataError
+
+NAMED_FILES = 16
+"""Files that a fingerprint lists by name; the digest beside them covers all."""
 
 
 class Files(Data):
     """Text, jsonl (also .gz, .xz, .zst) and parquet files or folders of them."""
 
     kind: Literal["files"] = "files"
-    paths: tuple[str, ...] = knob(..., "files, folders or glob patterns", min_length=1)
-    field: str = knob("text", "name of the text field in JSON lines and parquet")
-    heldout_paths: tuple[str, ...] = knob((), "held-out files; empty means a share of the documents")
+    paths: tuple[str, ...] = knob(..., "files, folders (with all below them) or glob patterns", min_length=1)
+    field: str = knob("text", "name of the text field in JSON lines and parquet", min_length=1)
+    heldout_paths: tuple[str, ...] = knob((), "held-out files, folders or patterns; empty: a share of the documents")
+    document_characters: int = knob(
+        8000, "text files are cut at blank lines into documents of at least this length; 0: a document per file",
+        unit="characters", ge=0, le=1 << 30,
+    )  # fmt: skip
+
+    def documents(self) -> Iterator[str]:
+        """Documents of every training file, in the order of the sorted file names.
+
+        Files that are held out are left out, also where ``paths`` covers them.
+
+        Raises:
+            DataError: missing path, no readable file, damaged archive, not UTF-8, no such field.
+        """
+        for path in self._training_files():
+            yield from read_documents(path, self.field, self.document_characters)
+
+    def heldout_documents(self) -> Iterator[str] | None:
+        """Documents of ``heldout_paths``, or None when there are none.
+
+        Raises:
+            DataError: as for :meth:`documents`.
+        """
+        if not self.heldout_paths:
+            return None
+        files = find_files(self.heldout_paths, "data.heldout_paths")
+        return (text for path in files for text in read_documents(path, self.field, self.document_characters))
+
+    def sources(self) -> dict[str, Any]:
+        """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
+        heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
+        return {
+            "train": _listing(self._training_files()),
+            "heldout": _listing(heldout),
+            "field": self.field,
+            "document_characters": self.document_characters,
+        }
+
+    def _training_files(self) -> list[Path]:
+        files = find_files(self.paths, "data.paths")
+        if not self.heldout_paths:
+            return files
+        heldout = set(find_files(self.heldout_paths, "data.heldout_paths"))
+        files = [path for path in files if path not in heldout]
+        if not files:
+            raise DataError("every file of data.paths is also in data.heldout_paths; nothing is left to train on")
+        return files
+
+
+def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
+    """Absolute paths of every readable file, sorted, each once.
+
+    Folders are searched with everything below them, hidden files left out. In a folder that holds JSON lines or
+    parquet, other files are notes about them (a manifest, a licence), not data, and are left out too; so are .txt and
+    .md beside .json. A file named outright must be readable.
+
+    Args:
+        paths: files, folders or glob patterns (``**`` goes down).
+        knob_name: for the error, for example ``data.paths``.
+
+    Raises:
+        DataError: a path does not exist (with the nearest name), or holds no readable file.
+    """
+    found: dict[Path, None] = {}
+    for text in paths:
+        path = Path(text).expanduser()
+        if path.is_file():
+            if format_of(path) is None:
+                raise DataError(f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}")
+            matches = [path]
+        elif path.is_dir():
+            matches = _data_files(p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
+        elif glob.has_magic(text):
+            matches = _data_files(Path(match) for match in glob.glob(str(path), recursive=True))
+        else:
+            raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
+        if not matches:
+            raise DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
+        found |= dict.fromkeys(sorted(match.absolute() for match in matches))
+    return sorted(found)
+
+
+def _data_files(candidates: Iterator[Path]) -> list[Path]:
+    """The readable ones; of a mixture the records, else the .json files, else the texts."""
+    files = [path for path in candidates if path.is_file() and format_of(path)]
+    records = [path for path in files if format_of(path) != "text"]
+    lines = [path for path in records if path.suffix.lower() != ".json"]
+    return lines or records or files
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _endings() -> str:
+    return ", ".join(legal_endings())
+
+
+def _nearest(path: Path) -> str:
+    """What the user may have meant: the nearest name in the deepest folder that exists."""
+    folder, name = path.absolute().parent, path.name
+    while not folder.is_dir() and folder != folder.parent:
+        folder, name = folder.parent, folder.name
+    try:
+        near = difflib.get_close_matches(name, [entry.name for entry in folder.iterdir()], n=1, cutoff=0.5)
+    except OSError:
+        near = []
+    return f"; did you mean '{folder / near[0]}'?" if near else f"; the folder '{folder}' has nothing of a like name"
+
+
+def _listing(files: list[Path]) -> dict[str, Any]:
+    stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files]
+    return {
+        "files": len(files),
+        "bytes": sum(size for _, size, _ in stats),
+        "names": [path.name for path in files[:NAMED_FILES]],
+        "digest": hashlib.sha256(repr(stats).encode()).hexdigest(),
+    }

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 class PretrainedTokenizer(TokenizerChoice):
@@ -13,3 +20,56 @@ class PretrainedTokenizer(TokenizerChoice):
 
     kind: Literal["pretrained"] = "pretrained"
     name: str = knob(..., "Hugging Face name, folder with a tokenizer.json, or the file itself", min_length=1)
+
+    def key(self, sources: dict[str, Any]) -> dict[str, Any]:
+        """The name, and for a local file its content; the corpus plays no part."""
+        local = self._local_file()
+        digest = hashlib.sha256(local.read_bytes()).hexdigest() if local else None
+        return {**self.model_dump(mode="json"), "sha256": digest}
+
+    def make(self, documents: Iterator[str], target: Path) -> None:
+        """Load the tokenizer and write it, without stored truncation and padding.
+
+        Raises:
+            DataError: no such file or name, no network, or a tokenizer that has no fast (Rust) form.
+        """
+        tokenizer = self._load()
+        # Stored settings of the source would cut or pad documents silently.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.save(str(target))
+
+    def _local_file(self) -> Path | None:
+        path = Path(self.name).expanduser()
+        if path.is_dir() and (path / "tokenizer.json").is_file():
+            return path / "tokenizer.json"
+        return path if path.is_file() else None
+
+    def _load(self) -> Tokenizer:
+        from tokenizers import Tokenizer
+
+        local = self._local_file()
+        if local is None:
+            return self._load_by_name()
+        try:
+            return Tokenizer.from_file(str(local))
+        except Exception as error:  # the library raises bare Exception for every malformed file
+            raise DataError(f"tokenizer file '{local}' is not a tokenizer.json: {error}") from None
+
+    def _load_by_name(self) -> Tokenizer:
+        from transformers import AutoTokenizer
+
+        try:
+            loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False)
+        except (OSError, ValueError, ImportError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataError(
+                f"tokenizer '{self.name}' is no local tokenizer.json, no folder that holds one, and cannot be had by "
+                f"name: {reason}; give a path, or use the tokenizer 'trained', which needs no network"
+            ) from None
+        backend = getattr(loaded, "backend_tokenizer", None)
+        if backend is None:
+            raise DataError(
+                f"tokenizer '{self.name}' has no fast form (tokenizer.json); legal: any fast tokenizer, or 'trained'"
+            )
+        return backend  # type: ignore[no-any-return]

@@ -15,11 +15,26 @@ class TokenizerChoice(Choice):
     axis: ClassVar[str] = "tokenizer"
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """What decides the tokenizer, for the cache key; a trained one depends on the corpus, a given one does not."""
+        """What decides the tokenizer, for the cache key; a trained one depends on the corpus, a given one does not.
+
+        Args:
+            sources: of the corpus, as from ``Data.sources``.
+
+        Raises:
+            DataError: the named tokenizer does not exist.
+        """
         raise NotImplementedError
 
+    def asked_size(self) -> int:
+        """Ids the recipe asks for at least (0: as many as the tokenizer has)."""
+        return 0
+
     def make(self, documents: Iterator[str], target: Path) -> None:
-        """Write ``tokenizer.json`` at ``target``, with [PAD] [UNK] [CLS] [SEP] [MASK] (or its own such tokens).
+        """Write ``tokenizer.json`` at ``target``; preparation adds a start, end or mask token where there is none.
+
+        Args:
+            documents: the training documents, in order; read only by tokenizers that learn from them.
+            target: the file to write; what it replaces, if anything, is lost.
 
         Raises:
             DataError: the named tokenizer cannot be had, or the corpus is too small for the vocabulary.

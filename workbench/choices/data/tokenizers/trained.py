@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
+from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SAMPLE_CHARACTERS = 64_000_000
+"""Text a vocabulary is learned from, at most: more changes only its rarest entries and costs memory and time."""
+DOCUMENT_CHARACTERS = 1_000_000
+"""Of one document, at most: one huge file must not decide the vocabulary."""
 
 
 class TrainedTokenizer(TokenizerChoice):
@@ -15,4 +27,107 @@ class TrainedTokenizer(TokenizerChoice):
     algorithm: Literal["wordpiece", "bpe"] = knob("wordpiece", "WordPiece (BERT) or byte-level BPE (GPT-2, RoBERTa)")
     vocabulary_size: int = knob(8192, "ids, padded to a multiple of 64", unit="ids", ge=64, le=1 << 20, scale="log")
     lowercase: bool = knob(True, "lower-case and strip accents first (WordPiece only)")
-    training_documents: int = knob(20_000, "documents the vocabulary is learned from, evenly spread", unit="documents", ge=1)
+    training_documents: int = knob(
+        20_000, "documents the vocabulary is learned from, evenly spread", unit="documents", ge=1
+    )
+
+    def key(self, sources: dict[str, Any]) -> dict[str, Any]:
+        """Its knobs, the corpus and the version of the library that trains it."""
+        import tokenizers
+
+        return {**self.model_dump(mode="json"), "library": tokenizers.__version__, "corpus": sources}
+
+    def asked_size(self) -> int:
+        """The vocabulary size asked for; a small corpus may fill less of it."""
+        return self.vocabulary_size
+
+    def make(self, documents: Iterator[str], target: Path) -> None:
+        """Learn the vocabulary from an evenly spread sample of the documents and write ``tokenizer.json``.
+
+        Raises:
+            DataError: there is no text, or a byte-level vocabulary of fewer than 320 ids is asked for.
+        """
+        sample = spread_sample(documents, self.training_documents)
+        if not sample:
+            raise DataError("there is no training document to learn a vocabulary from")
+        if self.algorithm == "bpe" and self.vocabulary_size < 320:
+            raise DataError(
+                f"tokenizer.vocabulary_size {self.vocabulary_size} is too small for byte-level BPE: 256 bytes and "
+                f"{len(SPECIAL_TOKENS)} special tokens come first; use at least 320, or algorithm 'wordpiece'"
+            )
+        tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
+        _frame_documents(tokenizer)
+        tokenizer.save(str(target))
+
+
+def spread_sample(documents: Iterator[str], count: int, characters: int = SAMPLE_CHARACTERS) -> list[str]:
+    """An evenly spread sample of a stream of unknown length, in order, in bounded memory.
+
+    Every k-th document is kept; k doubles, and every second kept document goes, whenever the sample is too large.
+
+    Args:
+        documents: the stream; each is cut to ``DOCUMENT_CHARACTERS``.
+        count: documents kept, at most.
+        characters: characters kept, at most (at least one document is).
+
+    Returns:
+        between ``count / 2`` and ``count`` documents when the stream is long enough and the text is short enough.
+    """
+    kept: list[str] = []
+    step, total = 1, 0
+    for index, document in enumerate(documents):
+        if index % step:
+            continue
+        kept.append(document[:DOCUMENT_CHARACTERS])
+        total += len(kept[-1])
+        while len(kept) > 1 and (len(kept) > count or total > characters):
+            kept, step = kept[::2], step * 2
+            total = sum(map(len, kept))
+    return kept
+
+
+def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=choice.lowercase, strip_accents=choice.lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    # Every letter takes two ids (alone and as a continuation), so the alphabet may fill a quarter of the vocabulary.
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=choice.vocabulary_size,
+        min_frequency=2,
+        special_tokens=list(SPECIAL_TOKENS),
+        limit_alphabet=min(1000, choice.vocabulary_size // 4),
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(sample, trainer, length=len(sample))
+    return tokenizer
+
+
+def _byte_level(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=choice.vocabulary_size,
+        min_frequency=2,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(sample, trainer, length=len(sample))
+    return tokenizer
+
+
+def _frame_documents(tokenizer: Tokenizer) -> None:
+    """Make the file usable by itself: ``encode`` of anyone who loads it gives ``[CLS] tokens [SEP]``."""
+    from tokenizers import processors
+
+    special = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=special
+    )

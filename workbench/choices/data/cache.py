@@ -1,0 +1,172 @@
+"""Cache entries: folders that are built once, whole or not at all, by one process, and checked whenever they are opened.
+
+An entry holds ``manifest.json``, written last, which names the size and SHA-256 of every other file and carries a
+checksum of itself. It is built in a sibling folder, synced and renamed; a file lock keeps a second process waiting.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.choices.data.data import CACHE_VARIABLE, Say, cache_folder
+from workbench.errors import DataError
+
+MANIFEST = "manifest.json"
+CHECKED_BYTES = 64 << 20
+"""Files up to this size are hashed whenever they are opened (tens of milliseconds); of larger ones only the size is
+compared, because hashing gigabytes at every start would cost more than it finds."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Build = Callable[[Path], dict[str, Any]]
+"""Fills an empty folder and returns the JSON-able content of its manifest."""
+
+
+def key_of(made_from: Any) -> str:
+    """Twenty hexadecimal digits of what an entry is made from (anything JSON-able)."""
+    return _digest(made_from)[:20]
+
+
+def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict[str, Any]]:
+    """The folder and manifest of an entry, built by this process when nobody has built it yet.
+
+    A damaged entry is reported through ``say`` and built anew. Of several processes one builds and the others wait.
+
+    Args:
+        area: folder of the cache, for example ``tokens``.
+        key: from :func:`key_of`.
+        build: called with an empty folder.
+        say: told what happens, one line at a time.
+
+    Raises:
+        DataError: the cache cannot be written (full disk, no permission), or ``build`` raised it.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = cache_folder() / area / key
+    content = _usable(folder, say)
+    if content is not None:
+        return folder, content
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(key + ".lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say("another process is preparing the same data; waiting for it")
+            lock.acquire()
+        try:
+            # Whoever held the lock before may have built it meanwhile.
+            content = _usable(folder, lambda line: None)
+            return folder, _build(folder, build) if content is None else content
+        finally:
+            lock.release()
+    except OSError as error:
+        raise DataError(_cannot_write(folder, error)) from error
+
+
+def _usable(folder: Path, say: Say) -> dict[str, Any] | None:
+    try:
+        return read_manifest(folder)
+    except DataError as error:
+        say(f"{error}; it is built again")
+        return None
+
+
+def _build(folder: Path, build: Build) -> dict[str, Any]:
+    """Build aside and rename into place; a damaged entry that stands there is removed just before."""
+    # We hold the lock: what lies here was left by a process that was killed while it built.
+    for left_over in folder.parent.glob(f"{folder.name}.*.tmp"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    aside = Path(tempfile.mkdtemp(prefix=folder.name + ".", suffix=".tmp", dir=folder.parent))
+    try:
+        content = build(aside)
+        write_manifest(aside, content)
+        if folder.exists():
+            shutil.rmtree(folder)
+        aside.rename(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return read_manifest(folder) or {}
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    way_out = f"free some space or set {CACHE_VARIABLE} to a folder on another disk"
+    if error.errno in _FULL:
+        return f"disk full while writing the cache '{folder}' ({error.strerror}); nothing was left behind; {way_out}"
+    return f"the cache '{folder}' cannot be written: {error}; set {CACHE_VARIABLE} to a folder you may write to"
+
+
+def file_record(path: Path) -> dict[str, Any]:
+    """``{"bytes", "sha256"}`` of a file."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    """Finish a cache entry: record its files, sync them, write the manifest and sync that.
+
+    Args:
+        folder: the (unfinished) cache entry.
+        content: JSON-able; gains the key ``files``.
+    """
+    content = {**content, "files": {path.name: file_record(path) for path in sorted(folder.iterdir())}}
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    with (folder / MANIFEST).open("w", encoding="utf-8") as manifest:
+        json.dump({"sha256": _digest(content), "content": content}, manifest, indent=1)
+        manifest.flush()
+        os.fsync(manifest.fileno())
+    sync_folder(folder)
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a cache entry whose files are all there and whole; None when there is no entry.
+
+    Raises:
+        DataError: the entry is damaged; the message says what is wrong with which file.
+    """
+    if not folder.is_dir():
+        return None
+    damaged = f"damaged cache entry '{folder}': "
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        content, digest = manifest["content"], manifest["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{damaged}{MANIFEST} cannot be read ({type(error).__name__}: {error})") from None
+    if _digest(content) != digest:
+        raise DataError(f"{damaged}{MANIFEST} does not match its checksum")
+    for name, record in content["files"].items():
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != record["bytes"]:
+            state = "is missing" if found is None else f"has {found:,} bytes"
+            raise DataError(f"{damaged}{name} {state}, expected {record['bytes']:,}")
+        if found <= CHECKED_BYTES and file_record(path)["sha256"] != record["sha256"]:
+            raise DataError(f"{damaged}{name} does not match its checksum")
+    return dict(content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the folder's entries (names, renames) are on the disk, where the system can open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

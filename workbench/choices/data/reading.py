@@ -1,0 +1,192 @@
+"""Documents out of one file: text, JSON lines and parquet, compressed or not, as a stream."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from workbench.errors import DataError, unknown
+
+TEXT_ENDINGS = (".txt", ".md", ".rst")
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+PARQUET_ENDINGS = (".parquet",)
+COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
+EXTRA = "install it with: pip install 'workbench[files]'"
+BLOCK_BYTES = 1 << 20
+
+
+def format_of(path: Path) -> str | None:
+    """``text``, ``json`` or ``parquet`` by the file's name, compression stripped; None for any other file."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED_ENDINGS:
+        suffixes.pop()
+    last = suffixes[-1] if suffixes else ""
+    for name, endings in (("text", TEXT_ENDINGS), ("json", JSON_ENDINGS), ("parquet", PARQUET_ENDINGS)):
+        if last in endings:
+            return name
+    return None
+
+
+def read_documents(path: Path, field: str, document_characters: int) -> Iterator[str]:
+    """Every document of one file, in order.
+
+    Args:
+        path: a file whose name :func:`format_of` knows.
+        field: of JSON lines and parquet, the field that holds the text.
+        document_characters: where text files are cut, as in :func:`cut_text`.
+
+    Raises:
+        DataError: unreadable, damaged, not UTF-8, not JSON, or without the field.
+    """
+    kind = format_of(path)
+    if kind == "parquet":
+        yield from _parquet(path, field)
+    elif kind == "json":
+        yield from _json_lines(path, field)
+    elif kind == "text":
+        yield from cut_text(_lines(path), document_characters)
+    else:
+        raise DataError(f"'{path}': {unknown('file name ending', path.suffix, legal_endings())}")
+
+
+def legal_endings() -> list[str]:
+    """Every ending that can be read; text and JSON lines also with a compressed ending after it."""
+    return [*TEXT_ENDINGS, *JSON_ENDINGS, *PARQUET_ENDINGS, *(f".jsonl{ending}" for ending in COMPRESSED_ENDINGS)]
+
+
+def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
+    """Cut a text at blank lines into documents of at least ``characters`` characters.
+
+    A whole book in one file could not be split into train and held-out otherwise. Text without blank lines is cut at
+    the end of a line once a document has twice as many characters.
+
+    Args:
+        lines: with their line ends.
+        characters: 0 keeps the text in one piece.
+    """
+    kept: list[str] = []
+    size = 0
+    for line in lines:
+        kept.append(line)
+        size += len(line)
+        if characters and size >= characters and (line.isspace() or size >= 2 * characters):
+            yield "".join(kept).strip()
+            kept, size = [], 0
+    rest = "".join(kept).strip()
+    if rest:
+        yield rest
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines of a text file; a byte-order mark at its start is dropped."""
+    begin = 0
+    for number, line in enumerate(_raw_lines(path)):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"'{path}' is not UTF-8: byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its "
+                "(uncompressed) content; convert it, for example with: iconv -f latin1 -t utf-8"
+            ) from None
+        yield text.removeprefix("\ufeff") if number == 0 else text
+        begin += len(line)
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a file as bytes, decompressed; every way in which an archive can be damaged is one error."""
+    try:
+        if path.suffix.lower() == ".zst":
+            yield from _zstandard_lines(path)
+        elif path.suffix.lower() == ".gz":
+            with gzip.open(path, "rb") as archive:
+                yield from archive
+        else:
+            with lzma.open(path, "rb") if path.suffix.lower() == ".xz" else path.open("rb", BLOCK_BYTES) as file:
+                yield from file
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(f"'{path}' is a damaged archive: {error}; fetch or write it again") from None
+    except OSError as error:
+        # gzip reports a damaged header or checksum as an OSError without a number.
+        what = "cannot be read" if error.errno else "is a damaged archive"
+        raise DataError(f"'{path}' {what}: {error}") from None
+
+
+def _zstandard_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a .zst file; unlike the library's own reader, a file that ends too early is an error."""
+    try:
+        import zstandard
+    except ImportError:
+        raise DataError(f"'{path}' needs the package zstandard; {EXTRA}") from None
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    rest = b""
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                while block:
+                    if frame.eof:  # another frame follows
+                        frame = zstandard.ZstdDecompressor().decompressobj()
+                    *lines, rest = (rest + frame.decompress(block)).split(b"\n")
+                    block = frame.unused_data
+                    yield from (line + b"\n" for line in lines)
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from None
+    if not frame.eof:
+        raise EOFError("it ends in the middle of a frame")
+    if rest:
+        yield rest
+
+
+def _json_lines(path: Path, field: str) -> Iterator[str]:
+    """Field of every line; empty lines and null values hold no document."""
+    for number, line in enumerate(_lines(path), start=1):
+        if line.isspace():
+            continue
+        where = f"'{path}' line {number:,}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DataError(
+                f"{where} is not JSON ({error}); JSON lines are expected, one object per line; "
+                "an array is turned into lines by: jq -c '.[]'"
+            ) from None
+        if not isinstance(record, dict):
+            raise DataError(f"{where} holds a {type(record).__name__}, expected an object with the field '{field}'")
+        if field not in record:
+            raise DataError(f"{where}: {unknown('data.field', field, record, 'Set data.field to one of them')}")
+        yield _text(record[field], field, where)
+
+
+def _parquet(path: Path, field: str) -> Iterator[str]:
+    """Column of a parquet file, a few thousand rows in memory at a time."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise DataError(f"'{path}' needs the package pyarrow; {EXTRA}") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if field not in names:
+                raise DataError(f"'{path}': {unknown('data.field', field, names, 'Set data.field to one of them')}")
+            row = 0
+            for batch in file.iter_batches(batch_size=2048, columns=[field]):
+                for value in batch.column(0).to_pylist():
+                    row += 1
+                    yield _text(value, field, f"'{path}' row {row:,}")
+    except UnicodeDecodeError as error:
+        raise DataError(f"'{path}' row {row + 1:,} or later is not UTF-8: {error}") from None
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"'{path}' is no readable parquet file: {error}") from None
+
+
+def _text(value: Any, field: str, where: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text")
+    return value

@@ -1,0 +1,77 @@
+"""Token stores on disk: per split a flat file of ids (uint16 or uint32) and the int64 offsets of its documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from workbench.choices.data.tokens import TokenStore
+from workbench.errors import DataError
+
+# Shape legend: N tokens, D documents.
+
+SPLITS = ("train", "heldout")
+
+
+class StoreWriter:
+    """Writes one split, document by document; memory stays bounded by what one call hands over.
+
+    Args:
+        folder: the (unfinished) cache entry.
+        split: ``train`` or ``heldout``.
+        vocabulary_size: decides the width of an id, two bytes up to 65,536.
+    """
+
+    def __init__(self, folder: Path, split: str, vocabulary_size: int) -> None:
+        self.dtype = np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
+        self._ids = (folder / f"{split}.ids.bin").open("wb")
+        self._offsets = (folder / f"{split}.offsets.bin").open("wb")
+        self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self.tokens = self.documents = 0
+
+    def add(self, ids_N: np.ndarray, lengths_D: np.ndarray) -> None:
+        """Append documents that lie back to back.
+
+        Args:
+            ids_N: their ids.
+            lengths_D: tokens of each; sums to N.
+        """
+        ends_D = self.tokens + np.cumsum(lengths_D, dtype="<i8")
+        assert len(ids_N) == int(lengths_D.sum()), (len(ids_N), int(lengths_D.sum()))
+        self._ids.write(ids_N.astype(self.dtype, copy=False).tobytes())
+        self._offsets.write(ends_D.tobytes())
+        self.tokens += len(ids_N)
+        self.documents += len(lengths_D)
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ids.close()
+        self._offsets.close()
+
+
+def open_store(folder: Path, split: str, dtype: str, documents: int, tokens: int) -> TokenStore:
+    """Map one split of a cache entry.
+
+    Args:
+        folder: the cache entry.
+        split: ``train`` or ``heldout``.
+        dtype: of the ids, ``<u2`` or ``<u4``.
+        documents, tokens: what the manifest says.
+
+    Raises:
+        DataError: offsets and ids do not fit together.
+    """
+    offsets_D1 = np.fromfile(folder / f"{split}.offsets.bin", "<i8")
+    ends_right = len(offsets_D1) == documents + 1 and offsets_D1[0] == 0 and offsets_D1[-1] == tokens
+    if not ends_right or bool((np.diff(offsets_D1) <= 0).any()):
+        raise DataError(f"damaged token cache '{folder}': the offsets of {split} do not fit its tokens")
+    # An empty file cannot be mapped.
+    path = folder / f"{split}.ids.bin"
+    ids_N = np.memmap(path, np.dtype(dtype), "r", shape=(tokens,)) if tokens else np.empty(0, np.dtype(dtype))
+    return TokenStore(ids_N, offsets_D1)
