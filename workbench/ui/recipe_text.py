@@ -46,9 +46,10 @@ def _change(axis: str, here: Any, there: Any) -> Any:
     # Another kind starts from its own defaults, so only what differs from those needs saying.
     start = there if alike or model is None else defaults(model)
     changed = {key: value for key, value in here.items() if key != "kind" and not same(value, start.get(key))}
-    kind = {} if alike or model is None else {"kind": here["kind"]}
     axes = {key: shape_of(model.model_fields[key]).axis for key in changed} if model else {}
-    return kind | {key: _change(axes.get(key, ""), value, start.get(key)) for key, value in changed.items()}
+    # ... and a mapping inside it starts from nothing, so it names its own kind again.
+    inner = {key: _change(axes.get(key, ""), value, start.get(key) if alike else None) for key, value in changed.items()}
+    return inner if alike or model is None else {"kind": here["kind"]} | inner
 
 
 def _literal(value: Any) -> str:
