@@ -36,8 +36,17 @@ def template(dark: bool = False) -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"bgcolor": box, "bordercolor": grid, "font": {"color": text}},
-            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.01, "x": 0, "bgcolor": "rgba(0,0,0,0)"},
-            "margin": {"l": 60, "r": 20, "t": 60, "b": 50},
+            # Under the axes, where Plotly makes room for it however many runs there are.
+            "legend": {
+                "orientation": "h",
+                "yref": "container",
+                "yanchor": "bottom",
+                "y": 0,
+                "x": 0,
+                "bgcolor": "rgba(0,0,0,0)",
+                "traceorder": "grouped",
+            },
+            "margin": {"l": 60, "r": 20, "t": 50, "b": 50},
             "title": {"x": 0, "xref": "paper", "font": {"size": 16}},
             "annotationdefaults": {"font": {"color": text}, "showarrow": False},
         }
@@ -69,7 +78,10 @@ def finish(
     """
     figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
     if not any(_has_points(trace) for trace in figure.data):
-        figure.add_annotation(text="nothing measured yet", xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
+        words = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
+        figure.update_layout(annotations=[{"text": words, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}])
+        figure.update_xaxes(visible=False)
+        figure.update_yaxes(visible=False)
     for view in views:
         mark_events(figure, view, x, panels, whose=f"{plotly_text(view.name)}: " if len(views) > 1 else "")
     return figure

@@ -52,8 +52,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(title_text=x_title(x), row=len(names), col=1)
     panels = ["", *(str(row) for row in range(2, len(names) + 1))]
-    finish(figure, views, x, height=180 + 170 * len(names), panels=panels)
-    return figure.update_layout(legend_y=1.0 + 0.12 / len(names) ** 0.5, margin_t=100)
+    return finish(figure, views, x, height=180 + 170 * len(names), panels=panels)
 
 
 def moving_knobs(views: Sequence[RunView]) -> list[str]:

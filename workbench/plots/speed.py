@@ -42,9 +42,7 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     figure.update_yaxes(autorange="reversed", row=2, col=1)
     for row, col in ((1, 1), (1, 2), (2, 2)):
         figure.update_xaxes(title_text=x_title(x), row=row, col=col)
-    finish(figure, views, x, height=620, panels=("", "2", "4"))
-    # Room for the legend above the titles of the panels.
-    return figure.update_layout(legend_y=1.07, margin_t=100)
+    return finish(figure, views, x, height=640, panels=("", "2", "4"))
 
 
 def median_split(view: RunView) -> dict[str, float]:
@@ -84,6 +82,6 @@ def _part(views: Sequence[RunView], splits: Sequence[dict[str, float]], part: st
         # The index keeps two runs of one name apart; the tick text is the name alone.
         y=[f"{index + 1}. {plotly_text(views[index].name, 24)}" for index, _ in shown],
         x=[split[part] for _, split in shown],
-        name=part, orientation="h", marker={"color": colour}, legendgroup="parts", width=0.6,
+        name=part, orientation="h", marker={"color": colour}, width=0.6,
         hovertemplate="%{x:.1f} ms<extra>" + part + "</extra>",
     )  # fmt: skip

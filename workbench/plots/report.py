@@ -1,0 +1,211 @@
+"""The report of one or several runs: one HTML file with everything in it, readable offline and for good.
+
+python -m workbench.plots.report RUN_FOLDER [RUN_FOLDER ...] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plotly.io
+from plotly.offline import get_plotlyjs
+
+import workbench
+from workbench.errors import RunError, WorkbenchError
+from workbench.plots.curves import X_LABELS
+from workbench.plots.facts import failure, learned
+from workbench.plots.figure import template
+from workbench.plots.layers import QUANTITIES, available, layers_figure
+from workbench.plots.loss import loss_figure
+from workbench.plots.palette import plain
+from workbench.plots.schedule import schedule_figure
+from workbench.plots.speed import speed_figure
+from workbench.plots.tables import (
+    asked_table,
+    environment_table,
+    escape,
+    events_table,
+    fingerprint,
+    heldout_table,
+    recipe_table,
+    result_table,
+)
+from workbench.runs.folder import RunFolder
+from workbench.runs.view import RunView
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_HERE = Path(__file__).parent
+
+
+def write_report(views: Sequence[RunView], path: str | Path) -> Path:
+    """Write the report whole or not at all (aside, synced, renamed); returns its path.
+
+    Args:
+        views: the runs, in the order of their colours; the first is what speeds are compared with.
+        path: the HTML file; missing folders are made.
+
+    Raises:
+        ValueError: no runs.
+        OSError: the file cannot be written; an older report there is untouched.
+    """
+    text = report_html(views)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files for the owner alone; a report is there to be passed on.
+        os.chmod(aside, 0o644)
+        os.replace(aside, path)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def report_html(views: Sequence[RunView]) -> str:
+    """The page as text: tables, figures as JSON, plotly.js once; no address outside the page.
+
+    Raises:
+        ValueError: no runs.
+    """
+    if not views:
+        raise ValueError("no runs to report: give at least one RunView")
+    figures: dict[str, go.Figure] = {}
+    body = "\n".join((_head(views), _pictures(views, figures), _happened(views), _circumstances(views)))
+    title = escape(" and ".join(plain(view.name) for view in views[:3]))
+    return "\n".join(
+        (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            # Without an icon of its own a browser asks the server for one.
+            f'<link rel="icon" href="data:,">\n<title>{title}</title>',
+            f"<style>\n{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}",
+            f'<script type="application/json" id="figures">{_figures_json(figures)}</script>',
+            f"<script>{get_plotlyjs()}</script>",
+            f"<script>\n{(_HERE / 'report.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def _head(views: Sequence[RunView]) -> str:
+    title = " and ".join(escape(plain(view.name, 80)) for view in views)
+    said = "".join(
+        f'<p class="quiet">{escape(view.id)}: {escape(view.status)}, {escape(learned(view))}</p>' for view in views
+    )
+    errors = "".join(
+        f'<p class="error" role="alert"><strong>{escape(plain(view.name))}</strong>\n{escape(failure(view))}</p>'
+        for view in views
+        if failure(view)
+    )
+    several = len(views) > 1
+    heading = "What differs between the recipes" if several else "What was asked"
+    asked = recipe_table(views, differing_only=True) if several else asked_table(views[0])
+    whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
+    notes = "".join(f"<p>{escape(str(view.recipe['notes']))}</p>" for view in views if view.recipe.get("notes"))
+    return (
+        f"<header><h1>{title}</h1>{said}{notes}</header>{errors}\n<main>\n"
+        f"<h2>Result</h2>{result_table(views)}\n<h2>{heading}</h2>{asked}{whole}"
+    )
+
+
+def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
+    """Places for the figures, filled into ``figures`` under ``place/variant``."""
+    places = ["<h2>Pictures</h2>"]
+    for x in X_LABELS:
+        figures[f"loss/{x}"] = loss_figure(views, x)
+        figures[f"speed/{x}"] = speed_figure(views, x)
+        figures[f"schedule/{x}"] = schedule_figure(views, x)
+    axes = {x: f"over {label}" for x, label in X_LABELS.items()}
+    places.append(
+        _place(
+            "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. A run within 0.1 "
+            "nats of the dash-dotted line has learned word frequencies only.",
+        )
+    )  # fmt: skip
+    places.append(_place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
+    for index, view in enumerate(views):
+        quantities = available(view) or ["state"]
+        for quantity in quantities:
+            figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)
+        options = {quantity: QUANTITIES[quantity] for quantity in quantities}
+        places.append(_place(f"layers{index}", options, "What each layer did, as the training method decided it."))
+    places.append(_place("schedule", axes, "Values in force at each step, knob changes during the run included."))
+    return "\n".join(places)
+
+
+def _place(name: str, variants: dict[str, str], caption: str) -> str:
+    options = "".join(f'<option value="{escape(value)}">{escape(words)}</option>' for value, words in variants.items())
+    return (
+        f'<figure><div class="controls"><label>show <select>{options}</select></label></div>'
+        f'<div data-figure="{name}" role="img" aria-label="{escape(caption)}"></div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _happened(views: Sequence[RunView]) -> str:
+    parts = ["<h2>Held-out evaluations and events</h2>"]
+    for view in views:
+        name = escape(plain(view.name))
+        parts.append(f"<details><summary>Held-out losses of {name}</summary>{heldout_table(view)}</details>")
+        parts.append(f"<details><summary>Events of {name}</summary>{events_table(view)}</details>")
+    return "\n".join(parts)
+
+
+def _circumstances(views: Sequence[RunView]) -> str:
+    data = "".join(
+        f"<details><summary>Data of {escape(plain(view.name))}</summary>{fingerprint(view)}</details>" for view in views
+    )
+    return (
+        f"<h2>Environment</h2><details><summary>Versions, device, measured rates</summary>{environment_table(views)}"
+        f'</details>{data}\n</main>\n<footer><p class="quiet">workbench {workbench.__version__}</p></footer>'
+    )
+
+
+def _figures_json(figures: dict[str, go.Figure]) -> str:
+    """Figures and templates as JSON that no HTML parser can leave: ``<``, ``>`` and ``&`` are written as escapes."""
+    templates = {"light": template(), "dark": template(dark=True)}
+    for figure in figures.values():
+        figure.layout.template = None  # the page puts in the one that fits
+    whole = {
+        "figures": {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()},
+        "templates": {name: value.to_plotly_json() for name, value in templates.items()},
+    }
+    text = json.dumps(whole, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code: 0 written, 2 the request was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m workbench.plots.report", description="One HTML page about runs.")
+    parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER", type=Path, help="folder of a run")
+    parser.add_argument("--out", type=Path, help="file to write; without it, report.html in the folder of a single run")
+    asked = parser.parse_args(arguments)
+    try:
+        if asked.out is None and len(asked.folders) > 1:
+            raise RunError(f"{len(asked.folders)} runs in one report: say where it goes with --out FILE")
+        folders = [RunFolder(path.absolute()) for path in asked.folders]
+        for folder in folders:
+            if not folder.recipe.is_file():
+                raise RunError(f"'{folder.path}' is not the folder of a run (no recipe.json in it)")
+        print(write_report([RunView.read(folder) for folder in folders], asked.out or folders[0].report))
+    except (WorkbenchError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Tables of a report: HTML fragments in which everything that came from a run is escaped."""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.plots.curves import heldout_curve
+from workbench.plots.facts import count, decimal, facts, measured
+from workbench.plots.palette import plain
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+LONGEST_VALUE = 300
+MOST_EVENTS = 200
+MOST_FINGERPRINT_CHARACTERS = 20_000
+
+
+def result_table(views: Sequence[RunView]) -> str:
+    """The facts of every run; with several runs also each speed as a multiple of the first one's."""
+    columns = [facts(view) for view in views]
+    rows = [(label, [column[label] for column in columns]) for label in columns[0]]
+    first = measured(views[0], "tokens_per_second")
+    if len(views) > 1 and first:
+        speeds = [measured(view, "tokens_per_second") for view in views]
+        ratios = ["-" if speed is None else f"{speed / first:.2f}x" for speed in speeds]
+        rows.insert(1 + list(columns[0]).index("tokens/s"), ("tokens/s against the first", ratios))
+    return table([view.name for view in views], rows)
+
+
+def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
+    """What was asked, one row per knob; with several runs the rows that differ are marked.
+
+    Args:
+        views: the runs.
+        differing_only: leave out the knobs that are the same everywhere.
+    """
+    flat = [flatten(view.recipe) for view in views]
+    paths = list(dict.fromkeys(path for fields in flat for path in fields))
+    rows, marked = [], set()
+    for path in paths:
+        values = [_value(fields[path]) if path in fields else "-" for fields in flat]
+        if len(set(values)) > 1:
+            marked.add(path)
+        elif differing_only:
+            continue
+        rows.append((path, values))
+    return table([view.name for view in views], rows, marked if not differing_only else set())
+
+
+def asked_table(view: RunView) -> str:
+    """What was asked, one row per axis: the choice and its knobs in a line."""
+    rows = []
+    for axis, value in view.recipe.items():
+        if axis in ("name", "notes", "schema_version"):
+            continue
+        fields = flatten(value) if isinstance(value, dict) else {}
+        knobs = [f"{path.replace('_', ' ')} {_value(knob)}" for path, knob in fields.items() if path != "kind"]
+        kind = str(fields["kind"]) if "kind" in fields else ("" if fields else _value(value))
+        rows.append((axis, [kind, ", ".join(knobs)]))
+    return table(["choice", "knobs"], rows)
+
+
+def heldout_table(view: RunView) -> str:
+    """Every held-out evaluation of a run: step, tokens, seconds, loss in nats."""
+    columns = {x: heldout_curve(view, x) for x in ("step", "tokens", "seconds")}
+    losses = columns["step"].y_N
+    rows = [
+        (
+            count(columns["step"].x_N[i]),
+            [count(columns["tokens"].x_N[i]), decimal(columns["seconds"].x_N[i], 1), decimal(losses[i], 4)],
+        )
+        for i in range(len(losses))
+    ]
+    return table(["tokens", "seconds", "held-out loss (nats)"], rows, corner="step")
+
+
+def events_table(view: RunView) -> str:
+    """What happened, the latest :data:`MOST_EVENTS`: step, kind, words, UTC time."""
+    events = view.telemetry.events[-MOST_EVENTS:]
+    rows = [
+        (
+            str(event.get("step", "")),
+            [_clock(event.get("time")), str(event.get("kind", "")), str(event.get("text", ""))],
+        )
+        for event in events
+    ]
+    return table(["time (UTC)", "kind", "what"], rows, corner="step")
+
+
+def environment_table(views: Sequence[RunView]) -> str:
+    """Versions, device and measured rates, without the data fingerprint."""
+    flat = [flatten({k: v for k, v in view.environment.items() if k != "data"}) for view in views]
+    paths = list(dict.fromkeys(path for fields in flat for path in fields))
+    rows = [(path, [_value(fields.get(path, "-")) for fields in flat]) for path in paths]
+    return table([view.name for view in views], rows)
+
+
+def fingerprint(view: RunView) -> str:
+    """What the data were made of, as indented JSON."""
+    text = json.dumps(view.environment.get("data") or {}, indent=2, ensure_ascii=False)
+    if len(text) > MOST_FINGERPRINT_CHARACTERS:
+        text = text[:MOST_FINGERPRINT_CHARACTERS] + "\n... the rest is in the run's environment.json"
+    return f"<pre>{escape(text)}</pre>"
+
+
+def table(
+    names: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[str]]],
+    marked: set[str] | frozenset[str] = frozenset(),
+    corner: str = "",
+) -> str:
+    """An HTML table of escaped text.
+
+    Args:
+        names: column heads.
+        rows: row head and one cell per column.
+        marked: row heads whose row is highlighted.
+        corner: head of the column of row heads.
+    """
+    if not rows:
+        return '<p class="quiet">nothing here yet</p>'
+    head = "".join(f'<th scope="col">{escape(plain(name))}</th>' for name in names)
+    classes = ("same", "differs")
+    body = "".join(
+        f'<tr class="{classes[label in marked]}"><th scope="row">{escape(label)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for label, cells in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr><th scope="col">{escape(corner)}</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as dotted paths.
+
+    Example:
+        >>> flatten({"optimizer": {"lr": 0.001}, "seed": 0})
+        {'optimizer.lr': 0.001, 'seed': 0}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def escape(text: str) -> str:
+    """Text for HTML; broken Unicode (JSON can hold it, UTF-8 cannot) becomes question marks."""
+    return html.escape(text.encode("utf-8", "replace").decode())
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def _clock(moment: Any) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
