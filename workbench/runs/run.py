@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import math
@@ -103,14 +102,27 @@ class Run:
     def result(self) -> dict[str, Any]:
         """What the run achieved: ``run, state`` and the result of ``evaluations.json`` (losses in nats).
 
+        A run that was stopped before it could evaluate anything has only what its state says.
+
         Raises:
             RunError: it has no result (yet).
         """
-        status = self.status
+        state = self.state
+        status = actual_status(self.folder, state)
         evaluations = read_json(self.folder.evaluations, {})
         result = evaluations.get("result") if isinstance(evaluations, dict) else None
         if not isinstance(result, dict):
-            raise RunError(f"run '{self.id}' has no result: it is {status}")
+            if status != "stopped":
+                raise RunError(f"run '{self.id}' has no result: it is {status}")
+            seconds, losses = round(state.seconds, 3), {"train_loss": state.loss, "heldout_loss": state.heldout_loss}
+            speed = state.tokens_per_second
+            result = {
+                "steps": state.step,
+                "tokens": state.tokens,
+                "seconds": seconds,
+                "tokens_per_second": speed,
+                **losses,
+            }
         return {"run": self.id, "state": status, **result}
 
     def wait(
@@ -143,6 +155,9 @@ class Run:
 
     async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
         """:meth:`wait` that always has to be awaited."""
+        # Here, since it would double the time that `workbench runs` takes to answer.
+        import asyncio
+
         deadline = _deadline(timeout)
         while not self._ended(deadline):
             await asyncio.sleep(poll)

@@ -29,8 +29,9 @@ class RunList(list[Run]):
         """One row of texts per run (the newest ``limit``), read now."""
         return [describe(run) for run in self[:limit]]
 
-    def __repr__(self) -> str:
-        rows = self.table(SHOWN)
+    def text(self, limit: int | None = SHOWN) -> str:
+        """The table as text, its newest ``limit`` rows (None: all)."""
+        rows = self.table(limit)
         if not rows:
             return f"no runs in {self.root}"
         columns = list(rows[0])
@@ -40,7 +41,10 @@ class RunList(list[Run]):
             "  ".join(line[column].ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
             for line in lines
         )
-        return text + self._more()
+        return text + self._more(len(rows))
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
         rows = self.table(SHOWN)
@@ -51,11 +55,10 @@ class RunList(list[Run]):
             "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row.values()) + "</tr>"
             for row in rows
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more())}"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more(len(rows)))}"
 
-    def _more(self) -> str:
-        hidden = len(self) - SHOWN
-        return f"\n... and {hidden} older" if hidden > 0 else ""
+    def _more(self, shown: int) -> str:
+        return f"\n... and {len(self) - shown} older" if len(self) > shown else ""
 
 
 def runs(runs_dir: str | Path | None = None) -> RunList:

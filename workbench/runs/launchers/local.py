@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,11 +47,20 @@ def start_supervisor(
             start_new_session=own_session,
             process_group=None if own_session else 0,
         )
-    # Reap it in the background of later calls, so that it never stays a zombie of a long-lived kernel; and keep
-    # Popen from warning about a child that is meant to outlive this object.
-    _children.append(child)
-    _children[:] = [known for known in _children if known.poll() is None]
+    # Kept so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies.
+    _children[:] = [known for known in _children if known.poll() is None] + [child]
     return child.pid
+
+
+def wait_for_supervisors(timeout: float) -> bool:
+    """Wait until every supervisor that this process started has ended (its report included); False if not in time."""
+    deadline = time.monotonic() + timeout
+    try:
+        for child in _children:
+            child.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 _children: list[subprocess.Popen[bytes]] = []

@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -> int:
-    kills_before = _out_of_memory_kills()
+    kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
@@ -65,7 +65,7 @@ def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -
         return 127
     code = _wait(worker, parent)
     try:
-        _record_end(folder, code, _out_of_memory_kills() > kills_before)
+        _record_end(folder, code, _out_of_memory_kills() > kills_before, log_before)
     except OSError as error:
         print(f"supervisor: the end of the run (exit code {code}) could not be written: {error}", file=sys.stderr)
     return code
@@ -103,18 +103,19 @@ def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> int:
     return worker.wait()
 
 
-def _record_end(folder: RunFolder, code: int, out_of_memory: bool) -> None:
+def _record_end(folder: RunFolder, code: int, out_of_memory: bool, log_before: int) -> None:
     state = read_state(folder)
     told = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
     if told or (state.status in FINAL and code == 0):
         # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
         write_state(folder, exit_code=code)
     else:
-        write_state(folder, status="failed", exit_code=code, error=_explain(folder, code, out_of_memory), message="")
+        error = _explain(folder, code, out_of_memory, log_before)
+        write_state(folder, status="failed", exit_code=code, error=error, message="")
     control.dismiss_pending(folder, "the run has ended")
 
 
-def _explain(folder: RunFolder, code: int, out_of_memory: bool) -> str:
+def _explain(folder: RunFolder, code: int, out_of_memory: bool, log_before: int) -> str:
     """Why the trainer ended without saying so itself, and what to do."""
     if code >= 0:
         what = f"the trainer ended with exit code {code} before it could say why"
@@ -131,19 +132,27 @@ def _explain(folder: RunFolder, code: int, out_of_memory: bool) -> str:
         hint = " On Linux that is most often the out-of-memory killer."
     if code == -signal.SIGKILL:
         hint += " If so, lower data.batch_size, or set execution.micro_batch_size."
-    lines = _last_lines(folder.log)
+    lines = _last_lines(folder.log, log_before)
     said = "\nIts last words:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
     return f"{what}.{hint} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
 
 
-def _last_lines(log: Path) -> list[str]:
+def _last_lines(log: Path, start: int) -> list[str]:
+    """The last lines that were written after ``start`` (what an earlier attempt said is no news)."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 16_384))
+            file.seek(max(start, _size(log) - 16_384))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
     return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=_LOG_LINES))
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
 
 
 def _out_of_memory_kills() -> int:

@@ -1,0 +1,146 @@
+"""``workbench VERB``: the parser, and the exit codes.
+
+0 done; 1 the run failed; 2 the request was wrong; 3 a target was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from workbench.errors import RunFailed, TargetMissed, WorkbenchError, unknown
+
+DONE, FAILED, WRONG, MISSED = 0, 1, 2, 3
+Verb = Callable[[argparse.Namespace], int]
+
+DELEGATED = {
+    "bench": ("workbench.bench", "measure beside peers: `workbench bench` lists what there is"),
+    "demo": ("workbench.demo", "train the baseline and the fast recipe side by side, and compare them"),
+}
+"""Verbs whose package stands beside or above the command line: started by name, with their own options."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit code. Errors are one message on stderr, never a traceback."""
+    argv = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in argv
+    try:
+        return _run(argv)
+    except WorkbenchError as error:
+        return _fail(WRONG, error, as_json)
+    except TargetMissed as error:
+        return _fail(MISSED, error, False)
+    except (RunFailed, TimeoutError) as error:
+        return _fail(FAILED, error, as_json)
+    except BrokenPipeError:
+        # The reader (`| head`) has enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return _fail(FAILED, "interrupted", False)
+
+
+def _run(argv: list[str]) -> int:
+    if argv and argv[0] in DELEGATED:
+        module = importlib.import_module(DELEGATED[argv[0]][0])
+        code: int = module.main(argv[1:])
+        return code
+    options = _parser().parse_args(argv)
+    module_name, _, function = options.verb.partition(":")
+    verb: Verb = getattr(importlib.import_module(f"workbench.cli.{module_name}"), function)
+    return verb(options)
+
+
+def _fail(code: int, error: object, as_json: bool) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"error": str(error), "exit_code": code}))
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest verb or option, like every other error here, instead of listing all of them in quotes."""
+
+    def error(self, message: str) -> NoReturn:
+        raise WorkbenchError(f"{message}; see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        legal = [str(choice) for choice in action.choices or ()]
+        if legal and value not in legal:
+            raise WorkbenchError(unknown("command" if action.dest == "command" else action.dest, value, legal))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="workbench", description="Compose, launch, watch and measure language-model pre-training.")
+    verbs = parser.add_subparsers(dest="command", required=True, metavar="VERB", parser_class=_Parser)
+    for name, (_, text) in DELEGATED.items():
+        verbs.add_parser(name, help=text, add_help=False)
+
+    train = _verb(verbs, "train", "training:train", "train in the foreground to the end")
+    _add_recipe(train)
+    train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if the held-out loss ends above")
+    launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
+    _add_recipe(launch)
+
+    listing = _verb(verbs, "runs", "steering:runs", "list all runs, newest first")
+    listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
+    _run_verb(verbs, "watch", "live:watch", "follow a run in the terminal; Ctrl-C leaves it running")
+    for verb, text in _REQUESTS.items():
+        asking = _run_verb(verbs, verb, "steering:ask", text)
+        asking.add_argument(
+            "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait for the answer at most this long"
+        )
+        if verb == "set":
+            asking.add_argument("assignment", metavar="PATH=VALUE", help="for example optimizer.lr=1e-4")
+    export = _run_verb(verbs, "export", "steering:export", "write the model as a folder that transformers loads")
+    export.add_argument("target", metavar="FOLDER", help="a new folder")
+    _run_verb(verbs, "report", "steering:report", "write report.html from what the run has said so far")
+    _run_verb(verbs, "log", "steering:log", "print the end of the run's log").add_argument(
+        "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"
+    )
+    choices = _verb(verbs, "choices", "catalogue:choices", "list what recipes are composed of", runs=False)
+    choices.add_argument("axis", nargs="?", metavar="AXIS", help="only this axis, for example optimizer")
+    _verb(verbs, "presets", "catalogue:presets", "list the recipes that have names", runs=False)
+    return parser
+
+
+_REQUESTS = {
+    "stop": "stop after the present step, with a checkpoint",
+    "pause": "hold after the present step",
+    "resume": "go on: with a paused run, or from the last checkpoint of one that ended early",
+    "checkpoint": "save a checkpoint now",
+    "evaluate": "measure the held-out loss now",
+    "set": "change a knob of a running run",
+}
+
+
+def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(verb=function)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else there")
+    if runs:
+        parser.add_argument("--runs", metavar="DIR", help="the runs folder (else $WORKBENCH_RUNS, else ./runs)")
+    return parser
+
+
+def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
+    parser = _verb(verbs, name, function, text)
+    parser.add_argument("run", metavar="RUN", help="a run id, or a unique beginning of one")
+    return parser
+
+
+def _add_recipe(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--preset", metavar="NAME", help="start from this preset (`workbench presets`)")
+    source.add_argument("--recipe", metavar="FILE", help="start from this recipe.json")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob; JSON or text; repeatable"
+    )
+    parser.add_argument("--budget", metavar="TEXT", help="for example '200 steps', '1.5M tokens', '90 s'")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of initialisation, data order and masks")
+    parser.add_argument("--name", metavar="TEXT", help="what lists and plots call the run")

@@ -1,0 +1,92 @@
+"""A run in the terminal: a bar with loss and speed where somebody looks, plain lines where nobody does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from workbench.runs.run import ENDED, Run
+from workbench.runs.state import RunState, actual_status, read_state
+
+POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Follow a run until it ends; Ctrl-C only ends the watching.
+
+    Raises:
+        RunFailed: the run failed or is lost.
+    """
+    run = Run(options.run, options.runs)
+    try:
+        follow(run)
+    except KeyboardInterrupt:
+        status = run.status
+        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
+    status = run.status
+    if options.json:
+        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
+        print(json.dumps(result))
+    elif status in ENDED:
+        result = run.outcome()
+        from workbench.cli.training import summary
+
+        print(summary(run, result))
+    return 1 if status in ("failed", "lost") else 0
+
+
+def follow(run: Run) -> None:
+    """Show a run's progress on stderr until it ends."""
+    if sys.stderr.isatty():
+        _follow_bar(run)
+    else:
+        _follow_lines(run)
+
+
+def words(state: RunState) -> str:
+    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so."""
+    parts = [f"step {state.step:,}"]
+    if state.loss is not None:
+        parts.append(f"loss {state.loss:.3f}")
+    if state.heldout_loss is not None:
+        parts.append(f"held-out {state.heldout_loss:.3f}")
+    if state.tokens_per_second:
+        parts.append(f"{state.tokens_per_second:,.0f} tokens/s")
+    if state.message:
+        parts.append(state.message)
+    return "  ".join(parts)
+
+
+def _follow_bar(run: Run) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    # A name or message is data: it must not be read as markup.
+    words_column = TextColumn("{task.fields[words]}", markup=False)
+    with Progress(*columns, words_column, console=Console(stderr=True)) as bar:
+        task = bar.add_task(run.id, total=1.0, status="starting", words="")
+        while True:
+            state = read_state(run.folder)
+            status = actual_status(run.folder, state)
+            bar.update(task, completed=state.progress, status=status, words=words(state))
+            if status in ENDED:
+                return
+            time.sleep(POLL_SECONDS)
+
+
+def _follow_lines(run: Run) -> None:
+    said, said_at = "", 0.0
+    while True:
+        state = read_state(run.folder)
+        status = actual_status(run.folder, state)
+        # One line when what it does changes, else one every few seconds: a log stays readable.
+        change = status + state.message
+        if change != said or time.monotonic() - said_at >= LINE_SECONDS:
+            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {words(state)}", file=sys.stderr, flush=True)
+            said, said_at = change, time.monotonic()
+        if status in ENDED:
+            return
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,127 @@
+"""``workbench train`` and ``workbench launch``: from options to a recipe to a run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli.live import follow
+from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
+from workbench.runs.launchers.local import wait_for_supervisors
+from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
+from workbench.runs.run import Run
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+def recipe_from(options: argparse.Namespace) -> Recipe:
+    """The recipe that ``--preset``, ``--recipe``, ``--set``, ``--budget``, ``--seed`` and ``--name`` ask for.
+
+    Raises:
+        RecipeError: none was named, or something in it is unknown or out of bounds.
+    """
+    from workbench import presets
+    from workbench.recipe import Recipe
+
+    if options.recipe:
+        recipe = Recipe.load(options.recipe)
+    elif options.preset:
+        recipe = presets.get(options.preset)
+    else:
+        raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
+    recipe = recipe.with_assignments(options.set)
+    asked = {"budget": options.budget, "seed": options.seed, "name": options.name}
+    return recipe.with_(**{key: value for key, value in asked.items() if value is not None})
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Start in the background, print the run id."""
+    from workbench.runs.launch import launch as start
+
+    run = start(recipe_from(options), runs_dir=options.runs)
+    print(json.dumps({"run": run.id, "state": run.status, "folder": str(run.folder.path)}) if options.json else run.id)
+    return 0
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train in the foreground. The first Ctrl-C (or SIGTERM) stops the run with a checkpoint, the second ends it.
+
+    Raises:
+        RunFailed: the run failed.
+        TargetMissed: it ended above ``--target-loss``.
+    """
+    from workbench.runs.launch import launch as start
+
+    if options.target_loss is not None and not math.isfinite(options.target_loss):
+        raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
+    recipe = recipe_from(options)
+    signal.signal(signal.SIGTERM, _interrupt)
+    run = start(recipe, on="inline", runs_dir=options.runs)
+    _follow_to_the_end(run)
+    # The supervisor lives no longer than we do, and it still has the report to write.
+    wait_for_supervisors(REPORT_LIMIT_SECONDS)
+    try:
+        result = run.outcome()
+    except RunFailed as error:
+        if options.json:
+            state = run.state
+            print(json.dumps({"run": run.id, "state": run.status, "steps": state.step, "error": str(error)}))
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        raise
+    return _conclude(run, result, options)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _follow_to_the_end(run: Run) -> None:
+    try:
+        follow(run)
+    except KeyboardInterrupt:
+        print("\nstopping after this step, with a checkpoint; Ctrl-C again ends it at once", file=sys.stderr)
+        try:
+            run.stop()
+        except RunError:
+            return  # it ended in the meantime
+        follow(run)
+
+
+def _conclude(run: Run, result: dict[str, Any], options: argparse.Namespace) -> int:
+    loss, target = result.get("heldout_loss"), options.target_loss
+    missed = target is not None and not (isinstance(loss, (int, float)) and loss <= target)
+    if options.json:
+        target_keys = {} if target is None else {"target_loss": target, "target_met": not missed}
+        print(json.dumps({**result, "folder": str(run.folder.path), **target_keys}))
+    else:
+        print(summary(run, result))
+    if missed:
+        shown = "was not measured" if loss is None else f"ended at {loss:.4f} nats"
+        raise TargetMissed(f"target missed: the held-out loss of run '{run.id}' {shown}, target {target:g}")
+    return 0
+
+
+def summary(run: Run, result: dict[str, Any]) -> str:
+    """What a run achieved, as lines of text."""
+
+    def number(key: str, form: str) -> str:
+        value = result.get(key)
+        return format(value, form) if isinstance(value, (int, float)) else "not measured"
+
+    lines = [
+        f"{run.name} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
+        f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
+        f"held-out loss {number('heldout_loss', '.4f')} nats; unigram entropy {number('unigram_entropy', '.4f')}"
+        + (f"; learned: {result['learned']}" if result.get("learned") else ""),
+        f"run    {run.folder.path}",
+    ]
+    if run.folder.report.exists():
+        lines.append(f"report {run.folder.report}")
+    return "\n".join(lines)
