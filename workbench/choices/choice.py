@@ -50,7 +50,7 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
         scale: ``linear`` or ``log``, how a slider should move.
         **bounds: pydantic's ``gt, ge, lt, le, multiple_of, min_length, pattern``; or ``default_factory``.
     """
-    extra = {"unit": unit, "scale": scale}
+    extra: dict[str, Any] = {"unit": unit, "scale": scale}
     if "default_factory" in bounds:
         return Field(description=help, json_schema_extra=extra, **bounds)
     return Field(default, description=help, json_schema_extra=extra, **bounds)
@@ -76,7 +76,7 @@ def bounds_of(field: FieldInfo) -> dict[str, float]:
 
 def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
     """Why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
-    reached = value.extremes() if isinstance(value, Choice) else (value,)
+    reached: tuple[float, ...] = value.extremes() if isinstance(value, Choice) else (value,)  # type: ignore[attr-defined]
     for number in reached:
         if not all(BOUNDS[word][1](number, bound) for word, bound in bounds.items()):
             legal = " and ".join(f"{BOUNDS[word][0]} {bound:g}" for word, bound in bounds.items())
@@ -132,9 +132,9 @@ class Choice(BaseModel):
         """
         values: dict[str, float] = {}
         for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
+            value: Any = getattr(self, name)
             if MOVES in field.metadata:
-                values[name] = value.at(progress) if isinstance(value, Choice) else float(value)
+                values[name] = value if isinstance(value, (int, float)) else value.at(progress)
             elif isinstance(value, Choice):
                 values |= {f"{name}.{path}": number for path, number in value.scheduled_values(progress).items()}
         return values
@@ -193,4 +193,4 @@ C = TypeVar("C", bound=Choice)
 
 def one_of(base: type[C]) -> Any:
     """Field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with ``kind``."""
-    return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(_resolve, base.axis))]  # type: ignore[valid-type]
+    return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(_resolve, base.axis))]  # type: ignore[valid-type, misc]
