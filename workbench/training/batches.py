@@ -1,0 +1,99 @@
+"""Batches of coming steps, prepared in a thread while the present one computes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from workbench.choices.data.order import RowOrder
+from workbench.choices.data.tokens import Batch
+
+# Shape legend: B rows of a micro-batch, T positions of a row.
+
+
+class StepBatch(NamedTuple):
+    """Everything one optimizer step reads.
+
+    Attributes:
+        parts: its micro-batches, on the CPU (pinned where the device is a GPU).
+        tokens: in all of them; rows are full, so all are real.
+        effective_length: sum(s_i^2) / sum(s_i) over the packed pieces, tokens: what attention has to look at.
+    """
+
+    parts: list[Batch]
+    tokens: int
+    effective_length: float
+
+
+def step_batch(order: RowOrder, step: int, batch_size: int, rows: int) -> StepBatch:
+    """The batch of one step, cut into micro-batches: samples [step * batch_size, (step + 1) * batch_size).
+
+    Args:
+        order: rows by sample index.
+        step: counted from 0.
+        batch_size: rows per step.
+        rows: B, rows per micro-batch; divides ``batch_size``.
+    """
+    first = step * batch_size
+    parts = [order.batch(np.arange(start, start + rows)) for start in range(first, first + batch_size, rows)]
+    starts = torch.cat([part.positions_BT.flatten() for part in parts]).eq(0).nonzero().flatten().numpy()
+    tokens = sum(part.tokens_BT.numel() for part in parts)
+    lengths = np.diff(starts, append=tokens)
+    return StepBatch(parts, tokens, float((lengths.astype(np.float64) ** 2).sum() / tokens))
+
+
+class Prefetch:
+    """Hands out step after step; the next ones are prepared meanwhile.
+
+    Args:
+        order, batch_size, rows: as for :func:`step_batch`.
+        first_step: where to begin (a resumed run begins at its step: the order needs no other state).
+        pin: lock the pages, so that copies to a GPU need not wait.
+        ahead: steps prepared in advance.
+    """
+
+    def __init__(
+        self, order: RowOrder, batch_size: int, rows: int, first_step: int, *, pin: bool = False, ahead: int = 2
+    ) -> None:
+        self._order, self._batch_size, self._rows, self._pin = order, batch_size, rows, pin
+        self._ready: queue.Queue[StepBatch | BaseException] = queue.Queue(ahead)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._prepare, args=(first_step,), name="batches", daemon=True)
+        self._thread.start()
+
+    def next(self) -> StepBatch:
+        """The next step's batch.
+
+        Raises:
+            Exception: whatever went wrong while it was prepared.
+        """
+        item = self._ready.get()
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._closed.set()
+        self._thread.join(timeout=10)
+
+    def _prepare(self, step: int) -> None:
+        while not self._closed.is_set():
+            item: StepBatch | BaseException
+            try:
+                item = step_batch(self._order, step, self._batch_size, self._rows)
+                if self._pin:
+                    item = item._replace(parts=[Batch(*(x.pin_memory() for x in part)) for part in item.parts])
+            except Exception as error:
+                item = error
+            while not self._closed.is_set():
+                try:
+                    self._ready.put(item, timeout=0.1)
+                    break
+                except queue.Full:
+                    continue
+            step += 1

@@ -1,0 +1,42 @@
+"""Which knobs may be turned while a run trains, and the recipe after one was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.choices.choice import MOVES
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.errors import RunError, unknown
+from workbench.recipe import Recipe
+
+
+def turnable(recipe: Recipe) -> list[str]:
+    """Paths of the knobs that are read anew at every step; all others are built into the model or the optimizer.
+
+    A depth method is asked for a plan at every step, an optimizer choice for rates, decay and clipping, and every
+    scheduled knob for its value.
+    """
+    paths = [f"depth.{name}" for name in type(recipe.depth).model_fields if name != "kind"]
+    paths += [f"optimizer.{name}" for name in OptimizerChoice.model_fields if name != "kind"]
+    for axis in (recipe.objective, recipe.optimizer):
+        paths += [f"{axis.axis}.{name}" for name, field in type(axis).model_fields.items() if MOVES in field.metadata]
+    return sorted(set(paths))
+
+
+def turned(recipe: Recipe, path: str, value: Any) -> Recipe:
+    """The recipe with one knob turned.
+
+    Args:
+        recipe: in force.
+        path: of the knob, for example ``optimizer.lr`` or ``optimizer.schedule.warmup``.
+        value: a number, or a schedule as JSON.
+
+    Raises:
+        RunError: this knob cannot be turned while the run trains; the message lists those that can.
+        RecipeError: the value is not legal.
+    """
+    legal = turnable(recipe)
+    if not any(path == knob or path.startswith(knob + ".") for knob in legal):
+        hint = "Others are built into the model or the optimizer: stop the run and launch a changed recipe"
+        raise RunError(unknown("knob of a running run", path, legal, hint))
+    return recipe.with_(**{path: value})

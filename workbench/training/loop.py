@@ -1,0 +1,220 @@
+"""The training loop: one optimizer step, the same for every method. What differs between methods is in the choices.
+
+A step is a function of (weights, optimizer state, seed, step): data, masks, dropped layers and dropout all derive
+from the seed and the step's number, so a checkpoint needs no generator state and a resumed run repeats bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from workbench.choices.architectures.flops import useful_flops
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss
+from workbench.choices.progress import Progress
+from workbench.recipe import Recipe
+from workbench.telemetry import TelemetryWriter
+from workbench.training.assemble import Assembled, micro_batch_size
+from workbench.training.batches import Prefetch, StepBatch
+from workbench.training.measurements import LayerMeter, StepTimes
+from workbench.training.recorder import Recorder, StepRecord
+
+
+@dataclass
+class Gradients:
+    """What the backward passes of one step leave behind, besides the gradients themselves.
+
+    Attributes:
+        losses, counts, metrics: by micro-batch; mean nats, labelled positions, 0-d tensors.
+        plans: by micro-batch.
+    """
+
+    losses: list[Tensor]
+    counts: list[int]
+    metrics: list[dict[str, Tensor]]
+    plans: list[LayerPlan]
+
+    def mean(self, values: list[Tensor]) -> Tensor:
+        """Mean over the labelled positions of the whole step, 0-d."""
+        total = sum(self.counts)
+        return torch.stack([value * (count / total) for value, count in zip(values, self.counts, strict=True)]).sum()
+
+
+class Training:
+    """A recipe in training: call :meth:`step` until :attr:`progress` is done.
+
+    Args:
+        recipe: with every knob change so far applied.
+        made: its torch objects.
+        writer: where telemetry goes; None measures nothing but the loss.
+        progress: where to begin; None for the beginning.
+        peak_flops: what MFU is a share of, FLOP/s.
+        done_flops: useful ones before ``progress``.
+
+    Attributes:
+        progress: steps, tokens and seconds of training so far. Only what :meth:`step` and :meth:`settle` take is
+            charged: start-up, compilation, evaluation, checkpoints and pauses are not.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        made: Assembled,
+        writer: TelemetryWriter | None = None,
+        progress: Progress | None = None,
+        peak_flops: float = math.nan,
+        done_flops: float = 0.0,
+    ) -> None:
+        self.recipe, self.made, self.model, self.optimizer, self.device = (
+            recipe, made, made.model, made.optimizer, made.device,
+        )  # fmt: skip
+        self.progress = progress or Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
+        execution = recipe.execution
+        self.recorder = Recorder(
+            writer, made.device, execution.scalars_every, execution.layers_every, self.progress, peak_flops, done_flops
+        )
+        self.meter = LayerMeter(self.model.backbone, self.optimizer)
+        self.scaler = torch.amp.GradScaler(made.device.type, enabled=made.precision == torch.float16)
+        self.batches = Prefetch(
+            made.order,
+            recipe.data.batch_size,
+            micro_batch_size(recipe),
+            self.progress.step,
+            pin=made.device.type == "cuda",
+        )
+        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def step(self) -> None:
+        """Take one optimizer step and write what it has to say.
+
+        Raises:
+            NotFinite: the loss is NaN or infinite (on a GPU: was, one step ago).
+        """
+        with self._charged() as elapsed:
+            before = self.progress
+            # Dropout and its like: a stream of its own for every step, the same one on a resumed run.
+            torch.manual_seed((self.recipe.seed << 32) + before.step)
+            knobs = self._apply_schedules()
+            times = StepTimes(self.device)
+            batch = self.batches.next()
+            times.mark("data")
+            layered = self.recorder.wants_layers(before.step)
+            result = self._gradients(batch, times, layered)
+            norm = self._clip(result)
+            if layered:
+                self.meter.gradients()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.optimizer.zero_grad(set_to_none=True)
+            times.mark("optimizer")
+            layers = self.meter.after(result.plans[-1], batch.parts[-1].to(self.device)) if layered else None
+            tokens = before.tokens + batch.tokens
+            self.progress = Progress(before.step + 1, tokens, before.seconds + elapsed(), before.budget)
+            self.recorder.take(
+                StepRecord(
+                    progress=self.progress,
+                    loss=result.mean(result.losses),
+                    metrics={name: result.mean([each[name] for each in result.metrics]) for name in result.metrics[0]},
+                    grad_norm=norm,
+                    knobs=knobs,
+                    times=times,
+                    layers=layers,
+                    layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
+                    useful_flops=self._flops(batch, result),
+                )
+            )
+
+    def settle(self) -> None:
+        """Wait for the device and write what is pending: before an evaluation, a checkpoint, a pause, the end.
+
+        Raises:
+            NotFinite: no checkpoint is ever taken of a model whose loss nobody has looked at.
+        """
+        with self._charged():
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            self.recorder.settle()
+
+    def change(self, recipe: Recipe) -> None:
+        """Go on under a recipe that differs in knobs only: choices are swapped, weights and state stay."""
+        self.recipe = recipe
+        self.model.choice = recipe.objective
+
+    def close(self) -> None:
+        """Let the data thread end."""
+        self.batches.close()
+
+    def plan(self, micro_step: int = 0) -> LayerPlan:
+        """What every layer does in a micro-batch of the coming step."""
+        layers, seed = self.recipe.architecture.layers, self.recipe.seed
+        plan: LayerPlan = self.recipe.depth.plan(layers, self.progress, seed, micro_step)
+        return plan
+
+    def _apply_schedules(self) -> dict[str, float]:
+        """Write scheduled values into the optimizer; returns every scheduled knob's value."""
+        knobs: dict[str, float] = dict(self.recipe.optimizer.apply(self.optimizer, self.progress))
+        for axis in (self.recipe.objective, self.recipe.depth):
+            knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(self.progress).items()}
+        return knobs
+
+    def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
+        """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""
+        result = Gradients([], [], [], [])
+        for index, part in enumerate(batch.parts):
+            plan = self.plan(index)
+            self.meter.saw(plan)
+            if layered and index == len(batch.parts) - 1:
+                self.meter.before()
+            with self.made.autocast():
+                loss: Loss = self.model(part.to(self.device), plan, self.progress)
+            times.mark("forward")
+            # How many labels the later parts have is not known yet: assume as many as the first, correct at the end.
+            expected = (result.counts or [loss.count])[0] * len(batch.parts)
+            self.scaler.scale(loss.loss * (loss.count / expected)).backward()
+            times.mark("backward")
+            result.losses.append(loss.loss.detach())
+            result.counts.append(loss.count)
+            result.metrics.append(loss.metrics)
+            result.plans.append(plan)
+        return result
+
+    def _clip(self, result: Gradients) -> Tensor | None:
+        """Finish the gradients: unscale, correct the mean, clip. Returns their norm before clipping, 0-d."""
+        self.scaler.unscale_(self.optimizer)
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        expected, total = result.counts[0] * len(result.counts), sum(result.counts)
+        if total != expected:
+            torch._foreach_mul_(gradients, expected / total)
+        limit = self.recipe.optimizer.clip_norm
+        if limit is None and not self.recorder.wants_layers(self.progress.step):
+            return None
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        if limit is not None:
+            factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+            # Where reading a number costs nothing, gradients that are short enough are left in peace.
+            if self.device.type != "cpu" or factor.item() != 1.0:
+                torch._foreach_mul_(gradients, factor)
+        return norm
+
+    def _flops(self, batch: StepBatch, result: Gradients) -> float:
+        tokens = batch.tokens // len(result.plans)
+        return sum(
+            useful_flops(
+                self.recipe.architecture, self.made.vocabulary.size, plan, tokens, count, batch.effective_length
+            )
+            for plan, count in zip(result.plans, result.counts, strict=True)
+        )
+
+    @contextmanager
+    def _charged(self) -> Iterator[Callable[[], float]]:
+        """Charge what happens inside to the run's seconds of training; yields the seconds so far."""
+        began, seconds = time.perf_counter(), self.progress.seconds
+        yield lambda: time.perf_counter() - began
+        self.progress = replace(self.progress, seconds=seconds + time.perf_counter() - began)

@@ -1,0 +1,232 @@
+"""What is measured inside a step: the split of its time, and per-layer statistics. Nothing here waits for a GPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.choices.architectures.architecture import Backbone
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
+
+# Shape legend: L layers of the model, T positions of a row.
+
+PARTS = ("data", "forward", "backward", "optimizer")
+"""Parts of a step's time, in the order in which they happen."""
+
+ENTROPY_EVERY = 5
+"""Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
+
+Value = float | None
+
+
+class HostCopy:
+    """Named 0-d (or flat) tensors on their way to the host: one transfer, no wait until they are read.
+
+    Args:
+        tensors: by name; all on one device.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._sizes = {name: tensor.numel() for name, tensor in tensors.items()}
+        flat = [tensor.detach().float().reshape(-1) for tensor in tensors.values()]
+        self._flat = torch.cat(flat) if flat else torch.empty(0)
+        self._event: torch.cuda.Event | None = None
+        if self._flat.is_cuda:
+            pinned = torch.empty(self._flat.shape, dtype=self._flat.dtype, pin_memory=True)
+            self._flat = pinned.copy_(self._flat, non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record()
+
+    def read(self) -> dict[str, list[float]]:
+        """The values by name, waiting for the device only if it is not there yet."""
+        if self._event is not None:
+            self._event.synchronize()
+        values = iter(self._flat.tolist())
+        return {name: [next(values) for _ in range(size)] for name, size in self._sizes.items()}
+
+
+class StepTimes:
+    """Time of a step by part: host clock on a CPU, events (read later) on a GPU.
+
+    Args:
+        device: where the step runs.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device.type == "cuda"
+        self._marks: list[tuple[str, Any]] = []
+        self.mark("")
+
+    def mark(self, part: str) -> None:
+        """What ran since the last mark belongs to ``part``."""
+        if self._cuda:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            self._marks.append((part, event))
+        else:
+            self._marks.append((part, time.perf_counter()))
+
+    def milliseconds(self) -> dict[str, float]:
+        """``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``; the device must have got there."""
+        parts = dict.fromkeys(PARTS, 0.0)
+        for (_, before), (part, now) in zip(self._marks, self._marks[1:], strict=False):
+            parts[part] += before.elapsed_time(now) if self._cuda else (now - before) * 1e3
+        return {**{f"{part}_ms": value for part, value in parts.items()}, "step_ms": sum(parts.values())}
+
+
+class LayerMeter:
+    """Per-layer statistics, on the steps that are recorded; on the others it only counts which layers ran.
+
+    Args:
+        backbone: of the model in training.
+        optimizer: its state per parameter is asked for a ``trust_ratio`` (LAMB, LANS).
+    """
+
+    def __init__(self, backbone: Backbone, optimizer: torch.optim.Optimizer) -> None:
+        self._backbone = backbone
+        self._optimizer = optimizer
+        self._records = 0
+        self._reset_counts()
+
+    def saw(self, plan: LayerPlan) -> None:
+        """Count a micro-batch."""
+        self._micro_batches += 1
+        for layer, runs in enumerate(plan.runs):
+            self._ran[layer] = self._ran.get(layer, 0) + runs
+
+    def before(self) -> None:
+        """On a recorded step, before its last forward pass: have the backbone report its activations."""
+        self._backbone.taps = []
+
+    def gradients(self) -> None:
+        """After the backward pass and before the optimizer's: keep gradient norms and the weights as they are."""
+        self._blocks = [list(block.parameters()) for block in self._backbone.blocks]
+        self._weights = [parameter for block in self._blocks for parameter in block]
+        # Detached first: neither the copy nor the norms must enter a graph.
+        detached = [weight.detach() for weight in self._weights]
+        graded = [weight.grad for weight in self._weights if weight.grad is not None]
+        self._graded = [weight.grad is not None for weight in self._weights]
+        self._gradient_norms = torch._foreach_norm(graded) if graded else []
+        self._before = [weight.clone() for weight in detached]
+
+    def after(self, plan: LayerPlan, batch: Batch) -> LayerReading:
+        """After the optimizer's step: everything measured, still on the device.
+
+        Args:
+            plan: of the step's last micro-batch.
+            batch: the last micro-batch; a row of it is read for the attention entropy now and then.
+        """
+        taps, self._backbone.taps = self._backbone.taps or [], None
+        weight_norms = torch._foreach_norm(self._before)
+        updates = torch._foreach_sub([weight.detach() for weight in self._weights], self._before)
+        update_norms = torch._foreach_norm(updates)
+        self._before = []
+        tensors = {
+            "gradient": _stack(self._gradient_norms),
+            "weight": _stack(weight_norms),
+            "update": _stack(update_norms),
+            "taps": _stack([tap.detach() for tap in taps]),
+        }
+        trusted = self._trust_ratios()
+        tensors["trust"] = _stack([ratio for ratio in trusted if ratio is not None])
+        entropy: Sequence[float] | None = None
+        if self._records % ENTROPY_EVERY == 0:
+            row = Batch(*(tensor[:1] for tensor in batch))
+            entropy = self._backbone.attention_entropy(row.tokens_BT, row)
+        self._records += 1
+        ran = [self._ran.get(layer, 0) / self._micro_batches for layer in range(plan.layers)]
+        self._reset_counts()
+        sizes = [len(block) for block in self._blocks]
+        return LayerReading(
+            plan, HostCopy(tensors), sizes, self._graded, ran, entropy, [r is not None for r in trusted]
+        )
+
+    def _trust_ratios(self) -> list[Tensor | None]:
+        """Mean over each block's matrices, where the optimizer keeps such ratios."""
+        means: list[Tensor | None] = []
+        for block in self._blocks:
+            states = (self._optimizer.state.get(weight, {}) for weight in block if weight.ndim >= 2)
+            found = [state["trust_ratio"] for state in states if "trust_ratio" in state]
+            means.append(torch.stack(found).mean() if found else None)
+        return means
+
+    def _reset_counts(self) -> None:
+        self._micro_batches = 0
+        self._ran: dict[int, int] = {}
+
+
+class LayerReading:
+    """One record of the ``layers`` stream in the making.
+
+    Args:
+        plan: of the step's last micro-batch.
+        copy: norms by parameter (``gradient``, ``weight``, ``update``) and ``taps`` by layer that ran.
+        sizes: parameters per layer. graded: per parameter, whether it had a gradient.
+        ran: per layer, share of the micro-batches since the last record in which it ran.
+        entropy: per layer, or None when not measured. trusted: per layer, whether ``copy`` has a ``trust`` ratio.
+    """
+
+    def __init__(
+        self,
+        plan: LayerPlan,
+        copy: HostCopy,
+        sizes: list[int],
+        graded: list[bool],
+        ran: list[float],
+        entropy: Sequence[float] | None,
+        trusted: list[bool],
+    ) -> None:
+        self._plan, self._copy, self._sizes, self._graded = plan, copy, sizes, graded
+        self._ran, self._entropy, self._trusted = ran, entropy, trusted
+
+    def vectors(self) -> dict[str, list[Value]]:
+        """The record: every vector has one entry per layer of the finished model, None where there is none."""
+        plan, read = self._plan, self._copy.read()
+        gradient = iter(read["gradient"])
+        by_parameter = [next(gradient) if graded else None for graded in self._graded]
+        weight, update = self._by_layer(read["weight"]), self._by_layer(read["update"])
+        taps = iter(read["taps"])
+        vectors: dict[str, list[Value]] = {
+            "ran": list(self._ran),
+            "keep": list(plan.keep),
+            "scale": list(plan.scale),
+            "grad_norm": self._by_layer(by_parameter),
+            "update_ratio": [u / w if u is not None and w else None for u, w in zip(update, weight, strict=True)],
+            "activation_rms": [next(taps, None) if runs else None for runs in plan.runs],
+        }
+        if self._entropy is not None:
+            vectors["attention_entropy"] = [float(value) for value in self._entropy]
+        if any(self._trusted):
+            trust = iter(read["trust"])
+            vectors["trust_ratio"] = [next(trust) if trusted else None for trusted in self._trusted]
+        absent: list[Value] = [None] * (plan.total - plan.layers)
+        return {"state": [*plan.states], **{name: vector + absent for name, vector in vectors.items()}}
+
+    def _by_layer(self, norms: Sequence[Value]) -> list[Value]:
+        result: list[Value] = []
+        start = 0
+        for size in self._sizes:
+            found = [norm for norm in norms[start : start + size] if norm is not None]
+            result.append(sum(norm * norm for norm in found) ** 0.5 if found else None)
+            start += size
+        return result
+
+
+def _stack(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(tensors)) if tensors else torch.empty(0)
+
+
+def memory_gib(device: torch.device) -> float:
+    """Peak memory of this process so far, in GiB: the allocator's on a GPU, resident memory on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # macOS counts bytes, Linux KiB

@@ -1,0 +1,159 @@
+"""From tensors of a step to lines of telemetry, without making a GPU wait: its numbers are read one step late."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workbench.choices.progress import Progress
+from workbench.telemetry import TelemetryWriter
+from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
+
+RECENT = 50
+"""Losses whose mean is called the training loss of a run."""
+
+
+class NotFinite(ArithmeticError):
+    """The loss became NaN or infinite; the message names the step and what usually helps."""
+
+
+@dataclass
+class StepRecord:
+    """What one step has to say.
+
+    Attributes:
+        progress: where the run stands after it.
+        loss, metrics: 0-d tensors on the device, nats and plain numbers.
+        grad_norm: 0-d tensor before clipping, or None when nobody needed it.
+        knobs: scheduled values that were in force.
+        times: split of the step's time.
+        layers: per-layer statistics, on the steps that have them.
+        layers_run: mean per micro-batch.
+        useful_flops: of this step.
+    """
+
+    progress: Progress
+    loss: Tensor
+    metrics: dict[str, Tensor]
+    grad_norm: Tensor | None
+    knobs: dict[str, float]
+    times: StepTimes
+    layers: LayerReading | None
+    layers_run: float
+    useful_flops: float
+
+
+class Recorder:
+    """Writes a run's scalars and layers, and keeps what the state file and the result need.
+
+    Args:
+        writer: of the run; None looks at the losses and writes nothing.
+        device: where the tensors are.
+        scalars_every, layers_every: steps between records.
+        progress: where the run begins.
+        peak_flops: what MFU is a share of, FLOP/s; NaN leaves MFU out.
+        useful_flops: done before.
+
+    Attributes:
+        loss, tokens_per_second: of the last record.
+        recent: losses of the last steps, at most :data:`RECENT`.
+        useful_flops: so far.
+    """
+
+    def __init__(
+        self,
+        writer: TelemetryWriter | None,
+        device: torch.device,
+        scalars_every: int,
+        layers_every: int,
+        progress: Progress,
+        peak_flops: float = math.nan,
+        useful_flops: float = 0.0,
+    ) -> None:
+        self.writer, self.scalars_every, self.layers_every = writer, scalars_every, layers_every
+        self.loss = self.tokens_per_second = math.nan
+        self.recent: deque[float] = deque(maxlen=RECENT)
+        self.useful_flops = useful_flops
+        self._device, self._peak = device, peak_flops
+        self._unread: list[tuple[int, Tensor]] = []
+        self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
+        self._last = (progress.tokens, progress.seconds, useful_flops)
+
+    def wants_scalars(self, step: int) -> bool:
+        """Whether the step that begins after ``step`` steps is recorded."""
+        return step % self.scalars_every == 0
+
+    def wants_layers(self, step: int) -> bool:
+        """Whether that step's layers are measured."""
+        return self.writer is not None and step % self.layers_every == 0
+
+    def take(self, record: StepRecord) -> None:
+        """Take a step's numbers; reads them now (CPU) or when the next ones come (GPU).
+
+        Raises:
+            NotFinite: a loss that was read is NaN or infinite.
+        """
+        step = record.progress.step
+        self.useful_flops += record.useful_flops
+        self._unread.append((step, record.loss))
+        if not self.wants_scalars(step - 1) and record.layers is None:
+            return
+        tensors = {"losses": torch.stack([loss.detach() for _, loss in self._unread]), **record.metrics}
+        if record.grad_norm is not None:
+            tensors["grad_norm"] = record.grad_norm
+        earlier = self._waiting
+        self._waiting = record, HostCopy(tensors), [step for step, _ in self._unread], self.useful_flops
+        self._unread = []
+        if self._device.type == "cuda":
+            if earlier is not None:
+                self._write(*earlier)
+        else:
+            self.settle()
+
+    def settle(self) -> None:
+        """Read and write everything taken so far; waits for the device.
+
+        Raises:
+            NotFinite: a loss that was read is NaN or infinite.
+        """
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._write(*waiting)
+        if self._unread:
+            self._look_at([step for step, _ in self._unread], torch.stack([loss for _, loss in self._unread]).tolist())
+            self._unread = []
+
+    def _look_at(self, steps: list[int], losses: list[float]) -> None:
+        for step, loss in zip(steps, losses, strict=True):
+            if not math.isfinite(loss):
+                raise NotFinite(
+                    f"the loss became {loss} at step {step}; lower optimizer.lr, lengthen its warm-up or set "
+                    "optimizer.clip_norm, then resume from the last checkpoint or launch the recipe anew"
+                )
+        self.recent.extend(losses)
+        self.loss = losses[-1]
+
+    def _write(self, record: StepRecord, copy: HostCopy, steps: list[int], useful_flops: float) -> None:
+        read = copy.read()
+        self._look_at(steps, read.pop("losses"))
+        progress = record.progress
+        tokens, seconds, flops = self._last
+        passed = max(progress.seconds - seconds, 1e-9)
+        self.tokens_per_second = (progress.tokens - tokens) / passed
+        self._last = (progress.tokens, progress.seconds, useful_flops)
+        if self.writer is None:
+            return
+        values: dict[str, float | None] = {name: value for name, (value,) in read.items()}
+        values |= record.knobs | record.times.milliseconds()
+        values |= {"tokens_per_second": self.tokens_per_second, "layers_run": record.layers_run}
+        if math.isfinite(self._peak):
+            values["mfu"] = (useful_flops - flops) / passed / self._peak
+        if record.layers is not None:
+            values["memory_gib"] = memory_gib(self._device)
+            self.writer.layers(progress.step, **record.layers.vectors())
+        rounded = {name: value if value is None else float(f"{value:.6g}") for name, value in values.items()}
+        self.writer.scalars(progress.step, progress.seconds, progress.tokens, loss=self.loss, **rounded)

@@ -1,0 +1,311 @@
+"""One attempt of a run: the loop, and all that happens between its steps: requests, evaluations, checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import PreparedData
+from workbench.choices.progress import Progress
+from workbench.errors import WorkbenchError
+from workbench.recipe import Recipe
+from workbench.runs import control
+from workbench.runs.control import Request
+from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.telemetry import TelemetryWriter
+from workbench.training import checkpoint, machine
+from workbench.training.assemble import Assembled, assemble
+from workbench.training.evaluate import Evaluation, evaluate, points_passed
+from workbench.training.knobs import turned
+from workbench.training.loop import Training
+from workbench.training.recorder import NotFinite
+from workbench.training.status import Status
+from workbench.training.warmup import compile_ahead
+
+PLATEAU_NATS = 0.1
+"""A run whose held-out loss is not this far below the unigram entropy has learned word frequencies only."""
+
+
+class Session:
+    """Trains the recipe in a run's folder until its budget is spent or somebody asks it to stop.
+
+    Args:
+        folder: of the run; holds ``recipe.json``.
+        status: the run's state file.
+        resume: go on from the newest good checkpoint, if there is one.
+    """
+
+    def __init__(self, folder: RunFolder, status: Status, resume: bool) -> None:
+        self.folder, self.status = folder, status
+        self.stop_asked = ""
+        self._pause_asked = ""
+        self._overrides: dict[str, Any] = {}
+        self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
+        self.asked = Recipe.load(folder.recipe)
+        self.prepared, self.made = self._prepare()
+        saved = self._restore() if resume else None
+        meta = saved.meta if saved else {}
+        recipe = self.asked.with_(**self._overrides)
+        progress = Progress(
+            step=saved.step if saved else 0,
+            tokens=int(meta.get("tokens", 0)),
+            seconds=float(meta.get("seconds", 0.0)),
+            budget=recipe.budget,
+        )
+        self.environment = self._describe()
+        peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
+        self.training = Training(recipe, self.made, self.writer, progress, peak, float(meta.get("useful_flops", 0.0)))
+        if saved:
+            self.training.scaler.load_state_dict(meta["scaler"])
+        self._evaluations = self._rewind(progress.step if resume else 0)
+        self._passed = points_passed(progress)
+        self._saved_at = time.monotonic()
+
+    def run(self) -> str:
+        """Train to the end; returns the final status, ``finished`` or ``stopped``.
+
+        Raises:
+            NotFinite: the loss became NaN or infinite.
+            Exception: whatever else made it impossible to go on; the last checkpoint is whole.
+        """
+        self._compile()
+        self.status.follow(self.training)
+        self.status.write(status="running", message="training")
+        self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
+        try:
+            while not self.training.progress.done and not self.stop_asked:
+                self._answer_requests()
+                if self._pause_asked:
+                    self._stand_still(self._pause_asked)
+                    continue
+                self.training.step()
+                self._keep_up()
+            return self._end()
+        finally:
+            self.training.close()
+            self.writer.close()
+
+    def stop(self, why: str) -> None:
+        """End after the present step, with a checkpoint (also called from a signal handler)."""
+        self.stop_asked = self.stop_asked or why
+
+    def pause(self, why: str) -> None:
+        """Stand still after the present step until somebody says resume (also called from other threads)."""
+        self._pause_asked = self._pause_asked or why
+
+    def _prepare(self) -> tuple[PreparedData, Assembled]:
+        self.status.write(message="preparing data")
+        prepared = prepare(self.asked.data, say=lambda line: self.status.write(message=line))
+        shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
+        if self.asked.execution.threads:
+            torch.set_num_threads(self.asked.execution.threads)
+        self.status.write(message="building the model")
+        return prepared, assemble(self.asked, prepared, self.asked.execution.resolve_device())
+
+    def _restore(self) -> checkpoint.Checkpoint | None:
+        """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
+        self.status.write(message="reading the last checkpoint")
+        saved = checkpoint.load_latest(self.folder.checkpoints)
+        if saved is None:
+            return None
+        for path, problem in saved.damaged.items():
+            aside = checkpoint.set_aside(path)
+            text = (
+                f"checkpoint {path.name} is damaged ({problem}), kept as {aside.name}; resuming from {saved.path.name}"
+            )
+            self.writer.event(saved.step, "warning", text)
+        if saved.meta["recipe_hash"] != self.asked.hash:
+            raise checkpoint.CheckpointError(
+                f"checkpoint {saved.path.name} was made by recipe {saved.meta['recipe_hash']}, recipe.json now is "
+                f"{self.asked.hash}; restore recipe.json, or launch the new recipe as a run of its own"
+            )
+        checkpoint.restore_model(self.made.model, saved.tensors["model"], saved.meta["tied"])
+        checkpoint.restore_optimizer(self.made.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
+        self._overrides = dict(saved.meta["overrides"])
+        return saved
+
+    def _describe(self) -> dict[str, Any]:
+        environment = machine.environment(self.made.device, self.made.precision) | {
+            "data": self.prepared.fingerprint,
+            "attention": self.made.attention,
+            "parameters": self.made.parameters,
+            "unigram_entropy": self.prepared.unigram_entropy,
+            "compile_seconds": None,
+        }
+        write_json(self.folder.environment, environment)
+        self.status.write(device=environment["device"])
+        return environment
+
+    def _rewind(self, step: int) -> dict[str, Any]:
+        """Forget what an earlier attempt said about steps that this one takes again."""
+        found = read_json(self.folder.evaluations, {})
+        points = [point for point in found.get("heldout", []) if point["step"] <= step] if step else []
+        self.writer.rewind(step)
+        evaluations = {"unigram_entropy": self.prepared.unigram_entropy, "heldout": points, "result": None}
+        write_json(self.folder.evaluations, evaluations)
+        return evaluations
+
+    def _compile(self) -> None:
+        step, layers = self.training.progress.step, self.asked.architecture.layers
+        self.status.write(message=f"compiling {layers} blocks" if self.asked.execution.compile else "warming up")
+        seconds = compile_ahead(self.training)
+        self.environment["compile_seconds"] = round(seconds, 3)
+        write_json(self.folder.environment, self.environment)
+        self.writer.event(step, "compile", f"compiled and warmed up in {seconds:.1f} s", seconds=seconds)
+
+    def _keep_up(self) -> None:
+        """Evaluate and save when due. Evaluation first, so that a checkpoint never hides a point that is due."""
+        progress = self.training.progress
+        passed = points_passed(progress)
+        if passed > self._passed and not progress.done:
+            self._passed = passed
+            self.evaluate(final=False)
+        if time.monotonic() - self._saved_at >= self.asked.budget.checkpoint_seconds and not progress.done:
+            self.save()
+
+    def evaluate(self, *, final: bool) -> Evaluation:
+        """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget."""
+        self.training.settle()
+        self.status.write(message="evaluating")
+        result, progress = evaluate(self.training.recipe, self.made, final=final), self.training.progress
+        point = {
+            "step": progress.step,
+            "tokens": progress.tokens,
+            "seconds": round(progress.seconds, 4),
+            "loss": result.loss,
+            "evaluated_tokens": result.tokens,
+        }
+        self._evaluations["heldout"].append(point)
+        write_json(self.folder.evaluations, self._evaluations)
+        self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss)
+        text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
+        self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
+        self.status.write(message="training", heldout_loss=result.loss)
+        return result
+
+    def save(self) -> Path | None:
+        """Checkpoint now. On a full disk: None, and the run stands still until there is space."""
+        self.training.settle()
+        training, progress = self.training, self.training.progress
+        self._saved_at = time.monotonic()
+        model, tied = checkpoint.model_tensors(training.model)
+        if not all(torch.isfinite(norm) for norm in torch._foreach_norm(list(training.model.parameters()))):
+            raise NotFinite(f"the weights hold NaN or infinite values after step {progress.step}; lower optimizer.lr")
+        tensors, rest = checkpoint.optimizer_tensors(training.optimizer)
+        meta = {
+            "tokens": progress.tokens,
+            "seconds": progress.seconds,
+            "useful_flops": training.recorder.useful_flops,
+            "optimizer": rest,
+            "scaler": training.scaler.state_dict(),
+            "tied": tied,
+            "overrides": self._overrides,
+            "recipe_hash": self.asked.hash,
+            "torch": torch.__version__,
+        }
+        try:
+            path = checkpoint.save(self.folder.checkpoints, progress.step, {"model": model, "optimizer": tensors}, meta)
+        except checkpoint.CheckpointError as error:
+            self.writer.event(progress.step, "warning", str(error))
+            self.pause(str(error))
+            return None
+        checkpoint.prune(self.folder.checkpoints)
+        self.writer.event(progress.step, "checkpoint", f"saved {path.name}")
+        return path
+
+    def _stand_still(self, why: str) -> None:
+        """Pause with a checkpoint; waits for resume or stop, meanwhile answering whatever else is asked."""
+        self.save()
+        step = self.training.progress.step
+        self.status.write(status="paused", message=why)
+        self.writer.event(step, "pause", why)
+        while self._pause_asked and not self.stop_asked:
+            self._answer_requests()
+            time.sleep(0.1)
+        if not self.stop_asked:
+            self.status.write(status="running", message="training")
+            self.writer.event(step, "resume", "going on")
+
+    def _end(self) -> str:
+        status = "stopped" if self.stop_asked else "finished"
+        self.training.settle()
+        if self.stop_asked:
+            self.status.write(status="stopping", message=f"{self.stop_asked}: saving a checkpoint")
+            self.writer.event(self.training.progress.step, "stop", self.stop_asked)
+        else:
+            self.evaluate(final=True)
+        saved = self.save()
+        self._evaluations["result"] = self._result()
+        write_json(self.folder.evaluations, self._evaluations)
+        where = "" if saved else "; no checkpoint of the end could be saved, free space on the disk"
+        self.writer.event(self.training.progress.step, "finish", f"{status}{where}")
+        self.status.write(status=status, message=where.removeprefix("; "), exit_code=0)
+        return status
+
+    def _result(self) -> dict[str, Any]:
+        progress, recorder = self.training.progress, self.training.recorder
+        points, entropy = self._evaluations["heldout"], self.prepared.unigram_entropy
+        heldout = points[-1]["loss"] if points else None
+        seconds = max(progress.seconds, 1e-9)
+        peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
+        return {
+            "steps": progress.step,
+            "tokens": progress.tokens,
+            "seconds": progress.seconds,
+            "tokens_per_second": progress.tokens / seconds,
+            "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
+            "heldout_loss": heldout,
+            "unigram_entropy": entropy,
+            "learned": None if heldout is None else "words only" if heldout > entropy - PLATEAU_NATS else "context",
+            "mfu": recorder.useful_flops / seconds / peak,
+            "parameters": self.made.parameters,
+            "useful_flops": recorder.useful_flops,
+            "stopped_early": bool(self.stop_asked),
+        }
+
+    def _answer_requests(self) -> None:
+        for request in control.pending(self.folder):
+            try:
+                done, text = True, self._obey(request)
+            except WorkbenchError as error:
+                done, text = False, str(error)
+            control.answer(self.folder, request.id, done, text)
+
+    def _obey(self, request: Request) -> str:
+        """Do what was asked; returns what to answer."""
+        match request.verb:
+            case "stop":
+                self.stop("stopped on request")
+                return "stopping after this step, with a checkpoint"
+            case "pause":
+                self.pause("paused on request")
+                return "pausing after this step, with a checkpoint"
+            case "resume":
+                waiting, self._pause_asked = self._pause_asked, ""
+                return "going on" if waiting else "the run was not paused"
+            case "checkpoint":
+                path = self.save()
+                if path is None:
+                    raise WorkbenchError(self._pause_asked)
+                return f"saved {path.name}"
+            case "evaluate":
+                return f"held-out loss {self.evaluate(final=False).loss:.4f}"
+            case "set":
+                return self._set(str(request.arguments.get("path")), request.arguments.get("value"))
+        raise AssertionError(request.verb)
+
+    def _set(self, path: str, value: Any) -> str:
+        recipe = turned(self.training.recipe, path, value)
+        changes = self.training.recipe.diff(recipe)
+        self._overrides[path] = value
+        self.training.change(recipe)
+        text = (
+            ", ".join(f"{knob} {before} -> {after}" for knob, (before, after) in changes.items()) or f"{path} unchanged"
+        )
+        self.writer.event(self.training.progress.step, "knob", text, path=path, value=value)
+        return text

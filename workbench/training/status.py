@@ -1,0 +1,82 @@
+"""The trainer's side of ``state.json``: transitions at once, a heartbeat every second, a reserve for a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import write_state
+
+if TYPE_CHECKING:
+    from workbench.training.loop import Training
+
+HEARTBEAT_SECONDS = 1.0
+RESERVE_BYTES = 1 << 16
+
+
+class Status:
+    """Writes the state of one run, from the trainer's main thread and its heartbeat.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._reserve = folder.path / ".reserve"
+        self._training: Training | None = None
+        self._closed = threading.Event()
+        with contextlib.suppress(OSError):
+            self._reserve.write_bytes(bytes(RESERVE_BYTES))
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps done, as far as anybody knows."""
+        return self._training.progress.step if self._training is not None else 0
+
+    def follow(self, training: Training) -> None:
+        """From now on every write says where ``training`` stands."""
+        self._training = training
+
+    def write(self, **changes: Any) -> None:
+        """A transition, made durable; on a full disk the reserve is given up for it."""
+        try:
+            self._write(durable=True, **changes)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._reserve.unlink(missing_ok=True)
+            self._write(durable=True, **changes)
+
+    def close(self) -> None:
+        """Let the heartbeat end; the last word has been written."""
+        self._closed.set()
+        self._thread.join(timeout=5)
+        self._reserve.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        while not self._closed.wait(HEARTBEAT_SECONDS):
+            # A full disk or a folder that is gone must not end the heartbeat: the next one may succeed.
+            with contextlib.suppress(OSError):
+                self._write(durable=False)
+
+    def _write(self, *, durable: bool, **changes: Any) -> None:
+        where: dict[str, Any] = {"heartbeat": time.time()}
+        if self._training is not None:
+            progress, recorder = self._training.progress, self._training.recorder
+            where |= {
+                "step": progress.step,
+                "progress": progress.fraction,
+                "tokens": progress.tokens,
+                "seconds": round(progress.seconds, 4),
+                "loss": recorder.loss if math.isfinite(recorder.loss) else None,
+                "tokens_per_second": recorder.tokens_per_second if math.isfinite(recorder.tokens_per_second) else None,
+            }
+        write_state(self._folder, durable=durable, **where, **changes)

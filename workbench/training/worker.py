@@ -1,0 +1,119 @@
+"""The training process: ``python -m workbench.training.worker RUN_FOLDER [--resume]``.
+
+Exit code 0: finished, or stopped on request; 1: failed, with the reason in ``state.json``. It never leaves a state
+behind that claims a dead run is running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError, WorkbenchError
+from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.state import die_with_parent, keep_lock, process_identity, take_lock
+from workbench.telemetry import TelemetryWriter
+from workbench.training.status import Status
+
+if TYPE_CHECKING:
+    from workbench.training.session import Session
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Train the run in a folder; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="workbench.training.worker")
+    parser.add_argument("folder", type=Path, help="folder of the run")
+    parser.add_argument("--resume", action="store_true", help="go on from the newest good checkpoint")
+    options = parser.parse_args(argv)
+    folder = RunFolder(options.folder.absolute())
+    if keep_lock(folder) is None:
+        try:
+            take_lock(folder)  # started without a supervisor; the kernel lets go of it when this process ends
+        except (RunError, OSError) as error:
+            print(f"worker: {error}", file=sys.stderr)
+            return 1
+    else:
+        die_with_parent()
+    status = Status(folder)
+    try:
+        return _train(folder, status, options.resume)
+    except BaseException as error:
+        traceback.print_exc()
+        _fail(folder, status, error)
+        return 1
+    finally:
+        status.close()
+
+
+def _train(folder: RunFolder, status: Status, resume: bool) -> int:
+    asked_to_stop: list[str] = []
+    session: Session | None = None
+
+    def stop(number: int, _: Any) -> None:
+        asked_to_stop.append(f"stopped by {signal.Signals(number).name}")
+        if session is not None:
+            session.stop(asked_to_stop[0])
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    status.write(status="starting", message="loading torch", error="", exit_code=None, **process_identity())
+    _keep_compiled_graphs()
+    from workbench.training.session import Session
+
+    session = Session(folder, status, resume)
+    if asked_to_stop:
+        session.stop(asked_to_stop[0])
+    session.run()
+    return 0
+
+
+def _keep_compiled_graphs() -> None:
+    """Compiled graphs go beside the other caches, so that the second run of a shape starts in seconds."""
+    from workbench.choices.data.data import cache_folder
+
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
+
+
+def _fail(folder: RunFolder, status: Status, error: BaseException) -> None:
+    text = explain(error, read_json(folder.recipe, {}))
+    with contextlib.suppress(OSError):
+        status.write(status="failed", error=text, exit_code=1, message="")
+    with contextlib.suppress(OSError):
+        writer = TelemetryWriter(folder.telemetry)
+        writer.event(status.step, "error", text)
+        writer.close()
+
+
+def explain(error: BaseException, recipe: dict[str, Any]) -> str:
+    """What went wrong and what to do, for people.
+
+    Args:
+        error: what ended the training.
+        recipe: as in ``recipe.json``; its batch is named when memory ran out.
+    """
+    words = str(error)
+    if type(error).__name__ == "OutOfMemoryError" or "not enough memory" in words or isinstance(error, MemoryError):
+        data, execution = recipe.get("data", {}), recipe.get("execution", {})
+        rows = data.get("batch_size")
+        micro = execution.get("micro_batch_size") or f"{rows} (all rows)"
+        return (
+            f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}; "
+            "set execution.micro_batch_size to half of that or less (the same mathematics in smaller pieces), or "
+            f"shorten data.sequence_length {data.get('sequence_length')}. {words}"
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"the disk is full: {words}; free space and resume the run"
+    if isinstance(error, WorkbenchError) or type(error).__module__.startswith("workbench."):
+        return words
+    return f"{type(error).__name__}: {words} (the full traceback is in worker.log)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
