@@ -79,14 +79,14 @@ def main() -> None:
     )  # fmt: skip
     torch.manual_seed(recipe.seed)
     model = transformers.BertForMaskedLM(config)
-    tuned = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
+    tuned: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
     arguments = transformers.TrainingArguments(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.batch_size, max_steps=100_000,
         learning_rate=setting["lr"], report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
         use_cpu=not torch.cuda.is_available(), dataloader_num_workers=setting["workers"], seed=recipe.seed, **tuned,
     )  # fmt: skip
     order = RowOrder(prepared.train, data.sequence_length, recipe.seed)
-    ready = {"parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim.value)}
+    ready = {"parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim)}
     trainer = transformers.Trainer(
         model=model, args=arguments, train_dataset=Rows(order, 1_000_000),
         data_collator=transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=setting["mask_rate"]),
