@@ -34,6 +34,12 @@ class LayerPlan:
     keep: tuple[float, ...]
     total: int
 
+    def __post_init__(self) -> None:
+        now = len(self.runs)
+        assert now == len(self.scale) == len(self.trains) == len(self.keep) <= self.total, (
+            "one entry per existing layer"
+        )
+
     @classmethod
     def full(cls, layers: int) -> LayerPlan:
         """Every layer runs, trains and has scale 1."""
@@ -55,7 +61,8 @@ class Depth(Choice):
     """Base of the methods that decide which layers run, train and exist.
 
     A depth method is pure data: ``plan`` must depend on nothing but its arguments, so that every rank, a resumed
-    run, the forecast and the plots see the same decision.
+    run, the forecast and the plots see the same decision. A plan in which no layer runs is legal: embedding, final
+    norm and head still compute and train.
     """
 
     axis: ClassVar[str] = "depth"

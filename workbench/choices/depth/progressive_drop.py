@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan
 from workbench.choices.progress import Progress
+
+
+_STREAM = 0x504C44
+"""Word of the counter that keeps these draws apart from any other stream keyed by (seed, step)."""
 
 
 def theta_at(step: float, theta: float, gamma: float) -> float:
@@ -34,10 +39,21 @@ def keep_probability(layer: int, layers: int, theta: float) -> float:
     return 1.0 - layer / layers * (1.0 - theta)
 
 
+def expected_layers(layers: int, theta: float) -> float:
+    """Layers that run on average, sum of p_l = (L (1 + theta) - (1 - theta)) / 2; 8.75 of 12 at theta 0.5.
+
+    Args:
+        layers: L.
+        theta: theta(t); the knob's own value gives the limit.
+    """
+    return (layers * (1 + theta) - (1 - theta)) / 2
+
+
 class ProgressiveDrop(Depth):
     """Progressive Layer Dropping: one seeded gate per layer and micro-batch, kept layers scaled by 1/p.
 
-    Expected depth in the limit is (L (1 + theta) - (1 - theta)) / 2 layers: 8.75 of 12 at theta 0.5.
+    x_{l+1} = x_l + G_l f_l(x_l) / p_l with G_l ~ Bernoulli(p_l), p_l = 1 - (l / L) (1 - theta(t)): attention and
+    feed-forward of a layer share one gate. All layers run at evaluation; embeddings and head always do.
 
     Source: Zhang & He, NeurIPS 2020 (arXiv 2010.13369). We depart from the published reference code, which divides
     by the next layer's p, never drops the first layer and draws unseeded on each rank.
@@ -54,7 +70,9 @@ class ProgressiveDrop(Depth):
         theta = self.theta_now(progress)
         keep = tuple(keep_probability(layer, layers, theta) for layer in range(1, layers + 1))
         # A generator keyed by (seed, step, micro-step) gives every rank and every resumed run the same draw.
-        draw = np.random.Generator(np.random.Philox(key=[seed, progress.step], counter=[0, 0, 0, micro_step])).random(layers)
+        draw = np.random.Generator(
+            np.random.Philox(key=[seed, progress.step], counter=[0, 0, _STREAM, micro_step])
+        ).random(layers)
         runs = tuple(bool(u < p) for u, p in zip(draw, keep, strict=True))
         scale = tuple(1.0 / p if self.rescale else 1.0 for p in keep)
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
@@ -64,3 +82,16 @@ class ProgressiveDrop(Depth):
         if self.gamma is None:
             return theta_at(progress.fraction, self.theta, 100.0)
         return theta_at(progress.step, self.theta, self.gamma)
+
+    def scheduled_values(self, progress: Progress) -> dict[str, float]:
+        return {"theta": self.theta_now(progress)}
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        layers = recipe.architecture.layers
+        if expected_layers(layers, self.theta) < 1 and self.theta < 1:
+            least = (3 - layers) / (layers + 1)
+            yield Problem(
+                "depth.theta",
+                f"{self.theta:g} drops more layers than exist: of {layers}, {expected_layers(layers, self.theta):.2g} "
+                f"would run on average; use theta >= {math.ceil(least * 1000) / 1000:g} or architecture.layers >= 3",
+            )
