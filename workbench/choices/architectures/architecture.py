@@ -88,6 +88,10 @@ class Architecture(Choice):
         """Matmul parameters of one block (no norms, no biases, no embedding): the 6N of the FLOP formula."""
         raise NotImplementedError
 
+    def mixing_parameters(self) -> int:
+        """Those of them that every position needs before positions are mixed: queries, keys and values."""
+        return 3 * self.width**2
+
     def initialise(self, module: nn.Module) -> None:
         """BERT's initialisation: normal(0, 0.02) for matrices, zeros for biases, ones for norm weights."""
         if isinstance(module, (nn.Linear, nn.Embedding)):

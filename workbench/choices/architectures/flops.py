@@ -1,0 +1,106 @@
+"""Useful floating-point operations of a training step: the numerator of MFU, and what the forecast multiplies.
+
+Counted: every matrix product that the step's mathematics needs, for real tokens, once. Not counted: embedding
+look-ups, norms and activations, recomputation, padding. See :func:`step_flops` for the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+
+# Shape legend: B rows, T positions.
+
+
+def attention_span(documents_BT: Tensor) -> float:
+    """s_eff = sum(s_i^2) / sum(s_i) over document pieces: positions that a position sees, on average.
+
+    A causal model is counted as if it saw both sides, as published MFU figures do.
+
+    Args:
+        documents_BT: int piece indices of packed rows (pass the CPU copy: on a GPU this waits for the device).
+
+    Example:
+        >>> attention_span(torch.tensor([[0, 0, 0, 1]]))
+        2.5
+    """
+    rows = torch.arange(documents_BT.shape[0], device=documents_BT.device)[:, None]
+    piece_BT = rows * (documents_BT.max().long() + 1) + documents_BT.long()
+    sizes = torch.bincount(piece_BT.flatten()).double()
+    return float(sizes.square().sum() / sizes.sum())
+
+
+def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_share: float = 1.0) -> list[float]:
+    """FLOPs per token of each of the plan's layers, forward and backward.
+
+    A layer with N matmul parameters and width d costs 6 N + 12 d s_eff when it trains: 2 N + 4 d s_eff forward, as
+    much again for the gradient of its input, as much again for that of its weights. A frozen layer below the first
+    training one costs the forward part; one above it passes gradients on and saves the weights' 2 N only. A layer
+    that does not run costs nothing.
+
+    Args:
+        architecture: gives N and d.
+        plan: which layers run and train.
+        span: s_eff, see :func:`attention_span`.
+        tail_share: share of the tokens for which the last running layer computes what follows the mixing of positions.
+    """
+    width, total, mixing = architecture.width, architecture.block_parameters(), architecture.mixing_parameters()
+    first = plan.trains.index(True) if True in plan.trains else plan.layers
+    last = max((layer for layer, run in enumerate(plan.runs) if run), default=-1)
+    flops = []
+    for layer, (runs, trains) in enumerate(zip(plan.runs, plan.trains, strict=True)):
+        passes = 6 if trains else (4 if layer > first else 2)
+        parameters = mixing + (total - mixing) * (tail_share if layer == last else 1.0)
+        flops.append(runs * (passes * parameters + (4 if layer < first else 12) * width * span))
+    return flops
+
+
+def head_flops(architecture: Architecture, vocabulary_size: int) -> float:
+    """FLOPs per labelled position of the head, forward and backward: 6 (d^2 + d V), without d^2 for a linear head."""
+    transform = architecture.width**2 if architecture.head == "transform" else 0
+    return 6.0 * (transform + architecture.width * vocabulary_size)
+
+
+def step_flops(
+    architecture: Architecture,
+    vocabulary_size: int,
+    plans: Sequence[LayerPlan],
+    tokens: int,
+    labelled: int,
+    span: float,
+) -> float:
+    """Useful FLOPs of one optimizer step.
+
+    tokens * sum_layers (6 N + 12 d s_eff) + labelled * 6 (d^2 + d V), with frozen and dropped layers as in
+    :func:`layer_flops`. Unlabelled positions of the last layer need no output product and no feed-forward part, and
+    the stack computes none, so they are not counted either: MFU says what the hardware did.
+
+    Args:
+        architecture: the model's choice.
+        vocabulary_size: V, rows of the output matrix.
+        plans: one per micro-batch; the tokens are split evenly between them.
+        tokens: real tokens of the step.
+        labelled: positions with a label.
+        span: s_eff, see :func:`attention_span`.
+    """
+    share = labelled / tokens
+    per_token = sum(sum(layer_flops(architecture, plan, span, share)) for plan in plans) / len(plans)
+    return tokens * per_token + labelled * head_flops(architecture, vocabulary_size)
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Numbers in ``module``'s parameters, shared ones once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def backbone_parameters(architecture: Architecture, vocabulary: Vocabulary, sequence_length: int) -> int:
+    """Parameters of the backbone that ``architecture`` would build, without allocating it (the head is not in it)."""
+    with torch.device("meta"):
+        backbone = architecture.build(vocabulary, sequence_length, causal=False, attention="plain")
+    return count_parameters(backbone)

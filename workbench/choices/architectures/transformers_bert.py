@@ -1,0 +1,197 @@
+"""post_ln weights to and from transformers' BertForMaskedLM: same numbers, same logits, both ways."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.architectures.heads import TransformHead
+from workbench.choices.architectures.post_ln import EPS, PostLN, PostNormBlock, PostNormStack
+from workbench.choices.data.tokens import Vocabulary
+from workbench.errors import RecipeError
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+# transformers is imported inside functions: it takes seconds, and only import and export need it.
+
+
+def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0) -> BertForMaskedLM:
+    """A ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32.
+
+    Args:
+        backbone: built by :class:`PostLN` for a masked objective.
+        head: the model's :class:`TransformHead`.
+        pad: id of the padding token, for the configuration.
+
+    Returns:
+        The model, in eval mode; its vocabulary is as large as the embedding (padding rows included).
+
+    Raises:
+        RecipeError: the model is not a BERT: another architecture, a causal one, or another head.
+    """
+    from transformers import BertConfig, BertForMaskedLM
+
+    stack, transform = _require_bert(backbone, head)
+    block = stack.blocks[0]
+    assert isinstance(block, PostNormBlock)
+    vocabulary_size, width = stack.embedding.weight.shape
+    config = BertConfig(
+        vocab_size=vocabulary_size,
+        hidden_size=width,
+        num_hidden_layers=len(stack.blocks),
+        num_attention_heads=block.attention.heads,
+        intermediate_size=block.feed_forward.up.out_features,
+        hidden_act="gelu",
+        hidden_dropout_prob=stack.dropout,
+        attention_probs_dropout_prob=stack.dropout,
+        max_position_embeddings=stack.sequence_length,
+        layer_norm_eps=EPS,
+        pad_token_id=pad,
+    )
+    bert = BertForMaskedLM(config).eval()
+    with torch.no_grad():
+        for ours, theirs in _pairs(stack, transform, bert):
+            for part, target in zip(ours.chunk(len(theirs)), theirs, strict=True):
+                target.copy_(part)
+    return bert
+
+
+def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
+    """The choice, backbone and head that compute what ``bert`` computes (segment A, full rows).
+
+    Args:
+        bert: any absolute-position BERT with GELU.
+        attention: name of the attention implementation.
+
+    Returns:
+        The choice that describes the model, and the modules with copies of the weights, on the CPU in fp32.
+
+    Raises:
+        RecipeError: a variant of BERT that post_ln does not express; the message names the field.
+    """
+    config = bert.config
+    legal = {"hidden_act": "gelu", "layer_norm_eps": EPS, "type_vocab_size": 2, "is_decoder": False}
+    for field, value in legal.items():
+        if getattr(config, field) != value:
+            raise RecipeError(
+                f"this BERT has {field} = {getattr(config, field)!r}; post_ln computes {value!r} only, "
+                "so its logits would differ; choose a checkpoint of the original BERT family"
+            )
+    choice = PostLN(
+        layers=config.num_hidden_layers,
+        width=config.hidden_size,
+        heads=config.num_attention_heads,
+        ffn_width=config.intermediate_size,
+        dropout=config.hidden_dropout_prob,
+    )
+    # Only the size matters to an architecture; special ids belong to the tokenizer.
+    vocabulary = Vocabulary(config.vocab_size, config.vocab_size, *([config.pad_token_id or 0] * 5))
+    stack = choice.build(vocabulary, config.max_position_embeddings, causal=False, attention=attention)
+    head = TransformHead(stack.embedding)
+    copy_from_transformers(stack, head, bert)
+    return choice, stack, head
+
+
+def copy_from_transformers(backbone: nn.Module, head: nn.Module, bert: BertForMaskedLM) -> None:
+    """Overwrite the weights of an existing post_ln model with those of ``bert``, in place.
+
+    Raises:
+        RecipeError: the model is not a BERT, or a shape differs; nothing is changed then.
+    """
+    pairs = list(_pairs(*_require_bert(backbone, head), bert))
+    for ours, theirs in pairs:
+        shape = (sum(part.shape[0] for part in theirs), *theirs[0].shape[1:])
+        if ours.shape != shape:
+            raise RecipeError(
+                f"a weight of shape {tuple(ours.shape)} cannot take BERT's {shape}; "
+                "make layers, width, heads, vocabulary and sequence length equal"
+            )
+    with torch.no_grad():
+        for ours, theirs in pairs:
+            ours.copy_(torch.cat([part.to(ours.device, ours.dtype) for part in theirs]))
+
+
+def save_transformers(backbone: nn.Module, head: nn.Module, folder: str | Path, pad: int = 0) -> Path:
+    """Write the model as a transformers folder (config.json, model.safetensors), whole or not at all.
+
+    Args:
+        backbone, head, pad: as for :func:`to_transformers`.
+        folder: must not exist yet, or be empty.
+
+    Returns:
+        The folder, as ``BertForMaskedLM.from_pretrained`` takes it.
+
+    Raises:
+        RecipeError: not a BERT, or the folder holds files.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RecipeError(f"'{folder}' exists and is not an empty folder; name a new one")
+    bert = to_transformers(backbone, head, pad)
+    aside = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(aside, ignore_errors=True)
+    bert.save_pretrained(aside)
+    aside.replace(folder)
+    return folder
+
+
+def load_transformers(folder: str | Path, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
+    """:func:`from_transformers` of a model folder, or of a name that transformers resolves.
+
+    Raises:
+        RecipeError: there is no such model, or post_ln does not express it.
+    """
+    from transformers import BertForMaskedLM
+
+    try:
+        bert = BertForMaskedLM.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"'{folder}' is no BERT that transformers can load: {error}") from error
+    return from_transformers(bert, attention)
+
+
+def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[PostNormStack, TransformHead]:
+    if not isinstance(backbone, PostNormStack) or not isinstance(head, TransformHead) or backbone.causal:
+        kind = "causal " if getattr(backbone, "causal", False) else ""
+        raise RecipeError(
+            f"a {kind}{type(backbone).__name__} with a {type(head).__name__} is no BertForMaskedLM; train with "
+            "architecture post_ln, architecture.head 'transform' and a masked objective, or export safetensors"
+        )
+    return backbone, head
+
+
+def _pairs(stack: PostNormStack, head: TransformHead, bert: BertForMaskedLM) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    """(our weight, the transformers weights that make it up when concatenated along the first axis)."""
+    embeddings, predictions = bert.bert.embeddings, bert.cls.predictions
+    if len(stack.blocks) != len(bert.bert.encoder.layer):
+        raise RecipeError(f"{len(stack.blocks)} layers cannot take the weights of {len(bert.bert.encoder.layer)}")
+    yield stack.embedding.weight, [embeddings.word_embeddings.weight]
+    yield stack.positions.weight, [embeddings.position_embeddings.weight]
+    yield stack.token_types.weight, [embeddings.token_type_embeddings.weight]
+    modules: list[tuple[Any, list[Any]]] = [
+        (stack.embedding_norm, [embeddings.LayerNorm]),
+        (head.dense, [predictions.transform.dense]),
+        (head.norm, [predictions.transform.LayerNorm]),
+    ]
+    layers: Any = bert.bert.encoder.layer
+    for block, layer in zip(stack.blocks, layers, strict=True):
+        assert isinstance(block, PostNormBlock)
+        attend, mixed = layer.attention.self, layer.attention.output
+        modules += [
+            (block.attention.qkv, [attend.query, attend.key, attend.value]),
+            (block.attention.out, [mixed.dense]),
+            (block.attention_norm, [mixed.LayerNorm]),
+            (block.feed_forward.up, [layer.intermediate.dense]),
+            (block.feed_forward.down, [layer.output.dense]),
+            (block.feed_forward_norm, [layer.output.LayerNorm]),
+        ]
+    for ours, theirs in modules:
+        yield ours.weight, [module.weight for module in theirs]
+        yield ours.bias, [module.bias for module in theirs]
+    yield head.bias, [predictions.bias]
