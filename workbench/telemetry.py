@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 STREAMS = ("scalars", "layers", "events")
+KEPT_LINES = 100_000
 Record = dict[str, Any]
 
 
@@ -36,18 +37,17 @@ class TelemetryWriter:
     Args:
         folder: the run's telemetry folder; created when missing.
         flush_seconds: records reach the file at most this many seconds after they were written.
-        on_full: called with a message when the disk is full; the half-written line has been cut off again.
+        on_full: called once with a message when the disk gets full; what did not fit is kept (the last
+            :data:`KEPT_LINES` lines of each stream) and written when there is space again.
     """
 
-    def __init__(
-        self, folder: Path, flush_seconds: float = 0.25, on_full: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, flush_seconds: float = 0.25, on_full: Callable[[str], None] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
         self._files = {stream: _open_append(path) for stream, path in self._paths.items()}
         self._pending: dict[str, list[bytes]] = {stream: [] for stream in STREAMS}
         self._seq = {stream: _count_lines(path) for stream, path in self._paths.items()}
-        self._on_full = on_full
+        self._on_full, self._told = on_full, False
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._tick, args=(flush_seconds,), name="telemetry", daemon=True)
@@ -75,10 +75,12 @@ class TelemetryWriter:
     def flush(self) -> None:
         """Hand everything pending to the operating system: from here on kill -9 loses nothing of it."""
         with self._lock:
-            for stream, lines in self._pending.items():
-                if lines:
-                    self._write(stream, b"".join(lines))
-                    lines.clear()
+            failures = [self._write(stream, lines) for stream, lines in self._pending.items() if lines]
+        problem = next(filter(None, failures), "")
+        told, self._told = self._told, bool(problem)
+        # After the lock is free: whoever is told may want to write an event.
+        if problem and not told and self._on_full:
+            self._on_full(f"telemetry could not be written ({problem}); is the disk full?")
 
     def close(self) -> None:
         """Flush and release the files."""
@@ -94,21 +96,22 @@ class TelemetryWriter:
             self._seq[stream] += 1
             self._pending[stream].append(line.encode() + b"\n")
 
-    def _write(self, stream: str, block: bytes) -> None:
-        descriptor = self._files[stream]
+    def _write(self, stream: str, lines: list[bytes]) -> str:
+        """Append ``lines``, leave in it what did not fit; returns why, or nothing."""
+        descriptor, block, problem = self._files[stream], b"".join(lines), ""
         before = os.fstat(descriptor).st_size
         try:
             written = os.write(descriptor, block)
         except OSError as error:
-            written, reason = 0, str(error)
-        else:
-            reason = "short write"
-        if written != len(block):
-            # A full disk writes part of a block without an error: cut back to the last whole line.
-            whole = block[:written].rfind(b"\n") + 1
-            os.ftruncate(descriptor, before + whole)
-            if self._on_full:
-                self._on_full(f"telemetry could not be written ({reason}); is the disk full?")
+            written, problem = 0, str(error)
+        if written == len(block):
+            lines.clear()
+            return ""
+        # A full disk writes part of a block without an error: cut back to the last whole line, keep the rest.
+        whole = block[:written].rfind(b"\n") + 1
+        os.ftruncate(descriptor, before + whole)
+        lines[:] = block[whole:].splitlines(keepends=True)[-KEPT_LINES:]
+        return problem or "short write"
 
     def _tick(self, seconds: float) -> None:
         while not self._closed.wait(seconds):
@@ -174,9 +177,11 @@ class TelemetryReader:
         records = []
         for line in block[:whole].splitlines():
             try:
-                records.append(json.loads(line))
-            except ValueError:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
                 continue  # a damaged line (a bad disk) must not hide the rest of the run
+            if isinstance(record, dict) and isinstance(record.get("rewind", record.get("step")), int):
+                records.append(record)
         return records
 
 

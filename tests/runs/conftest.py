@@ -1,0 +1,57 @@
+"""Real runs of a tiny recipe, each test in a runs folder of its own; one tokenizer and token store for all."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.tiny import write_corpus
+from workbench.runs.folder import RunFolder
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runs folder; whatever still trains in it when the test ends is killed."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(cache))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    folder = tmp_path / "runs"
+    yield folder
+    for process in processes_of(folder):
+        process.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """An empty run folder."""
+    path = tmp_path / "20260101-000000-a-000000-0000"
+    path.mkdir()
+    return RunFolder(path)
+
+
+def processes_of(runs: Path) -> list[psutil.Process]:
+    """Supervisors and trainers whose run folder lies in ``runs``, zombies left out."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                command = process.cmdline()
+                if any(part.startswith(str(runs) + os.sep) for part in command) and "-m" in command:
+                    found.append(process)
+        except psutil.Error:
+            continue
+    return found

@@ -1,0 +1,52 @@
+"""A recipe that the real trainer finishes within seconds on one core, and a patient look at conditions."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench.recipe import Recipe
+
+
+def write_corpus(folder: Path, documents: int = 300) -> Path:
+    """Text with a vocabulary of 300 made-up words, one document per paragraph."""
+    dice = random.Random(0)
+    words = ["".join(dice.choices("abcdefghijklmnop", k=dice.randint(2, 7))) for _ in range(300)]
+    folder.mkdir(parents=True, exist_ok=True)
+    paragraphs = (" ".join(dice.choices(words, k=100)) for _ in range(documents))
+    (folder / "text.txt").write_text("\n\n".join(paragraphs), encoding="utf-8")
+    return folder
+
+
+def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
+    """Two thin layers, eager, one thread, fp32."""
+    return Recipe(
+        name=name,
+        data={
+            "kind": "files",
+            "paths": [str(corpus)],
+            "tokenizer": {"kind": "trained", "vocabulary_size": 512},
+            "sequence_length": 32,
+            "batch_size": 8,
+        },
+        architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2},
+        execution={
+            "kind": "native",
+            "compile": False,
+            "precision": "fp32",
+            "attention": "sdpa",
+            "device": "cpu",
+            "threads": 1,
+        },
+        budget={"amount": steps, "unit": "steps", "evaluations": 2, "evaluation_tokens": 1024},
+    )
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60.0, what: str = "it") -> None:
+    """Wait for a condition; fails, naming it, when it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.05)
