@@ -1,0 +1,90 @@
+// Numbers as people read them. Pure.
+
+const SUFFIXES = [
+  [1e12, "T"],
+  [1e9, "B"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** Three significant digits with k, M, B: 12,345 -> "12.3k". */
+export function short(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  for (const [size, suffix] of SUFFIXES) {
+    if (Math.abs(value) >= size * 0.9995) return trim(value / size) + suffix;
+  }
+  return trim(value);
+}
+
+function trim(value) {
+  const size = Math.abs(value);
+  if (size !== 0 && size < 1e-3) return value.toExponential(1).replace("e-", "e−");
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4;
+  return minus(digits === 4 ? String(Number(value.toPrecision(3))) : stripZeros(value.toFixed(digits)));
+}
+
+function stripZeros(text) {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+function minus(text) {
+  return text.replace("-", "−");
+}
+
+/** A loss: always three decimals, so that columns of numbers do not jump. */
+export function loss(value) {
+  if (value === null || value === undefined) return "–";
+  return Number.isFinite(value) ? minus(value.toFixed(3)) : String(value);
+}
+
+/** Whole numbers with separators: 12345 -> "12,345". */
+export function whole(value) {
+  return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
+}
+
+/** A length of time: "8 s", "3 min 20 s", "2 h 05 min", "3 d 4 h". */
+export function duration(seconds) {
+  if (seconds === null || !Number.isFinite(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.round(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+/** Time of day of a page time in milliseconds: "12:03:11". */
+export function clock(milliseconds) {
+  const time = new Date(milliseconds);
+  return [time.getHours(), time.getMinutes(), time.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
+}
+
+/** A share: 0.123 -> "12.3%". */
+export function percent(share) {
+  if (share === null || share === undefined || !Number.isFinite(share)) return "–";
+  const value = 100 * share;
+  return `${value >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(value < 10 ? 2 : 1)}%`;
+}
+
+/** An x value with its unit in words. */
+export function xValue(value, kind) {
+  if (kind === "seconds") return duration(value);
+  return kind === "tokens" ? `${short(value)} tokens` : `step ${whole(value)}`;
+}
+
+/** Seconds left, from what was spent and the share it bought; null while that would be a guess. */
+export function secondsLeft(status) {
+  const { seconds, progress } = status;
+  if (!(progress > 0.005) || !(seconds > 0) || progress >= 1) return null;
+  return (seconds * (1 - progress)) / progress;
+}
+
+/** Where a run stands in its budget: "step 120 of 200", or "step 120, 45% of 90 seconds". */
+export function standing(run) {
+  const step = whole(run.status.step ?? 0);
+  const { amount, unit } = run.budget ?? {};
+  if (unit === "steps") return `${step} / ${whole(amount)} steps`;
+  const share = percent(run.status.progress ?? 0);
+  if (unit === "seconds") return `step ${step} · ${share} of ${duration(amount)}`;
+  return unit ? `step ${step} · ${share} of ${short(amount)} ${unit}` : `step ${step}`;
+}

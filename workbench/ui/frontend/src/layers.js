@@ -1,0 +1,88 @@
+// Heat-map columns (one per telemetry record, one value per layer) and how they fall on pixels. Pure.
+
+import { Column, lowerBound } from "./series.js";
+
+export const STATES = ["running", "dropped", "frozen", "not yet grown"];
+export const NO_STATE = 255;
+const MOST_COLUMNS = 4096;
+
+/** Layer activity of one run: steps, and for every quantity a list of vectors with one value per layer. */
+export class Layers {
+  constructor(layers, names) {
+    this.layers = layers;
+    this.steps = new Column();
+    this.values = new Map(names.map((name) => [name, []]));
+  }
+
+  get length() {
+    return this.steps.length;
+  }
+
+  append({ steps, values }) {
+    for (const [name, block] of values) {
+      const vectors = this.values.get(name);
+      if (!vectors) continue;
+      for (let c = 0; c < steps.length; c++) {
+        vectors.push(block.slice(c * this.layers, (c + 1) * this.layers));
+      }
+    }
+    this.steps.append(steps);
+    if (this.length > MOST_COLUMNS) this.thin();
+  }
+
+  /** Every second column goes; the later of each pair stays, as in a pixel. */
+  thin() {
+    const odd = (_, i) => i % 2 === 1;
+    this.steps = new Column(this.steps.view().filter(odd));
+    for (const [name, vectors] of this.values) this.values.set(name, vectors.filter(odd));
+  }
+}
+
+/**
+ * Which column each pixel shows. A record speaks for the stretch since the record before it; of several in one pixel
+ * the last wins.
+ * @param {ArrayLike<number>} xs ascending x of the columns
+ * @param {number} width pixels
+ * @param {number} from x at the left edge
+ * @param {number} to x at the right edge
+ * @returns {Int32Array} column per pixel, -1 beyond the last record
+ */
+export function columnsOfPixels(xs, width, from, to) {
+  const out = new Int32Array(width).fill(-1);
+  const size = (to - from) / Math.max(1, width);
+  const last = xs.length - 1;
+  if (last < 0 || !(size > 0)) return out;
+  for (let p = 0; p < width; p++) {
+    const left = from + p * size;
+    if (left > xs[last]) break;
+    const next = lowerBound(xs, left + size);
+    const inside = next - 1;
+    // Inside the pixel if there is one, else the record that this stretch led to.
+    out[p] = inside >= 0 && xs[inside] >= left ? inside : Math.min(next, last);
+  }
+  return out;
+}
+
+/**
+ * Scale of a quantity over all its finite values: logarithmic when it is positive and spans more than a decade.
+ * @returns {{low: number, high: number, log: boolean, place: (value: number) => number}} place maps to 0..1
+ */
+export function scaleOf(vectors) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const vector of vectors) {
+    for (const value of vector) {
+      if (!Number.isFinite(value)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  if (low > high) return { low: NaN, high: NaN, log: false, place: () => NaN };
+  const log = low > 0 && high / low > 10;
+  const span = log ? Math.log(high / low) : high - low;
+  const place = (value) => {
+    if (!Number.isFinite(value)) return NaN;
+    return span > 0 ? (log ? Math.log(value / low) : value - low) / span : 0.5;
+  };
+  return { low, high, log, place };
+}

@@ -1,0 +1,46 @@
+// Colours and dashes. Runs differ in hue, lightness and dash, so no pair depends on red against green.
+
+const RUNS_LIGHT = ["#0a62b5", "#bf4a00", "#007a5e", "#93338c", "#4d5259", "#8a6400", "#0e7c93", "#b3264a"];
+const RUNS_DARK = ["#62acf8", "#ff9a57", "#3fcea4", "#dd90d6", "#c3c8cf", "#e6c35c", "#5cd0e6", "#ff8fa8"];
+const DASHES = [[], [9, 4], [3, 3], [11, 3, 3, 3], [6, 2], [2, 5], [14, 4], [8, 3, 2, 3, 2, 3]];
+
+const STATES_LIGHT = ["#2b6cb0", "#f2b04c", "#8d99a8", "#ffffff"];
+const STATES_DARK = ["#4c93dd", "#e2a03f", "#76828f", "#16191d"];
+
+// Dark to light with one direction of hue, readable in grey; made for this page.
+const RAMP = ["#14213f", "#1d4b86", "#23789a", "#3da58f", "#98c66c", "#f3e379"];
+
+/** Colours of one theme. */
+export function palette(dark) {
+  const runs = dark ? RUNS_DARK : RUNS_LIGHT;
+  return {
+    dark,
+    run: (i) => runs[i % runs.length],
+    dash: (i) => DASHES[i % DASHES.length],
+    states: dark ? STATES_DARK : STATES_LIGHT,
+  };
+}
+
+/** `colour` (#rrggbb) with an opacity. */
+export function faded(colour, opacity) {
+  const [r, g, b] = rgb(colour);
+  return `rgba(${r}, ${g}, ${b}, ${opacity})`;
+}
+
+/** [r, g, b] of #rrggbb. */
+export function rgb(colour) {
+  const value = parseInt(colour.slice(1), 16);
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+/** Colour of a place 0..1 on the ramp, as [r, g, b]. */
+export function ramp(place) {
+  const at = Math.min(1, Math.max(0, place)) * (RAMP.length - 1);
+  const i = Math.min(RAMP.length - 2, Math.floor(at));
+  const a = rgb(RAMP[i]);
+  const b = rgb(RAMP[i + 1]);
+  return a.map((value, k) => Math.round(value + (at - i) * (b[k] - value)));
+}
+
+/** The ramp as a CSS gradient. */
+export const RAMP_CSS = `linear-gradient(90deg, ${RAMP.join(", ")})`;

@@ -1,0 +1,265 @@
+// Layer activity: layers upwards, time to the right; what each layer did, or one number of it in colour.
+
+import { LEFT_AXIS, RIGHT_PAD } from "../curves.js";
+import { dropdown, el } from "../dom.js";
+import { duration, short, xValue } from "../format.js";
+import { columnsOfPixels, NO_STATE, scaleOf, STATES } from "../layers.js";
+import { ramp, RAMP_CSS, rgb } from "../palette.js";
+import { Panel } from "../panel.js";
+import { niceTicks, timeTicks } from "../scales.js";
+import { extentOf, marksOf } from "./pictures.js";
+
+const WORDS = {
+  state: "state",
+  ran: "share of micro-batches it ran in",
+  keep: "keep probability",
+  scale: "residual scale",
+  grad_norm: "gradient norm",
+  update_ratio: "update / weight",
+  activation_rms: "activation RMS",
+  attention_entropy: "attention entropy (nats)",
+  trust_ratio: "trust ratio",
+};
+const BOTTOM = 26;
+const TOP = 6;
+
+export class LayersView {
+  constructor(monitor) {
+    this.monitor = monitor;
+    this.quantity = "state";
+    this.run = 0;
+    this.runChoice = dropdown("Run shown in the layer map", (value) => this.#set({ run: Number(value) }));
+    this.choice = dropdown("Quantity shown in the layer map", (value) => this.#set({ quantity: value }));
+    this.panel = new Panel("Layer activity", "layers", [this.runChoice.node, this.choice.node], () => this.#table());
+    this.panel.onFlip = () => monitor.redraw();
+    this.canvas = el("canvas", {
+      tabindex: "0",
+      role: "img",
+      on: {
+        pointermove: (event) => this.#point(event.offsetX, event.offsetY),
+        pointerleave: () => (this.readout.hidden = true),
+        blur: () => (this.readout.hidden = true),
+        keydown: (event) => this.#key(event),
+        dblclick: () => monitor.zoom(null),
+      },
+    });
+    this.readout = el("div", { class: "wb-readout", hidden: true });
+    this.empty = el("p", { class: "wb-empty", text: "waiting for the first layer record" });
+    this.panel.plot.append(this.canvas, this.readout, this.empty);
+    this.cursor = null;
+  }
+
+  draw(scene) {
+    this.scene = scene;
+    const run = scene.runs[this.run] ?? scene.runs[0];
+    this.shown = run;
+    this.#offer(scene);
+    const vectors = run?.layers.values.get(this.quantity) ?? [];
+    this.vectors = vectors;
+    this.empty.hidden = vectors.length > 0;
+    this.scale = this.quantity === "state" ? null : scaleOf(vectors);
+    this.#legend(scene);
+    if (this.panel.asTable) return this.panel.drawTable();
+    this.#paint(scene, run);
+    this.canvas.setAttribute("aria-label", this.#label(run));
+  }
+
+  close() {}
+
+  #set(changes) {
+    Object.assign(this, changes);
+    this.readout.hidden = true;
+    this.monitor.redraw();
+  }
+
+  #offer({ runs }) {
+    this.runChoice.node.hidden = runs.length < 2;
+    this.runChoice.set(runs.map((run, i) => [i, run.name]), this.run);
+    const names = [...(this.shown?.layers.values.keys() ?? [])].filter((name) => {
+      if (name === "state") return true;
+      const last = this.shown.layers.values.get(name);
+      return last.some((vector) => vector.some(Number.isFinite));
+    });
+    if (!names.includes(this.quantity)) names.push(this.quantity);
+    this.choice.set(names.map((name) => [name, WORDS[name] ?? name]), this.quantity);
+  }
+
+  #legend({ colours }) {
+    if (this.quantity === "state") {
+      const items = STATES.map((word, i) => {
+        const swatch = el("span", { class: `wb-swatch${i === 3 ? " wb-swatch-absent" : ""}` });
+        swatch.style.backgroundColor = colours.states[i];
+        return [swatch, word];
+      });
+      return this.panel.setLegend(items, `state${colours.dark}`);
+    }
+    const bar = el("span", { class: "wb-ramp" });
+    bar.style.backgroundImage = RAMP_CSS;
+    const { low, high, log } = this.scale;
+    const text = Number.isFinite(low) ? `${short(low)} to ${short(high)}${log ? ", log" : ""}` : "no values yet";
+    return this.panel.setLegend([[bar, `${WORDS[this.quantity] ?? this.quantity}: ${text}`]], `${this.quantity}${text}`);
+  }
+
+  #geometry(scene, run) {
+    const width = Math.floor(this.panel.plot.clientWidth);
+    const layers = run?.layers.layers ?? 0;
+    const row = Math.max(5, Math.min(26, Math.floor(220 / Math.max(1, layers))));
+    const [from, to] = scene.window ?? extentOf(scene.runs, scene.x) ?? [0, 1];
+    return { width, layers, row, from, to: to > from ? to : from + 1, inner: Math.max(1, width - LEFT_AXIS - RIGHT_PAD) };
+  }
+
+  #paint(scene, run) {
+    const g = this.#geometry(scene, run);
+    if (g.width < 80) return;
+    this.geometry = g;
+    const height = TOP + Math.max(4, g.layers) * g.row + BOTTOM;
+    const ratio = devicePixelRatio;
+    // Assigning a size clears a canvas, even the same one; that is wanted here.
+    this.canvas.width = Math.round(g.width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.height = `${height}px`;
+    const ctx = this.canvas.getContext("2d");
+    ctx.scale(ratio, ratio);
+    if (!this.vectors.length) return;
+    const xs = run.xOf(run.layers.steps.view(), scene.x);
+    this.columns = columnsOfPixels(xs, Math.round(g.inner * ratio), g.from, g.to);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.#image(g, scene), LEFT_AXIS, TOP, g.inner, g.layers * g.row);
+    this.#separate(ctx, g, scene);
+    this.#axes(ctx, g, scene);
+    for (const mark of marksOf([run], scene)) this.#mark(ctx, g, mark);
+    this.#frame(ctx, g, scene);
+  }
+
+  #image(g, scene) {
+    const image = new OffscreenCanvas(this.columns.length, g.layers);
+    const ctx = image.getContext("2d");
+    const pixels = ctx.createImageData(image.width, g.layers);
+    const states = scene.colours.states.map(rgb);
+    for (let p = 0; p < image.width; p++) {
+      const vector = this.vectors[this.columns[p]];
+      if (!vector) continue;
+      for (let layer = 0; layer < g.layers; layer++) {
+        const colour = this.#colour(vector[layer], states);
+        // The first layer is the lowest row: that is how a network is drawn.
+        const at = 4 * ((g.layers - 1 - layer) * image.width + p);
+        if (colour) pixels.data.set([...colour, 255], at);
+      }
+    }
+    ctx.putImageData(pixels, 0, 0);
+    return image;
+  }
+
+  #colour(value, states) {
+    if (this.scale === null) return value === NO_STATE ? null : states[value];
+    const place = this.scale.place(value);
+    return Number.isNaN(place) ? null : ramp(place);
+  }
+
+  #separate(ctx, g, scene) {
+    if (g.row < 9) return;
+    ctx.fillStyle = scene.theme.ground;
+    for (let layer = 1; layer < g.layers; layer++) ctx.fillRect(LEFT_AXIS, TOP + layer * g.row - 0.5, g.inner, 1);
+  }
+
+  #axes(ctx, g, scene) {
+    ctx.font = scene.theme.font;
+    ctx.fillStyle = scene.theme.muted;
+    ctx.textAlign = "right";
+    ctx.textBaseline = "middle";
+    const stride = Math.ceil(13 / g.row);
+    for (let layer = 0; layer < g.layers; layer += stride) {
+      ctx.fillText(String(layer + 1), LEFT_AXIS - 8, TOP + (g.layers - layer - 0.5) * g.row);
+    }
+    ctx.textBaseline = "alphabetic";
+    ctx.textAlign = "center";
+    const ticks = (scene.x === "seconds" ? timeTicks : niceTicks)(g.from, g.to, Math.max(2, g.inner / 110));
+    for (const tick of ticks) {
+      const x = LEFT_AXIS + ((tick - g.from) / (g.to - g.from)) * g.inner;
+      const text = scene.x === "seconds" ? duration(tick) : short(tick);
+      if (x >= LEFT_AXIS && x <= LEFT_AXIS + g.inner) ctx.fillText(text, x, TOP + g.layers * g.row + 17);
+    }
+  }
+
+  #mark(ctx, g, mark) {
+    const x = LEFT_AXIS + ((mark.x - g.from) / (g.to - g.from)) * g.inner;
+    if (x < LEFT_AXIS || x > LEFT_AXIS + g.inner) return;
+    ctx.strokeStyle = this.scene.theme.ink;
+    ctx.globalAlpha = 0.6;
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    ctx.moveTo(x, TOP);
+    ctx.lineTo(x, TOP + g.layers * g.row);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
+  }
+
+  #frame(ctx, g, scene) {
+    ctx.strokeStyle = scene.theme.grid;
+    ctx.lineWidth = 1;
+    ctx.strokeRect(LEFT_AXIS - 0.5, TOP - 0.5, g.inner + 1, g.layers * g.row + 1);
+  }
+
+  #point(px, py) {
+    const g = this.geometry;
+    const inside = g && px >= LEFT_AXIS && px < LEFT_AXIS + g.inner && py >= TOP && py < TOP + g.layers * g.row;
+    const column = inside ? this.columns[Math.floor((px - LEFT_AXIS) * devicePixelRatio)] : undefined;
+    if (column === undefined || column < 0) {
+      this.readout.hidden = true;
+      return;
+    }
+    this.#read(column, g.layers - 1 - Math.floor((py - TOP) / g.row), px, py);
+  }
+
+  #key(event) {
+    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (event.key === "Escape") this.monitor.zoom(null);
+    if (!move || !this.vectors?.length) return;
+    event.preventDefault();
+    const g = this.geometry;
+    const [pixel, layer] = this.cursor ?? [this.columns.findLastIndex((c) => c >= 0) / devicePixelRatio, 0];
+    const to = [Math.min(g.inner - 1, Math.max(0, pixel + (move[0] * g.inner) / 100)), Math.min(g.layers - 1, Math.max(0, layer + move[1]))];
+    this.cursor = to;
+    this.#point(LEFT_AXIS + to[0], TOP + (g.layers - to[1] - 0.5) * g.row);
+  }
+
+  #read(column, layer, px, py) {
+    const { layers } = this.shown;
+    const step = layers.steps.data[column];
+    const rows = [el("div", { class: "wb-readout-x", text: `layer ${layer + 1} · ${xValue(this.shown.xOf(Float64Array.of(step), this.scene.x)[0], this.scene.x)}` })];
+    for (const [name, vectors] of layers.values) {
+      const value = vectors[column]?.[layer];
+      const text = name === "state" ? (STATES[value] ?? "–") : short(value);
+      if (text !== "–") rows.push(el("div", {}, el("span", { text: WORDS[name] ?? name }), el("b", { text })));
+    }
+    this.readout.replaceChildren(...rows);
+    this.readout.hidden = false;
+    const flip = px > this.geometry.width / 2;
+    this.readout.style.left = flip ? "auto" : `${px + 14}px`;
+    this.readout.style.right = flip ? `${this.geometry.width - px + 14}px` : "auto";
+    this.readout.style.top = `${Math.min(py, 40)}px`;
+  }
+
+  #label(run) {
+    const states = run?.layers.values.get("state")?.at(-1);
+    if (!states) return "Layer activity. No record yet.";
+    const counts = STATES.map((word, i) => [word, [...states].filter((s) => s === i).length]).filter(([, n]) => n);
+    return `Layer activity of ${run.name}, latest record: ${counts.map(([word, n]) => `${n} ${word}`).join(", ")}. Arrow keys read values.`;
+  }
+
+  #table() {
+    const { layers } = this.shown;
+    const names = [...layers.values.keys()];
+    const rows = [];
+    for (let layer = layers.layers - 1; layer >= 0; layer--) {
+      const cells = names.map((name) => {
+        const value = layers.values.get(name).at(-1)?.[layer];
+        return name === "state" ? (STATES[value] ?? "–") : short(value);
+      });
+      rows.push([String(layer + 1), ...cells]);
+    }
+    const note = layers.length ? `Latest record, step ${layers.steps.last}` : "Nothing recorded yet.";
+    return { head: ["layer", ...names.map((name) => WORDS[name] ?? name)], rows, note };
+  }
+}

@@ -1,0 +1,64 @@
+// Speed: tokens per second on the left axis, model FLOPs utilisation on the right.
+
+import { Curves } from "../curves.js";
+import { lineSample } from "../dom.js";
+import { percent, short } from "../format.js";
+import { faded } from "../palette.js";
+import { Panel } from "../panel.js";
+import { extentOf, latest, lineOf, marksOf, named, tableOf } from "./pictures.js";
+
+export class SpeedView {
+  constructor(monitor) {
+    this.panel = new Panel("Speed", "speed", [], () => tableOf(this.lines, this.scene.x));
+    this.panel.onFlip = () => monitor.redraw();
+    this.curves = new Curves(this.panel.plot, { height: 190, sync: monitor.sync, zoom: monitor.zoom });
+  }
+
+  draw(scene) {
+    const { runs } = scene;
+    this.scene = scene;
+    this.lines = runs.flatMap((run, i) => linesOf(run, i, scene));
+    const mfu = this.lines.some((line) => line.scale === "right");
+    const stroke = runs.length > 1 ? scene.theme.muted : scene.colours.run(0);
+    const items = [[lineSample({ stroke, width: 2.2 }), "tokens/s"]];
+    if (mfu) items.push([lineSample({ stroke, width: 1.2, dash: [2, 3] }), "MFU (right axis)"]);
+    this.panel.setLegend(items, `${stroke}${mfu}`);
+    if (this.panel.asTable) return this.panel.drawTable();
+    this.curves.draw({
+      lines: this.lines,
+      x: scene.x,
+      left: { format: short, zero: true },
+      // More headroom than on the left: both follow the step time, and would lie on each other.
+      right: mfu ? { format: percent, zero: true, headroom: 1.6 } : null,
+      marks: marksOf(runs, scene),
+      window: scene.window,
+      extent: extentOf(runs, scene.x),
+      theme: scene.theme,
+      label: `Speed. ${runs.map((run) => `${run.name}: ${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`).join("; ")}.`,
+    });
+  }
+
+  close() {
+    this.curves.close();
+  }
+}
+
+function linesOf(run, i, { runs, x, colours }) {
+  const stroke = colours.run(i);
+  const tokens = lineOf(run, "tokens_per_second", { x });
+  const mfu = lineOf(run, "mfu", { x });
+  const lines = [];
+  if (tokens) lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke, dash: colours.dash(i), format: short });
+  if (mfu) {
+    lines.push({
+      ...mfu,
+      name: named(runs, run, "MFU"),
+      stroke: faded(stroke, 0.8),
+      dash: [2, 3],
+      width: 1.2,
+      scale: "right",
+      format: percent,
+    });
+  }
+  return lines;
+}

@@ -1,0 +1,198 @@
+"""The live view of runs in a notebook: loss, speed, layer activity, events, and buttons that reach the run.
+
+The widget holds no training state. A :class:`workbench.ui.feed.Feed` tails the run folders and sends what is new; the
+page draws it (``frontend/``, bundled into ``static/``). When all runs have ended, the output is replaced through its
+display id by a picture and a table that need neither kernel nor scripts.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL, actual_status
+from workbench.runs.view import RunView
+from workbench.ui.feed import Feed
+
+STATIC = Path(__file__).parent / "static"
+VERBS = ("pause", "resume", "stop")
+"""What the page may ask of a run."""
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Monitor(anywidget.AnyWidget):
+    """Live curves of one or several runs.
+
+    Show it by making it the last expression of a cell, or with :meth:`show`. It goes on while the kernel computes,
+    and again after the page was reloaded.
+
+    Args:
+        runs: the runs, in the order of their colours: a :class:`~workbench.runs.run.Run`, its folder or its id.
+        target_loss: draws a line there, nats.
+        keep_live: keep the live view at the end of the runs, with the static picture as what GitHub, nbconvert and
+            viewers without widgets show. A notebook that is later opened in JupyterLab without its kernel then
+            shows "model not found" instead of the picture, which is why it is off.
+
+    Raises:
+        RunError: no runs were given, or one of them does not exist.
+
+    Example:
+        >>> Monitor([run], target_loss=6.5)  # doctest: +SKIP
+    """
+
+    _esm = STATIC / "monitor.js"
+    _css = STATIC / "monitor.css"
+    snapshot = traitlets.Bytes(help="a drawing of at most 32 kB, for a saved notebook").tag(sync=True)
+    target_loss = traitlets.Float(None, allow_none=True, help="nats").tag(sync=True)
+
+    def __init__(
+        self, runs: Run | Sequence[Run | RunFolder | str], *, target_loss: float | None = None, keep_live: bool = False
+    ) -> None:
+        given = [runs] if isinstance(runs, Run | RunFolder | str) else list(runs)
+        if not given:
+            raise RunError("there is no run to watch; `workbench runs` lists them, `launch(recipe)` starts one")
+        self.runs = [run if isinstance(run, Run) else Run(run) for run in given]
+        self.keep_live = keep_live
+        self._display_ids: list[str] = []
+        self._settled = False
+        self._settling = threading.RLock()
+        self._shown_in: object = None
+        self._shell: Any = None
+        super().__init__(target_loss=target_loss)
+        self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
+        self.on_msg(self._heard)
+        self.feed.start()
+
+    def show(self) -> Monitor:
+        """Show the view in the output of the present cell, once per cell; returns itself."""
+        shell = get_ipython()
+        present = getattr(shell, "execution_count", None)
+        # `monitor = run.watch().show()` at the end of a cell must not give two views.
+        if self._display_ids and present is not None and present == self._shown_in:
+            return self
+        self._shown_in = present
+        display_id = f"workbench-{uuid.uuid4().hex}"
+        if self._settled or self.feed_ended:
+            display(self._static_bundle(), raw=True, display_id=display_id)
+            return self
+        self._display_ids.append(display_id)
+        if shell is not None and self._shell is None:
+            self._shell = shell
+            shell.events.register("post_run_cell", self._after_cell)
+        display(self._live_bundle(), raw=True, display_id=display_id)
+        return self
+
+    def settle(self) -> bool:
+        """Replace the output by its static form if every run has ended; returns whether it is static now.
+
+        Called by itself when the runs end and at the end of every cell, so that a notebook executed headless holds
+        the picture: there, only what is published while a cell runs is kept.
+        """
+        # Whoever comes second waits for the first: an update that comes after its cell would be lost headless.
+        with self._settling:
+            if not self._settled and self.feed_ended:
+                self._settled = True
+                self._publish_static()
+            return self._settled
+
+    @property
+    def feed_ended(self) -> bool:
+        """Whether every run has a final status."""
+        return all(actual_status(run.folder) in FINAL for run in self.runs)
+
+    def close(self) -> None:
+        """Remove the view from every page and end its thread."""
+        # ipywidgets closes widgets when they are collected, also one whose construction failed.
+        if hasattr(self, "feed"):
+            self.feed.close()
+            self._forget_cells()
+        super().close()
+
+    def _ipython_display_(self) -> None:
+        self.show()
+
+    def _publish_static(self) -> None:
+        bundle = self._static_bundle()
+        if self.keep_live:
+            bundle = self._live_bundle() | bundle
+        for display_id in self._display_ids:
+            display(bundle, raw=True, display_id=display_id, update=True)
+        if self._display_ids and not self.keep_live and not self.feed.watched:
+            # No page has ever drawn this: the executed notebook need not carry the bundle in its widget state.
+            self._esm = self._css = ""  # type: ignore[assignment]
+            self.snapshot = b""
+        self._forget_cells()
+
+    def _static_bundle(self) -> dict[str, Any]:
+        # Matplotlib costs half a second, and most monitors end long after they were shown.
+        from workbench.plots.static import summary_html, summary_png, summary_text
+
+        views = [RunView.read(run.folder) for run in self.runs]
+        return {
+            "text/html": summary_html(views),
+            "image/png": summary_png(views),
+            "text/plain": summary_text(views),
+        }
+
+    def _live_bundle(self) -> dict[str, Any]:
+        names = ", ".join(run.name for run in self.runs)
+        text = f"Live view of {names}; open the notebook in JupyterLab, or run this cell again, to see it."
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
+        return {_WIDGET: view, "text/html": f"<p>{escape(text)}</p>", "text/plain": text}
+
+    def _after_cell(self, *_: object) -> None:
+        self.settle()
+
+    def _forget_cells(self) -> None:
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            shell.events.unregister("post_run_cell", self._after_cell)
+
+    def _tell(self, header: dict[str, Any], buffers: list[bytes]) -> None:
+        if self.comm is not None:
+            self.send(header, buffers)
+
+    def _keep(self, snapshot: bytes) -> None:
+        if self.comm is not None:
+            self.snapshot = snapshot
+
+    def _ended(self) -> None:
+        if self._display_ids:
+            self.settle()
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        """A message of the page. Returns at once; what takes time goes to a thread."""
+        if not isinstance(message, dict):
+            return
+        if message.get("type") == "resync":
+            extra = message.get("extra")
+            self.feed.resync([name for name in extra if isinstance(name, str)] if isinstance(extra, list) else [])
+        elif message.get("type") == "control":
+            work = threading.Thread(target=self._control, args=(message,), name="workbench-control", daemon=True)
+            work.start()
+
+    def _control(self, message: dict[str, Any]) -> None:
+        place = next((i for i, run in enumerate(self.runs) if run.id == message.get("run")), None)
+        verb = message.get("verb")
+        if place is None or verb not in VERBS:
+            return
+        notice = {"type": "notice", "run": place, "error": False, "text": ""}
+        try:
+            getattr(self.runs[place], verb)()
+        except Exception as error:  # the widget is where the user who pressed the button looks
+            notice |= {"error": True, "text": str(error)}
+        self._tell(notice, [])
+        # A run that was resumed has news again.
+        self.feed.start()

@@ -1,0 +1,215 @@
+"""What crosses the wire to the page: one JSON header and one block of little-endian columns per message.
+
+Every column starts at a multiple of 8 bytes, so that the page maps it without a copy. For each run of the header, in
+this order: the clock (``clock`` rows: steps i4, seconds f4, tokens f8), ``dense`` scalars (f4, one per clock row),
+``sparse`` scalars (steps i4, values f4), and heat-map columns (steps i4, then for each name ``columns * layers``
+values: u1 for ``state`` with 255 for none, f4 for the rest).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from workbench.ui.track import News, Track
+
+SNAPSHOT_POINTS = 2000
+SNAPSHOT_COLUMNS = 600
+SNAPSHOT_BYTES = 32 * 1024
+_EVENTS = 200
+_TEXT = 400
+
+
+def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
+    """Indices of at most ``points`` samples that draw the same line: the lowest and highest of every bucket.
+
+    Args:
+        steps: [N], ascending. values: [N], may hold NaN, which is left out.
+        points: how many to keep at most; the first and the last are always among them.
+
+    Returns:
+        Ascending indices.
+    """
+    present = np.flatnonzero(~np.isnan(values))
+    if len(present) <= points:
+        return present
+    buckets = max(1, (points - 2) // 2)
+    span = steps[present].astype(np.float64)
+    place = (span - span[0]) / max(span[-1] - span[0], 1e-12) * buckets
+    bucket = np.minimum(place.astype(np.int64), buckets - 1)
+    # Sorted by (bucket, value), the first and the last of each bucket are its extremes.
+    order = np.lexsort((values[present], bucket))
+    edges = np.flatnonzero(np.diff(bucket[order])) + 1
+    lowest, highest = order[np.r_[0, edges]], order[np.r_[edges - 1, len(order) - 1]]
+    return present[np.unique(np.r_[0, lowest, highest, len(present) - 1])]
+
+
+def evenly(count: int, points: int) -> np.ndarray:
+    """At most ``points`` indices of ``count``, evenly spread, the first and the last among them."""
+    if count <= points:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, points).round().astype(np.int64))
+
+
+class _Block:
+    """Columns one after the other, each aligned."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, column: Any, dtype: str) -> None:
+        raw = np.ascontiguousarray(column, dtype=dtype).tobytes()
+        raw += bytes(-len(raw) % 8)
+        self.parts.append(raw)
+        self.size += len(raw)
+
+
+def snapshot(
+    tracks: list[Track],
+    seq: int,
+    extra: frozenset[str] = frozenset(),
+    points: int = SNAPSHOT_POINTS,
+    columns: int = SNAPSHOT_COLUMNS,
+    quantities: bool = True,
+) -> tuple[dict[str, Any], bytes]:
+    """Everything a page needs to draw all runs.
+
+    Args:
+        tracks: the runs. seq: number of the last message that this one includes.
+        extra: scalars beyond the core that a page asked for.
+        points: per scalar. columns: of the heat map. quantities: with all that is known per layer, not states alone.
+
+    Returns:
+        ``(header, block)``.
+    """
+    block = _Block()
+    runs = []
+    for track in tracks:
+        entry = _identity(track, quantities) | {"names": track.names(extra), "others": sorted(track.values)}
+        steps = np.asarray(track.steps)
+        rows = evenly(len(steps), points)
+        entry["clock"] = len(rows)
+        _clock(block, track, rows)
+        entry["dense"], entry["sparse"] = [], []
+        for place, name in enumerate(entry["names"]):
+            values = np.asarray(track.values[name])
+            keep = extremes(steps, values, points)
+            entry["sparse"].append([place, len(keep)])
+            block.add(steps[keep], "<i4")
+            block.add(values[keep], "<f4")
+        entry["columns"] = _columns(block, track, evenly(len(track.layer_steps), columns), entry["layer_names"])
+        entry["status"] = dict(track.status)
+        entry["events"] = [_event(event) for event in track.events[-_EVENTS:]]
+        runs.append(entry)
+    return {"type": "snapshot", "seq": seq, "runs": runs}, b"".join(block.parts)
+
+
+def delta(
+    tracks: list[Track], news: list[News], seq: int, extra: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], bytes] | None:
+    """What is new since the last message, or None when nothing is."""
+    block = _Block()
+    runs = []
+    for index, (track, found) in enumerate(zip(tracks, news, strict=True)):
+        rows = np.arange(found.first_row, len(track.steps))
+        columns = np.arange(found.first_column, len(track.layer_steps))
+        entry: dict[str, Any] = {"i": index}
+        if len(rows):
+            entry["clock"] = len(rows)
+            _clock(block, track, rows)
+            entry |= _scalars(block, track, rows, extra)
+        if len(columns):
+            entry["columns"] = _columns(block, track, columns, list(track.layer_values))
+        if found.changes:
+            entry["status"] = found.changes
+        if found.events:
+            entry["events"] = [_event(event) for event in found.events[-_EVENTS:]]
+        if len(entry) > 1:
+            runs.append(entry)
+    return ({"type": "delta", "seq": seq, "runs": runs}, b"".join(block.parts)) if runs else None
+
+
+def sealed(header: dict[str, Any], block: bytes) -> bytes:
+    """Header and block as one piece, for a widget trait: length of the header (u4), the header, padding, the block."""
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-(len(text) + 4) % 8)
+    return len(text).to_bytes(4, "little") + text + block
+
+
+def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> bytes:
+    """The best snapshot of at most ``limit`` bytes, for a notebook that is read without a kernel.
+
+    Returns:
+        A sealed snapshot; empty when even names and states do not fit.
+    """
+    sizes = [(400, 240), (250, 160), (160, 100), (100, 64), (64, 40), (32, 24), (16, 8), (0, 0)]
+    for quantities in (True, False):
+        for points, columns in sizes if not quantities else sizes[:4]:
+            whole = sealed(*snapshot(tracks, seq, points=points, columns=columns, quantities=quantities))
+            if len(whole) <= limit:
+                return whole
+    return b""
+
+
+def _identity(track: Track, quantities: bool) -> dict[str, Any]:
+    budget = track.recipe.get("budget")
+    names = [name for name in track.layer_values if quantities or name == "state"]
+    return {
+        "id": track.folder.id,
+        "name": track.name[:_TEXT],
+        "budget": {key: budget.get(key) for key in ("amount", "unit")} if isinstance(budget, dict) else None,
+        "layers": track.layers,
+        "layer_names": names,
+    }
+
+
+def _clock(block: _Block, track: Track, rows: np.ndarray) -> None:
+    for column, dtype in ((track.steps, "<i4"), (track.seconds, "<f4"), (track.tokens, "<f8")):
+        # Slices of the fresh rows only: a whole column per message would grow with the run.
+        picked = np.asarray(column[rows[0] : rows[-1] + 1])[rows - rows[0]] if len(rows) else np.empty(0)
+        block.add(picked, dtype)
+
+
+def _scalars(block: _Block, track: Track, rows: np.ndarray, extra: frozenset[str]) -> dict[str, Any]:
+    dense, sparse = [], []
+    steps = np.asarray(track.steps[rows[0] :])
+    columns = {place: np.asarray(track.values[name][rows[0] :]) for place, name in enumerate(track.names(extra))}
+    present = {place: ~np.isnan(values) for place, values in columns.items()}
+    for place, values in columns.items():
+        if present[place].all():
+            dense.append(place)
+            block.add(values, "<f4")
+    for place, values in columns.items():
+        if place not in dense and present[place].any():
+            sparse.append([place, int(present[place].sum())])
+            block.add(steps[present[place]], "<i4")
+            block.add(values[present[place]], "<f4")
+    return {"dense": dense, "sparse": sparse}
+
+
+def _columns(block: _Block, track: Track, picked: np.ndarray, names: list[str]) -> int:
+    if not names or not len(picked):
+        return 0
+    block.add([track.layer_steps[i] for i in picked], "<i4")
+    for name in names:
+        values = np.full((len(picked), track.layers), np.nan, np.float32)
+        for row, i in enumerate(picked):
+            vector = track.layer_values[name][i]
+            values[row, : len(vector)] = vector
+        if name == "state":
+            block.add(np.where(np.isnan(values), 255, values), "u1")
+        else:
+            block.add(values, "<f4")
+    return len(picked)
+
+
+def _event(event: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": event.get("step", 0),
+        "kind": str(event.get("kind", ""))[:40],
+        "text": str(event.get("text", ""))[:_TEXT],
+        "time": event.get("time"),
+    }
