@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve, heldout_curve
+from workbench.plots.palette import plain
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
@@ -92,6 +93,24 @@ def facts(view: RunView) -> dict[str, str]:
         "seconds": decimal(measured(view, "seconds"), 1),
         "parameters": count(parameters),
     }
+
+
+def progress_line(view: RunView) -> str:
+    """Where a run is now, in one line for a log.
+
+    Example: ``fast: running 40%, step 1,200, loss 5.12, held-out 5.40, 8,312 tokens/s``
+    """
+    state = view.state
+    parts = [f"{plain(view.name)}: {view.status} {state.get('progress') or 0:.0%}", f"step {count(state.get('step'))}"]
+    if state.get("loss") is not None:
+        parts.append(f"loss {number(state['loss']):.2f}")
+    if state.get("heldout_loss") is not None:
+        parts.append(f"held-out {number(state['heldout_loss']):.2f}")
+    if state.get("tokens_per_second"):
+        parts.append(f"{count(state['tokens_per_second'])} tokens/s")
+    if state.get("message"):
+        parts.append(plain(state["message"], 80))
+    return ", ".join(parts)
 
 
 def decimal(value: float | None, digits: int) -> str:

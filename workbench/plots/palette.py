@@ -47,6 +47,11 @@ def plain(text: object, longest: int = LONGEST_NAME) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def plain_lines(text: object) -> str:
+    """Several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
+
+
 def plotly_text(text: object, longest: int = LONGEST_NAME) -> str:
     """``plain`` for Plotly, which reads a subset of HTML in names, titles and annotations.
 

@@ -23,6 +23,7 @@ from workbench.plots.palette import (
     STATES,
     matplotlib_text,
     plain,
+    plain_lines,
     run_colour,
     run_dash,
 )
@@ -76,6 +77,17 @@ def summary_html(views: Sequence[RunView]) -> str:
 
     Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page.
     """
+    image = base64.b64encode(summary_png(views)).decode()
+    described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
+    return (
+        f'<div class="workbench-summary">{facts_html(views)}'
+        f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
+        f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
+    )
+
+
+def facts_html(views: Sequence[RunView]) -> str:
+    """The table of :func:`summary_html` alone, errors of failed runs above it."""
     _require(views)
     columns = [facts(view) for view in views]
     names = "".join(f'<th scope="col" style="{_CELL}">{html.escape(plain(view.name))}</th>' for view in views)
@@ -87,17 +99,13 @@ def summary_html(views: Sequence[RunView]) -> str:
     )
     errors = "".join(
         f'<p role="alert"><strong>{html.escape(plain(view.name))} {html.escape(view.status)}:</strong> '
-        f'<span style="white-space:pre-wrap">{html.escape(failure(view))}</span></p>'
+        f'<span style="white-space:pre-wrap">{html.escape(plain_lines(failure(view)))}</span></p>'
         for view in views
         if failure(view)
     )
-    image = base64.b64encode(summary_png(views)).decode()
-    described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
     return (
-        f'<div class="workbench-summary">{errors}<table style="border-collapse:collapse;margin:0 0 8px">'
+        f'{errors}<table style="border-collapse:collapse;margin:0 0 8px">'
         f'<thead><tr><td style="{_CELL}"></td>{names}</tr></thead><tbody>{rows}</tbody></table>'
-        f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
-        f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
     )
 
 
@@ -110,7 +118,7 @@ def summary_text(views: Sequence[RunView]) -> str:
     table += [[label, *(column[label] for column in columns)] for label in labels]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    lines += [f"{plain(view.name)} {view.status}: {failure(view)}" for view in views if failure(view)]
+    lines += [f"{plain(view.name)} {view.status}: {plain_lines(failure(view))}" for view in views if failure(view)]
     return "\n".join(lines)
 
 

@@ -1,0 +1,245 @@
+"""The main job, headless: two recipes, two real background processes, one comparison.
+
+    python -m workbench.demo [--seconds 80] [--out out] [--runs runs]
+
+Exit codes: 0 done; 1 a run failed; 2 the request was wrong; 3 the fast run learned word frequencies only; 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from workbench import presets
+from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
+from workbench.plots.facts import decimal, facts, heldout_loss, learned, measured, progress_line, unigram_entropy
+from workbench.plots.palette import plain
+from workbench.plots.report import write_report
+from workbench.plots.results import outcome, require, verdict, write_outcome
+from workbench.recipe import Recipe
+from workbench.runs.launch import launch
+from workbench.runs.run import Run
+from workbench.runs.view import RunView
+
+SECONDS = 80.0
+"""Training seconds of each run: with preparation, compilation and evaluation the whole demo stays under 5 minutes."""
+LEARNED_NATS = 0.5
+"""The fast run must end this far below the unigram entropy; anything less may still be word frequencies."""
+REPORT_NOTEBOOK = "12_report_run.ipynb"
+LOG_EVERY_SECONDS = 5.0
+STOP_PATIENCE_SECONDS = 60.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="workbench demo", description="Train the baseline and the fast recipe side by side, and compare them."
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="training seconds of each run (%(default)g)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="where notebook, report and results go (%(default)s)"
+    )
+    parser.add_argument("--runs", type=Path, help="the runs folder; else $WORKBENCH_RUNS, else ./runs")
+    asked = parser.parse_args(argv)
+    errors = Console(stderr=True)
+    try:
+        recipes = (presets.demo_baseline(asked.seconds), presets.demo_fast(asked.seconds))
+        compare(recipes, asked.out, asked.runs, Console())
+    except (RunFailed, TargetMissed, WorkbenchError, OSError) as error:
+        errors.print(Text(f"error: {error}"), style="bold red")
+        return {RunFailed: 1, TargetMissed: 3}.get(type(error), 2)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console: Console) -> list[RunView]:
+    """Train the recipes side by side, show them, write what came out.
+
+    Args:
+        recipes: the baseline first; the last one has to learn more than word frequencies.
+        out: folder for ``demo.ipynb``, ``report.html`` and ``results-N.json`` (and ``.xml``).
+        runs_dir: the runs folder.
+        console: where progress and the table are printed; bars on a terminal, plain lines elsewhere.
+
+    Returns:
+        The ended runs, in the order of the recipes.
+
+    Raises:
+        RunFailed: a run failed (the others are stopped).
+        TargetMissed: the last run ended less than :data:`LEARNED_NATS` below the unigram entropy.
+        RunError: the notebooks are not there.
+    """
+    notebook = _notebook()
+    started = time.monotonic()
+    prepare(recipes, console)
+    runs = [launch(recipe, runs_dir=runs_dir) for recipe in recipes]
+    for run in runs:
+        console.print(Text(f"launched {run.id}"))
+    try:
+        follow(runs, console)
+    except BaseException:
+        # Ctrl-C, or a run that failed: nothing may go on training unseen.
+        stop(runs, console)
+        raise
+    views = [run.view() for run in runs]
+    console.print(table(views))
+    for view in views:
+        console.print(Text(verdict(outcome(view))))
+    written = write_all(views, runs, notebook, out)
+    for what, path in written.items():
+        console.print(Text(f"{what}: {path}"), soft_wrap=True)
+    console.print(Text(f"{time.monotonic() - started:.0f} s in all"))
+    judge(views)
+    return views
+
+
+def prepare(recipes: Sequence[Recipe], console: Console) -> None:
+    """Collect, tokenize and cache each corpus once, so that both runs start from the cache."""
+    from workbench.choices.data.prepare import prepare as prepare_data
+
+    for data in {recipe.data.model_dump_json(): recipe.data for recipe in recipes}.values():
+        if not console.is_terminal:
+            prepare_data(data, say=lambda line: console.print(Text(f"data: {line}")))
+            continue
+        with console.status("preparing data") as status:
+            prepare_data(data, say=lambda line, status=status: status.update(plain(line, 100)))  # type: ignore[misc]
+
+
+def follow(runs: Sequence[Run], console: Console) -> None:
+    """Show progress until every run has ended.
+
+    Raises:
+        RunFailed: as soon as one of them failed or is lost.
+    """
+    if not console.is_terminal:
+        _wait(runs, _say_lines(console))
+        return
+    columns = ("{task.description:<16}", "{task.fields[words]}")
+    with Progress(
+        TextColumn(columns[0], markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
+        TextColumn(columns[1], markup=False), console=console,
+    ) as bars:  # fmt: skip
+        tasks = [bars.add_task(plain(run.name, 16), total=1.0, words="") for run in runs]
+
+        def show(views: Sequence[RunView]) -> None:
+            for task, view in zip(tasks, views, strict=True):
+                _, _, words = progress_line(view).partition(", ")
+                bars.update(task, completed=1.0 if view.final else view.state.get("progress") or 0.0, words=words)
+
+        _wait(runs, show)
+
+
+def _wait(runs: Sequence[Run], show: Callable[[Sequence[RunView]], None]) -> None:
+    while True:
+        views = [run.view() for run in runs]
+        show(views)
+        for view in views:
+            if view.status in ("failed", "lost"):
+                require(outcome(view))
+        if all(view.final for view in views):
+            return
+        time.sleep(0.5)
+
+
+def _say_lines(console: Console) -> Callable[[Sequence[RunView]], None]:
+    said = -LOG_EVERY_SECONDS
+
+    def show(views: Sequence[RunView]) -> None:
+        nonlocal said
+        if time.monotonic() - said >= LOG_EVERY_SECONDS or all(view.final for view in views):
+            said = time.monotonic()
+            for view in views:
+                console.print(Text(progress_line(view)), soft_wrap=True)
+
+    return show
+
+
+def stop(runs: Sequence[Run], console: Console) -> None:
+    """Ask every run that is still going to stop, and wait until it has."""
+    going = [run for run in runs if not run.view().final]
+    for run in going:
+        console.print(Text(f"stopping {run.id}"))
+        try:
+            run.stop()
+        except RunError:
+            continue  # it ended in the meantime
+    deadline = time.monotonic() + STOP_PATIENCE_SECONDS
+    while time.monotonic() < deadline and any(not run.view().final for run in going):
+        time.sleep(0.3)
+    for run in going:
+        if not run.view().final:
+            console.print(Text(f"{run.id} has not stopped yet; `workbench stop {run.id}` asks again"))
+
+
+def table(views: Sequence[RunView]) -> Table:
+    """The comparison: one column per run, the first is what speeds are compared with."""
+    shown = Table(title="held-out text, equal seconds of training", title_justify="left")
+    shown.add_column("")
+    for view in views:
+        shown.add_column(Text(plain(view.name)), justify="right")
+    rows = [facts(view) for view in views]
+    for label in ("held-out loss (nats)", "unigram entropy (nats)", "what was learned", "tokens/s"):
+        shown.add_row(label, *(Text(row[label]) for row in rows))
+    speeds = [measured(view, "tokens_per_second") for view in views]
+    first = speeds[0]
+    shown.add_row("ratio", *(f"{speed / first:.2f}x" if speed and first else "-" for speed in speeds))
+    for label in ("MFU", "tokens", "seconds", "parameters"):
+        shown.add_row(label, *(Text(row[label]) for row in rows))
+    return shown
+
+
+def write_all(views: Sequence[RunView], runs: Sequence[Run], notebook: Path, out: Path) -> dict[str, Path]:
+    """Executed notebook, interactive report, results; returns what was written by name."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = {"report": write_report(views, out / "report.html"), "notebook": out / "demo.ipynb"}
+    for index, view in enumerate(views):
+        written[f"results of {plain(view.name)}"] = write_outcome(outcome(view), out / f"results-{index}.json")
+    parameters = {"run_ids": [run.id for run in runs], "runs_dir": str(runs[0].folder.path.parent)}
+    _execute(notebook, written["notebook"], parameters)
+    return {what: path.absolute() for what, path in written.items()}
+
+
+def judge(views: Sequence[RunView]) -> None:
+    """The demo's claim: the last run has left the plateau of word frequencies.
+
+    Raises:
+        TargetMissed: it has not.
+    """
+    loss, entropy = heldout_loss(views[-1]), unigram_entropy(views[-1])
+    if loss is None or entropy is None or not loss <= entropy - LEARNED_NATS:
+        raise TargetMissed(
+            f"{plain(views[-1].name)} ended at held-out loss {decimal(loss, 3)}, less than {LEARNED_NATS} nats below the "
+            f"unigram entropy {decimal(entropy, 3)} ({learned(views[-1])}); give it more with --seconds"
+        )
+
+
+def _notebook() -> Path:
+    path = Path(__file__).parents[1] / "notebooks" / REPORT_NOTEBOOK
+    if not path.is_file():
+        raise RunError(f"'{path}' is missing: the demo runs the notebooks of a clone of the repository, not of a wheel")
+    return path
+
+
+def _execute(notebook: Path, target: Path, parameters: dict[str, Any]) -> None:
+    # Here, not at the top: a second of imports that `workbench demo --help` should not pay.
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    try:
+        papermill.execute_notebook(notebook, target, parameters=parameters, progress_bar=False)
+    except PapermillExecutionError as error:
+        raise RunFailed(f"the report notebook failed, see {target}: {error.ename}: {error.evalue}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
