@@ -198,11 +198,18 @@ def keep_lock(folder: RunFolder) -> int | None:
     if descriptor is None:
         return None
 
-    def let_go() -> None:
-        os.close(descriptor)
-        die_with_parent()
+    held, forking = [descriptor], [os.getpid()]
 
-    os.register_at_fork(after_in_child=let_go)
+    def let_go() -> None:
+        # Grandchildren run this too: by then the number may stand for another file.
+        while held:
+            os.close(held.pop())
+        die_with_parent()
+        # The parent may have died before the kernel knew that we care.
+        if os.getppid() != forking[0]:
+            os._exit(1)
+
+    os.register_at_fork(before=lambda: forking.__setitem__(0, os.getpid()), after_in_child=let_go)
     return descriptor
 
 

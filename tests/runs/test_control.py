@@ -1,0 +1,99 @@
+"""Requests: ordered, whole, answered once, and harmless when somebody else wrote the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import RunError
+from workbench.runs.control import VERBS, Request, answer, dismiss_pending, outcome, pending, send
+from workbench.runs.folder import RunFolder
+
+
+def test_requests_come_in_order_until_they_are_answered(folder: RunFolder) -> None:
+    assert pending(folder) == []
+    first = send(folder, "set", path="optimizer.lr", value=1e-3)
+    rest = [send(folder, verb) for verb in VERBS if verb != "set"]
+    assert pending(folder)[0] == Request(first, "set", {"path": "optimizer.lr", "value": 1e-3})
+    assert [request.id for request in pending(folder)] == [first, *rest]
+    assert outcome(folder, first) is None
+    answer(folder, first, True, "optimizer.lr 0.01 -> 0.001")
+    assert [request.id for request in pending(folder)] == rest
+    found = outcome(folder, first)
+    assert found is not None
+    assert found["done"] is True
+    assert found["text"] == "optimizer.lr 0.01 -> 0.001"
+
+
+def test_a_clock_that_is_set_back_does_not_change_the_order(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = send(folder, "pause")
+    monkeypatch.setattr(time, "time_ns", lambda: 1)
+    second = send(folder, "resume")
+    assert [request.id for request in pending(folder)] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "said"),
+    [
+        ("halt", {}, "legal: checkpoint"),
+        ("stpo", {}, "did you mean 'stop'"),
+        ("set", {}, "path"),
+        ("set", {"path": 3, "value": 1}, "path"),
+        ("set", {"path": "notes", "value": "x" * 100_000}, "characters long"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_at_once(folder: RunFolder, verb: str, arguments: dict, said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        send(folder, verb, **arguments)
+    assert pending(folder) == []
+
+
+def test_foreign_files_are_not_obeyed(folder: RunFolder, tmp_path: Path) -> None:
+    folder.control.mkdir()
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({"verb": "stop", "arguments": {}}))
+    stem = "01795204603836062873-stop-{:08x}.request.json"
+    (folder.control / stem.format(1)).symlink_to(secret)
+    (folder.control / stem.format(2)).write_text("{")
+    (folder.control / stem.format(3)).write_text('{"verb": "rm -rf", "arguments": {}}')
+    (folder.control / stem.format(4)).write_text("[" * 50_000)
+    os.mkfifo(folder.control / stem.format(5))
+    (folder.control / stem.format(6)).mkdir()
+    (folder.control / "..request.json").write_text('{"verb": "stop"}')
+    (folder.control / "stop.request.json").write_text('{"verb": "stop"}')
+    assert pending(folder) == []
+    good = send(folder, "stop")
+    assert [request.id for request in pending(folder)] == [good]
+
+
+@pytest.mark.parametrize("request_id", ["../../etc/passwd", "", "x", "0" * 20 + "-stop-zzzzzzzz"])
+def test_an_outcome_needs_the_id_of_a_request(folder: RunFolder, request_id: str) -> None:
+    with pytest.raises(RunError, match="not the id"):
+        outcome(folder, request_id)
+
+
+def test_a_new_attempt_does_not_obey_old_requests(folder: RunFolder) -> None:
+    old = send(folder, "stop")
+    dismiss_pending(folder, "the run ended before it could answer")
+    assert pending(folder) == []
+    found = outcome(folder, old)
+    assert found is not None
+    assert found["done"] is False
+
+
+def test_looking_is_cheap(folder: RunFolder) -> None:
+    for _ in range(50):
+        answer(folder, send(folder, "evaluate"), True, "done")
+    began = time.process_time()
+    for _ in range(200):
+        assert pending(folder) == []
+    assert (time.process_time() - began) / 200 < 2e-3
+
+
+def test_a_run_that_is_gone_cannot_be_asked(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="could not be written"):
+        send(RunFolder(tmp_path / "gone"), "stop")

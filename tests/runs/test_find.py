@@ -1,0 +1,53 @@
+"""From a typed id to a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import RunError
+from workbench.runs.find import find, run_ids
+
+IDS = ["20260101-000000-alpha-000000-0000", "20260101-000001-alpha-000000-0000", "20260202-000000-beta-000000-0000"]
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    for run_id in IDS:
+        (tmp_path / run_id).mkdir()
+    return tmp_path
+
+
+def test_an_id_or_its_unique_beginning(filled: Path) -> None:
+    assert find(IDS[0], filled).path == filled / IDS[0]
+    assert find("202602", filled).path == filled / IDS[2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("20260101", "begins 2 run ids"),
+        ("20260202-000000-beto-000000-0000", f"nearest: {IDS[2]}"),
+        ("zzz", "workbench runs"),
+        ("../20260101", "not of the form"),
+    ],
+)
+def test_what_is_not_found_names_the_nearest(filled: Path, typed: str, said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        find(typed, filled)
+
+
+def test_links_and_files_are_no_runs(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (filled / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    (filled / "file").write_text("")
+    (filled / ".new-abc").mkdir()
+    assert sorted(run_ids(filled)) == IDS
+    with pytest.raises(RunError, match="no run 'link'"):
+        find("link", filled)
+
+
+def test_an_empty_or_missing_folder_says_so(tmp_path: Path) -> None:
+    assert run_ids(tmp_path / "gone") == []
+    with pytest.raises(RunError, match="holds no runs"):
+        find("a", tmp_path / "gone")

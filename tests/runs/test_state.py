@@ -1,0 +1,236 @@
+"""State and lock: whole after anything, tolerant to read, and never fooled by a pid."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.tiny import wait_until
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import (
+    LOCK_VARIABLE,
+    RunState,
+    actual_status,
+    boot_id,
+    inherited_lock,
+    lock_held,
+    process_identity,
+    read_state,
+    take_lock,
+    write_state,
+)
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import take_lock
+take_lock(RunFolder(Path(sys.argv[1])))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+FORKING_TRAINER = """
+import os, sys, time
+from pathlib import Path
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import keep_lock
+assert keep_lock(RunFolder(Path(sys.argv[1]))) is not None
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+def test_changes_are_merged(folder: RunFolder) -> None:
+    write_state(folder, status="running", step=3, loss=2.5)
+    state = write_state(folder, durable=False, step=4)
+    assert state == read_state(folder) == RunState(status="running", step=4, loss=2.5)
+
+
+def test_a_missing_or_damaged_state_reads_as_lost(folder: RunFolder) -> None:
+    for text in ("", "{", "[]", '{"status": "dancing"}', "\x00" * 100, "[" * 100_000):
+        folder.state.write_text(text)
+        assert read_state(folder).status == "lost"
+    folder.state.unlink()
+    assert "missing" in read_state(folder).message
+    folder.state.mkdir()
+    assert read_state(folder).status == "lost"
+
+
+def test_damaged_values_and_unknown_keys_do_not_matter(folder: RunFolder) -> None:
+    folder.state.write_text(json.dumps({"status": "finished", "step": "many", "loss": [], "future": 1, "tokens": 7}))
+    assert read_state(folder) == RunState(status="finished", tokens=7)
+
+
+def test_the_state_is_no_link(folder: RunFolder, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"status": "finished"}')
+    folder.state.symlink_to(other)
+    assert read_state(folder).status == "lost"
+
+
+def test_nan_stays_json(folder: RunFolder) -> None:
+    write_state(folder, status="running", loss=math.nan)
+    json.loads(folder.state.read_text(), parse_constant=lambda word: pytest.fail(word))
+    loss = read_state(folder).loss
+    assert loss is not None
+    assert math.isnan(loss)
+
+
+def test_two_writers_lose_nothing(folder: RunFolder) -> None:
+    write_state(folder, status="running")
+
+    def write(key: str) -> None:
+        for value in range(1, 51):
+            write_state(folder, durable=False, **{key: value})
+
+    context = multiprocessing.get_context("fork")
+    writers = [threading.Thread(target=write, args=("step",)), context.Process(target=write, args=("tokens",))]
+    for writer in reversed(writers):
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert (read_state(folder).step, read_state(folder).tokens) == (50, 50)
+    assert [path.name for path in folder.path.iterdir()] == ["state.json"]
+
+
+def test_a_write_that_fails_keeps_the_old_state(folder: RunFolder) -> None:
+    write_state(folder, status="running", step=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        with pytest.raises(OSError, match="large"):
+            write_state(folder, step=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert read_state(folder).step == 1
+    assert [path.name for path in folder.path.iterdir()] == ["state.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tiny file system")
+def test_on_a_full_disk_the_last_word_takes_the_reserve(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        folder = RunFolder(disk / "run")
+        folder.path.mkdir()
+        write_state(folder, status="running", step=1)
+        folder.reserve.write_bytes(bytes(1 << 16))
+        with pytest.raises(OSError, match="space"), (disk / "rest").open("wb", buffering=0) as rest:
+            while rest.write(bytes(4096)):
+                pass
+        with pytest.raises(OSError, match="space"):
+            write_state(folder, step=2)
+        assert read_state(folder).step == 1
+        write_state(folder, status="failed", error="the disk is full")
+        assert (read_state(folder).status, read_state(folder).step) == ("failed", 1)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_run_whose_lock_is_free_is_lost(folder: RunFolder) -> None:
+    for status in ("starting", "running", "paused", "stopping"):
+        # Our own pid is as alive as can be, and its start time matches: still nobody trains this run.
+        write_state(folder, status=status, **process_identity())
+        assert actual_status(folder) == "lost"
+    for status in ("queued", "finished", "stopped", "failed"):
+        write_state(folder, status=status)
+        assert actual_status(folder) == status
+
+
+def test_the_lock_is_free_once_its_holder_is_killed(folder: RunFolder) -> None:
+    write_state(folder, status="running")
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder.path)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert lock_held(folder)
+        assert actual_status(folder) == "running"
+        with pytest.raises(RunError, match="already being trained"):
+            take_lock(folder, patience_seconds=0.1)
+    finally:
+        holder.kill()
+    # Not yet waited for: a zombie still answers to its pid, and holds nothing.
+    wait_until(lambda: psutil.Process(holder.pid).status() == psutil.STATUS_ZOMBIE, 5, "the holder's end")
+    assert psutil.pid_exists(holder.pid)
+    assert not lock_held(folder)
+    assert actual_status(folder) == "lost"
+    os.close(take_lock(folder))
+    holder.communicate()
+
+
+def test_readers_never_keep_a_trainer_out(folder: RunFolder) -> None:
+    folder.lock.touch()
+    over = threading.Event()
+    readers = [threading.Thread(target=lambda: [lock_held(folder) for _ in iter(over.is_set, True)]) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        for _ in range(20):
+            os.close(take_lock(folder))
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+
+
+def test_a_foreign_descriptor_is_no_lock(folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.lock.touch()
+    with (tmp_path / "other").open("w") as other:
+        monkeypatch.setenv(LOCK_VARIABLE, str(other.fileno()))
+        assert inherited_lock(folder) is None
+    for text in ("", "x", "99999", "-1"):
+        monkeypatch.setenv(LOCK_VARIABLE, text)
+        assert inherited_lock(folder) is None
+
+
+def test_forked_children_neither_hold_the_lock_nor_outlive_the_trainer(folder: RunFolder) -> None:
+    lock = take_lock(folder)
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", FORKING_TRAINER, str(folder.path)],
+        stdout=subprocess.PIPE,
+        pass_fds=[lock],
+        env={**os.environ, LOCK_VARIABLE: str(lock)},
+    )
+    os.close(lock)
+    assert trainer.stdout is not None
+    child = int(trainer.stdout.readline())
+    assert lock_held(folder)
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    # The child may have been forked and not yet have run at all: give it a moment.
+    wait_until(lambda: not lock_held(folder), 2, "the end of the lock")
+
+    def gone() -> bool:
+        return not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+    wait_until(gone, 2, "the forked child's end")
+
+
+def test_identity_names_process_and_boot() -> None:
+    identity = process_identity()
+    assert identity["pid"] == os.getpid()
+    assert 0 <= time.time() - identity["pid_started"] < 3600 * 24
+    assert identity["boot_id"] == boot_id() != ""

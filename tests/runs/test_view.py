@@ -1,0 +1,44 @@
+"""One reading of a run: whole for a whole run, empty parts for a damaged one."""
+
+from __future__ import annotations
+
+from runs.tiny import wait_until
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+from workbench.runs.view import RunView, follow
+from workbench.telemetry import TelemetryReader, TelemetryWriter
+
+
+def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
+    write_json(folder.recipe, {"name": "<b>mine</b>"})
+    write_json(folder.environment, {"cores": 2})
+    write_json(folder.evaluations, {"heldout": []})
+    write_state(folder, status="finished", step=2)
+    writer = TelemetryWriter(folder.telemetry)
+    writer.scalars(1, 0.1, 10, loss=3.0)
+    writer.close()
+    view = RunView.read(folder)
+    assert (view.id, view.name, view.status, view.final) == (folder.id, "<b>mine</b>", "finished", True)
+    assert view.state["step"] == 2
+    assert view.environment == {"cores": 2}
+    assert view.evaluations == {"heldout": []}
+    assert view.telemetry.series("loss") == ([1], [3.0])
+    assert view.renamed("other").name == "other"
+
+
+def test_damaged_parts_read_as_empty(folder: RunFolder) -> None:
+    for path in (folder.recipe, folder.environment, folder.evaluations, folder.state):
+        path.write_text("[1, 2")
+    view = RunView.read(folder)
+    assert (view.name, view.status, view.recipe, view.environment) == (folder.id, "lost", {}, {})
+    assert view.telemetry.scalars == []
+
+
+def test_following_reads_only_what_is_new(folder: RunFolder) -> None:
+    reader = TelemetryReader(folder.telemetry)
+    assert follow(folder, reader).telemetry.scalars == []
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=0.05)
+    for step in (1, 2):
+        writer.scalars(step, 0.1, 10, loss=3.0)
+        wait_until(lambda step=step: len(follow(folder, reader).telemetry.scalars) == step, 5, f"record {step}")
+    writer.close()
