@@ -1,4 +1,4 @@
-"""Cache entries: folders that are built once, whole or not at all, by one process, and checked whenever they are opened.
+"""Cache entries: folders that are built once, whole or not at all, and checked whenever they are opened.
 
 An entry holds ``manifest.json``, written last, which names the size and SHA-256 of every other file and carries a
 checksum of itself. It is built in a sibling folder, synced and renamed; a file lock keeps a second process waiting.

@@ -10,6 +10,9 @@ from workbench.choices.choice import Choice, knob, one_of
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 
+Say = Callable[[str], None]
+"""Called with one line about what preparation is doing."""
+
 
 class Data(Choice):
     """Base of the corpora: where documents come from, how they become tokens, rows and batches."""
@@ -30,6 +33,16 @@ class Data(Choice):
         """
         raise NotImplementedError
 
+    def collect(self, say: Say) -> None:
+        """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files.
+
+        Args:
+            say: told what happens, one line at a time.
+
+        Raises:
+            DataError: as for :meth:`documents`.
+        """
+
     def sources(self) -> dict[str, Any]:
         """What the documents were made from (paths, sizes, versions, hashes): the key of the cache."""
         raise NotImplementedError
@@ -38,9 +51,6 @@ class Data(Choice):
         """Documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""
         return None
 
-
-Say = Callable[[str], None]
-"""Called with one line about what preparation is doing."""
 
 CACHE_VARIABLE = "WORKBENCH_CACHE"
 

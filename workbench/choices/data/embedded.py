@@ -2,12 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any, Literal
 
-from workbench.choices.data.data import Data
+from workbench.choices.choice import knob
+from workbench.choices.data import harvest
+from workbench.choices.data.data import Data, Say
+from workbench.choices.data.document_cache import cached_documents
+
+SHINGLE_WORDS = 8
+SAMPLED_SHARE = 4
+"""One shingle in so many is remembered (those whose checksum it divides): a quarter of the memory, the same verdicts
+on paragraphs of usual length."""
+REPEATED_SHARE = 0.4
+"""A paragraph goes when more than this share of its shingles was seen before: copies of one docstring that differ in
+a class's name and little else."""
 
 
 class Embedded(Data):
     """Docstrings and topics of the standard library and installed packages: no download, no licence question."""
 
     kind: Literal["embedded"] = "embedded"
+    packages: tuple[str, ...] = knob((), "installed distributions to read ('python': the standard library); empty: all")
+
+    def documents(self) -> Iterator[str]:
+        """Cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then cached.
+
+        Raises:
+            DataError: a package that is not installed, a cache that cannot be written.
+        """
+        return cached_documents("documentation", self.sources(), self._harvest, _quiet)
+
+    def collect(self, say: Say) -> None:
+        """Harvest the documentation, in one process per core, unless that was done before."""
+        say("reading the documentation that is installed here (once per set of packages)")
+        cached_documents("documentation", self.sources(), self._harvest, say)
+
+    def sources(self) -> dict[str, Any]:
+        """Versions, numbers of files and digests of the packages; reads only what pip recorded of them."""
+        from workbench.choices.data.documentation import installed_packages
+
+        packages = {p.name: [p.version, len(p.files), p.digest[:12]] for p in installed_packages(self.packages)}
+        return {"harvest": harvest.VERSION, "packages": packages}
+
+    def _harvest(self) -> Iterator[str]:
+        from workbench.choices.data.documentation import installed_packages
+        from workbench.choices.data.workers import harvest_files
+
+        paths = [path for package in installed_packages(self.packages) for path in package.files]
+        # Closed here, not when the collector comes by: workers must not outlive an error.
+        with closing(harvest_files(paths)) as found:
+            yield from without_repetitions(document for documents in found for document in documents)
+
+
+def without_repetitions(documents: Iterable[list[str]]) -> Iterator[str]:
+    """Join paragraphs to documents, leaving out every paragraph that was seen before, wholly or for the most part.
+
+    Generated documentation repeats itself: the same sentences stand in every model, every method, every overload.
+    What is left of a document must still be one (``harvest.DOCUMENT_WORDS``).
+
+    Args:
+        documents: paragraphs of each, in a fixed order, which decides what counts as a repetition.
+
+    Returns:
+        the documents that remain, a paragraph per line.
+    """
+    whole: set[int] = set()
+    shingles: set[int] = set()
+    for document in documents:
+        kept = []
+        for paragraph in document:
+            words = "".join(c if c.isalpha() else " " for c in paragraph.lower()).split()
+            key = zlib.crc32(" ".join(words).encode()) | len(words) << 32
+            sampled = _sampled_shingles(words)
+            repeated = sum(shingle in shingles for shingle in sampled) > REPEATED_SHARE * len(sampled)
+            if key not in whole and not repeated:
+                kept.append(paragraph)
+            whole.add(key)
+            shingles.update(sampled)
+        if sum(len(paragraph.split()) for paragraph in kept) >= harvest.DOCUMENT_WORDS:
+            yield "\n".join(kept)
+
+
+def _sampled_shingles(words: list[str]) -> list[int]:
+    """Checksums of the runs of eight words whose checksum is divisible; which ones depends on the words alone."""
+    sums = [zlib.crc32(word.encode()) for word in words]
+    # A running polynomial of the words' checksums: one multiplication per word, not one string per shingle.
+    factor, modulus = 1_000_003, (1 << 61) - 1
+    leave = pow(factor, SHINGLE_WORDS, modulus)
+    value, found = 0, []
+    for index, checksum in enumerate(sums):
+        value = (value * factor + checksum) % modulus
+        if index >= SHINGLE_WORDS:
+            value = (value - sums[index - SHINGLE_WORDS] * leave) % modulus
+        if index >= SHINGLE_WORDS - 1 and value % SAMPLED_SHARE == 0:
+            found.append(value)
+    return found
+
+
+def _quiet(line: str) -> None:
+    """Swallow what a caller without a channel cannot show."""

@@ -104,7 +104,8 @@ class RowOrder:
             tokens and positions int64 of shape (B, T), pieces int32 of shape (B, T), samples int64 of shape (B,).
         """
         samples_B = np.ascontiguousarray(samples, dtype=np.int64)
-        assert samples_B.ndim == 1 and (samples_B.size == 0 or samples_B.min() >= 0), samples_B
+        assert samples_B.ndim == 1, samples_B.shape
+        assert samples_B.min(initial=0) >= 0, samples_B
         epochs_B = samples_B // self.rows
         shape = (len(samples_B), self.sequence_length)
         tokens_BT, positions_BT = np.empty(shape, np.int64), np.empty(shape, np.int64)

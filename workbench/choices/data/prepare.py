@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -96,6 +95,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     """Fill a cache entry; returns the content of its manifest."""
     from tokenizers import Tokenizer
 
+    data.collect(say)
     own_heldout = _own_heldout(data)
     say(f"making the tokenizer ({type(data.tokenizer).summary()})")
     target = folder / TOKENIZER_FILE
@@ -114,11 +114,12 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         writers = {s: stack.enter_context(StoreWriter(folder, s, vocabulary.size)) for s in SPLITS}
         for batch in _batches(_labelled(data, own_heldout)):
             _encode(tokenizer, vocabulary, batch, writers, counts_V)
+    train, heldout = writers["train"], writers["heldout"]
     sizes = {s: {"documents": w.documents, "tokens": w.tokens} for s, w in writers.items()}
     entropy = unigram_entropy(counts_V, vocabulary)
     say(
-        f"{sizes['train']['tokens']:,} training tokens in {sizes['train']['documents']:,} documents, "
-        f"{sizes['heldout']['tokens']:,} held-out in {sizes['heldout']['documents']:,}; unigram entropy {entropy:.3f} nats"
+        f"{train.tokens:,} training tokens in {train.documents:,} documents, {heldout.tokens:,} held-out tokens in "
+        f"{heldout.documents:,}; unigram entropy {entropy:.3f} nats"
     )
     return {
         "dtype": writers["train"].dtype.str,
@@ -241,13 +242,13 @@ def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
     needed = data.sequence_length * data.batch_size
     if train.tokens < needed:
         raise DataError(
-            f"the corpus is too small: {train.tokens:,} training tokens in {train.documents:,} documents, but one batch "
-            f"needs {needed:,} ({data.batch_size} rows of {data.sequence_length} tokens); use more text, a smaller "
-            "data.batch_size or a shorter data.sequence_length"
+            f"the corpus is too small: {train.tokens:,} training tokens in {train.documents:,} documents, but one "
+            f"batch needs {needed:,} ({data.batch_size} rows of {data.sequence_length} tokens); use more text, a "
+            "smaller data.batch_size or a shorter data.sequence_length"
         )
     if heldout.tokens < data.sequence_length:
         raise DataError(
-            f"the held-out split is too small: {heldout.tokens:,} tokens in {heldout.documents:,} documents, but one row "
-            f"needs {data.sequence_length:,}; raise data.heldout_fraction (now {data.heldout_fraction:g}), use more "
-            "documents, or a shorter data.sequence_length"
+            f"the held-out split is too small: {heldout.tokens:,} tokens in {heldout.documents:,} documents, but one "
+            f"row needs {data.sequence_length:,}; raise data.heldout_fraction (now {data.heldout_fraction:g}), use "
+            "more documents, or a shorter data.sequence_length"
         )

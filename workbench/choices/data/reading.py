@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from workbench.errors import DataError, unknown
 

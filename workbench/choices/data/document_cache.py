@@ -1,0 +1,50 @@
+"""Documents that are expensive to come by (harvested, fetched), kept as JSON lines in a cache entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from workbench.choices.data.cache import cache_entry, key_of
+from workbench.choices.data.data import Say
+
+DOCUMENTS_FILE = "documents.jsonl"
+
+
+def cached_documents(area: str, made_from: Any, make: Callable[[], Iterator[str]], say: Say) -> Iterator[str]:
+    """The documents that ``make`` gives, made once and then read from the cache.
+
+    Args:
+        area: folder of the cache.
+        made_from: everything that decides the documents (JSON-able): the key.
+        make: called when there is no such entry; may raise DataError.
+        say: told what happens, one line at a time.
+
+    Returns:
+        the documents in the order in which ``make`` gave them, all of which are made before this returns.
+
+    Raises:
+        DataError: from ``make``, or the cache cannot be written.
+    """
+
+    def build(folder: Path) -> dict[str, Any]:
+        count = words = 0
+        with (folder / DOCUMENTS_FILE).open("w", encoding="utf-8") as file:
+            for text in make():
+                # Escaped, so that half a surrogate pair from somebody's source cannot make the file unreadable.
+                file.write(json.dumps(text) + "\n")
+                count += 1
+                words += len(text.split())
+        say(f"{count:,} documents with {words:,} words collected")
+        return {"made_from": made_from, "documents": count, "words": words}
+
+    folder, _ = cache_entry(area, key_of(made_from), build, say)
+    return _read(folder / DOCUMENTS_FILE)
+
+
+def _read(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)

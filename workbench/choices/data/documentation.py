@@ -1,0 +1,140 @@
+"""Which documentation is installed on this machine: Python sources, shipped documents, descriptions, topics."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+import sysconfig
+from dataclasses import dataclass
+
+from workbench.errors import DataError, unknown
+
+STANDARD_LIBRARY = "python"
+"""Name under which the standard library stands among the packages."""
+
+_TEXT_ENDINGS = (".rst", ".md", ".txt")
+# Folders of tests, of copies of other packages, and of what only generates code.
+_SKIPPED_FOLDERS = frozenset(
+    [
+        "test",
+        "tests",
+        "testing",
+        "_test",
+        "_tests",
+        "idlelib",
+        "lib2to3",
+        "turtledemo",
+        "site-packages",
+        "dist-packages",
+        "_vendor",
+        "vendor",
+        "_vendored",
+        "vendored",
+        "extern",
+        "externals",
+        "third_party",
+        "__pycache__",
+        "node_modules",
+        "licenses",
+        "template",
+        "templates",
+        "fixtures",
+    ]
+)
+_SKIPPED_TEXTS = re.compile(
+    r"licen[sc]e|copying|authors|notice|requirements|top_level|entry_points|sources|changes", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Package:
+    """One installed distribution, or the standard library.
+
+    Attributes:
+        name, version: as pip lists them; names in lower case with dashes.
+        digest: of the list of its files (and their hashes, which pip records).
+        files: absolute paths of what to read, sorted: sources, documents, the file that ends in the description.
+    """
+
+    name: str
+    version: str
+    digest: str
+    files: tuple[str, ...]
+
+
+def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
+    """The standard library and every installed distribution that lists its files, sorted by name.
+
+    Args:
+        only: names to keep; empty keeps all.
+
+    Raises:
+        DataError: a name is not installed; the message has the nearest.
+    """
+    found = {STANDARD_LIBRARY: standard_library()} if not only or STANDARD_LIBRARY in only else {}
+    wanted = {_normal(name) for name in only}
+    names = {STANDARD_LIBRARY}
+    for distribution in importlib.metadata.distributions():
+        # Of the metadata only two header lines are needed; parsing all 170 of them takes seconds.
+        header = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+        fields = dict(re.findall(r"^(Name|Version): *(.+)$", header, re.M))
+        name = _normal(fields.get("Name", ""))
+        names.add(name)
+        # The first on the path is the one that an import finds.
+        if name in found or (only and name not in wanted):
+            continue
+        if package := _package(name, fields.get("Version", ""), distribution):
+            found[name] = package
+    for name in only:
+        if _normal(name) not in names:
+            raise DataError(f"data.packages: {unknown('', name, names)}")
+    return [found[name] for name in sorted(found)]
+
+
+def standard_library() -> Package:
+    """The standard library of the running interpreter."""
+    root = sysconfig.get_paths()["stdlib"]
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name.lower() not in _SKIPPED_FOLDERS]
+        below = folder[len(root) + 1 :].replace(os.sep, "/")
+        found += [path for name in names if _wanted(path := f"{below}/{name}".lstrip("/"))]
+    found.sort()
+    digest = hashlib.sha256("\n".join(found).encode()).hexdigest()
+    return Package(STANDARD_LIBRARY, platform.python_version(), digest, tuple(f"{root}/{path}" for path in found))
+
+
+def _package(name: str, version: str, distribution: importlib.metadata.Distribution) -> Package | None:
+    record = distribution.read_text("RECORD")
+    if record is None:  # not installed by pip: nothing lists what belongs to it
+        return None
+    # Compiled files and scripts come and go without any change to the package: they have no hash, or lie elsewhere.
+    hashed = (line for line in record.splitlines() if ",sha256=" in line and not line.startswith(".."))
+    # Plain strings, not Path objects: 90,000 lines are looked at whenever data is prepared.
+    packed = sorted(line for line in hashed if _wanted(_path_of(line)))
+    root = str(distribution.locate_file(""))
+    digest = hashlib.sha256("\n".join(packed).encode()).hexdigest()
+    return Package(name, version, digest, tuple(os.path.join(root, _path_of(line)) for line in packed))
+
+
+def _path_of(line: str) -> str:
+    return line.rsplit(",", 2)[0].strip('"')
+
+
+def _wanted(path: str) -> bool:
+    """Whether a file, given relative to its package's folder, may hold prose that nobody else ships."""
+    *folders, name = path.split("/")
+    if not name.endswith((".py", *_TEXT_ENDINGS)):
+        return name == "METADATA"
+    if not _SKIPPED_FOLDERS.isdisjoint(folder.lower() for folder in folders) or path.startswith("."):
+        return False
+    if name.endswith(".py"):
+        return not name.startswith(("test_", "conftest"))
+    return not _SKIPPED_TEXTS.search(name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,343 @@
+"""Prose out of documentation: docstrings of Python sources, reStructuredText, Markdown and plain text, cleaned.
+
+Standard library only, and importable without the rest of the package: :mod:`workbench.choices.data.workers` runs this
+file as a program of its own, several at a time. Sources are compiled, never imported: the code object of a module
+holds every docstring and long string in it (also those handed to ``add_docstr`` and the like), and compiling is twice
+as fast as building and walking a syntax tree in Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import string
+import sys
+import types
+import warnings
+from collections.abc import Iterable, Iterator
+
+VERSION = 1
+"""Part of the cache key: raise it whenever the same sources would give other text."""
+SHORTEST_STRING = 150
+"""Characters; a shorter string cannot hold the thirty words that make a document."""
+PARAGRAPH_WORDS = 6
+DOCUMENT_WORDS = 30
+
+# The commonest words of English prose; running text holds 35-50 % of them, code and tables nearly none.
+_FUNCTION_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "it",
+        "its",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "has",
+        "have",
+        "had",
+        "do",
+        "does",
+        "did",
+        "not",
+        "no",
+        "nor",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "as",
+        "into",
+        "about",
+        "over",
+        "under",
+        "between",
+        "and",
+        "or",
+        "but",
+        "if",
+        "then",
+        "else",
+        "when",
+        "while",
+        "where",
+        "which",
+        "who",
+        "whose",
+        "what",
+        "how",
+        "than",
+        "so",
+        "such",
+        "can",
+        "could",
+        "may",
+        "might",
+        "must",
+        "shall",
+        "should",
+        "will",
+        "would",
+        "you",
+        "your",
+        "we",
+        "our",
+        "they",
+        "their",
+        "he",
+        "his",
+        "she",
+        "her",
+        "i",
+        "all",
+        "any",
+        "each",
+        "every",
+        "some",
+        "most",
+        "other",
+        "only",
+        "also",
+        "more",
+        "one",
+        "two",
+        "same",
+        "there",
+        "here",
+        "up",
+        "out",
+    ]
+)
+_NO_LETTERS = bytes(set(range(256)) - set(string.ascii_letters.encode()))
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_DIRECTIVE = re.compile(r"^(\s*)\.\.\s+([\w:+-]+?)::\s*(.*)$")
+_COMMENT = re.compile(r"^\s*\.\.(\s|$)")
+_OPTION = re.compile(r"^\s*:[\w -]+:(\s|$)")
+_RULE = re.compile(r"^\s*([=\-~^\"'#*+.`_:])\1{2,}\s*$")
+_TABLE = re.compile(r"^\s*(\||\+[-=+]{3,}|[=-]{3,}\s+[=-]{3,})|\|.*\|")
+_ENTRY = re.compile(r"^\s*(?:[*\-+•]|\(?\d{1,2}[.)]|#\.)\s+")
+_FIELD = re.compile(r"^\s*(?::\w[^:\n]*:|@\w+[^:\n]*:)\s*")
+_GOOGLE = re.compile(r"^\s*[*`\w.,/ \[\]]{1,40}?(?:\s*\([^)]*\))?\s*:\s+(?=[A-Z])")
+_NUMPY = re.compile(r"^\s*[*\w., ]{1,60}\s:\s\S")
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s+.*|[A-Z][\w ]{2,30}:?\s*)$")
+_ROLE = re.compile(r":[\w:+-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_REST_LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\]]+)\](?:\([^)]*\)|\[[^\]]*\])")
+_NOTE = re.compile(r"\s*\[[#*]?[\w-]{0,20}\]_")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--.*?-->|&[a-z]{2,6};")
+_URL = re.compile(r"\b(?:https?|ftp)://\S+|\bwww\.\S+")
+_MARK = re.compile(r"``+|\*\*|(?<![\w\\])[`*_](?=\w)|(?<=[\w.,;:!?)\"'])[`*]+_*(?!\w)|`")
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_KEPT_DIRECTIVES = frozenset(
+    [
+        "note",
+        "warning",
+        "tip",
+        "hint",
+        "important",
+        "caution",
+        "attention",
+        "danger",
+        "seealso",
+        "admonition",
+        "versionadded",
+        "versionchanged",
+        "deprecated",
+        "rubric",
+        "topic",
+    ]
+)
+
+
+def strings_of(source: bytes, name: str) -> Iterator[str]:
+    """Docstrings and other long strings of a Python source, in the order of the compiled code; none if it is broken.
+
+    Args:
+        source: the file's bytes; its encoding line is obeyed.
+        name: for the compiler.
+    """
+    # Compiling is most of the work, and only a triple-quoted string runs over lines; the topics of pydoc are the
+    # exception, a table of long strings that a program wrote.
+    if b'"""' not in source and b"'''" not in source and not name.endswith("topics.py"):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's files
+            module = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    pending = [module]
+    while pending:
+        code = pending.pop()
+        nested = []
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                nested.append(constant)
+            elif isinstance(constant, str) and len(constant) >= SHORTEST_STRING and " " in constant:
+                yield constant
+        pending += reversed(nested)
+
+
+@functools.lru_cache(maxsize=4096)  # generated classes repeat whole docstrings
+def paragraphs_of(text: str) -> tuple[str, ...]:
+    """The prose paragraphs of a docstring or document, lines joined, markup gone.
+
+    Examples, code, tables, headings and parameter lists without sentences are left out.
+
+    Args:
+        text: as written in the source.
+
+    Example:
+        >>> paragraphs_of("Adds :func:`two` numbers and gives back the sum of them.\\n\\n>>> add(1, 2)\\n3\\n")
+        ('Adds two numbers and gives back the sum of them.',)
+    """
+    found = (_plain(block) for block in _blocks(_prose_lines(inspect.cleandoc(text).splitlines())))
+    return tuple(paragraph for paragraph in found if is_prose(paragraph))
+
+
+def is_prose(paragraph: str) -> bool:
+    """Whether a paragraph reads like English: enough words, mostly letters, enough of the commonest words."""
+    words = paragraph.lower().split()
+    if len(words) < PARAGRAPH_WORDS:
+        return False
+    letters = len(paragraph.encode("ascii", "ignore").translate(None, _NO_LETTERS))
+    if letters < 0.86 * (len(paragraph) - len(words) + 1):
+        return False
+    whole = _WORD.findall(paragraph.lower())
+    return sum(word in _FUNCTION_WORDS for word in whole) >= 0.22 * len(words)
+
+
+def _prose_lines(lines: list[str]) -> Iterator[str]:
+    """Lines outside code, examples and tables; an empty line wherever something was left out."""
+    index = 0
+    while index < len(lines):
+        line = lines[index].expandtabs()
+        bare = line.strip()
+        directive = _DIRECTIVE.match(line)
+        if _FENCE.match(line):
+            index = _past_fence(lines, index)
+        elif bare.startswith((">>>", "In [")):
+            index = _past_example(lines, index)
+        elif directive and directive[2].lower() not in _KEPT_DIRECTIVES:
+            index = _past_indented(lines, index)
+        elif directive:
+            yield from ("", directive[3])
+            index += 1
+            continue
+        elif _COMMENT.match(line) or _OPTION.match(line) or _RULE.match(line) or _TABLE.search(line):
+            index += 1
+        elif bare.endswith("::"):
+            yield line.rstrip()[:-1]
+            index = _past_indented(lines, index)
+        else:
+            yield line
+            index += 1
+            continue
+        yield ""
+
+
+def _past_example(lines: list[str], index: int) -> int:
+    """First blank line after an interactive example: what it prints goes with it."""
+    while index < len(lines) and lines[index].strip():
+        index += 1
+    return index
+
+
+def _past_fence(lines: list[str], index: int) -> int:
+    for end in range(index + 1, len(lines)):
+        if _FENCE.match(lines[end]):
+            return end + 1
+    return len(lines)
+
+
+def _past_indented(lines: list[str], index: int) -> int:
+    """First line after ``index`` that is not blank and not indented deeper than it."""
+    margin = len(lines[index]) - len(lines[index].lstrip())
+    end = index + 1
+    while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > margin):
+        end += 1
+    return end
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Paragraphs: lines up to an empty one, a list entry, a parameter or a change of indentation to the left."""
+    block: list[str] = []
+    margin = 0
+    for line in lines:
+        bare = line.strip()
+        indent = len(line) - len(line.lstrip())
+        body = _entry_text(line)
+        if block and (not bare or body is not None or indent < margin):
+            yield " ".join(block)
+            block = []
+        if bare and not _HEADING.match(line):
+            block.append(bare if body is None else body)
+        margin = indent
+    if block:
+        yield " ".join(block)
+
+
+def _entry_text(line: str) -> str | None:
+    """Text of a list entry or a described parameter without its mark or name; None for any other line."""
+    for pattern in (_ENTRY, _FIELD, _GOOGLE):
+        match = pattern.match(line)
+        if match:
+            return line[match.end() :].strip()
+    return "" if _NUMPY.match(line) else None
+
+
+def _plain(block: str) -> str:
+    """A paragraph without markup and addresses."""
+    for pattern, by in ((_ROLE, r"\1"), (_REST_LINK, r"\1"), (_IMAGE, ""), (_LINK, r"\1"), (_NOTE, "")):
+        block = pattern.sub(by, block)
+    block = _MARK.sub("", _TAG.sub(" ", _URL.sub("", block)))
+    return _SPACE.sub(" ", block).strip()
+
+
+def documents_of(path: str) -> list[tuple[str, ...]]:
+    """The documents of one file, each a list of paragraphs; a file that cannot be read holds none.
+
+    Args:
+        path: a Python source gives one document per docstring, any other file one in all.
+    """
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+        if path.endswith(".py"):
+            texts = list(strings_of(source, path))
+        else:
+            text = source.decode("utf-8")
+            # The description follows the header fields of a METADATA file.
+            texts = [text.partition("\n\n")[2] if path.endswith("METADATA") else text]
+    except (OSError, UnicodeDecodeError):
+        return []
+    documents = (paragraphs_of(text) for text in texts)
+    return [d for d in documents if sum(len(p.split()) for p in d) >= DOCUMENT_WORDS]
+
+
+def main() -> None:
+    """Answer requests on standard input: one JSON list of paths a line, one JSON list of documents per path back."""
+    for line in sys.stdin:
+        print(json.dumps([documents_of(path) for path in json.loads(line)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
