@@ -8,6 +8,8 @@ Exit codes: 0 done; 1 a run failed; 2 the request was wrong; 3 the fast run lear
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         compare(recipes, asked.out, asked.runs, Console())
     except (RunFailed, TargetMissed, WorkbenchError, OSError) as error:
         errors.print(Text(f"error: {error}"), style="bold red")
-        return {RunFailed: 1, TargetMissed: 3}.get(type(error), 2)
+        return 1 if isinstance(error, RunFailed) else 3 if isinstance(error, TargetMissed) else 2
     except KeyboardInterrupt:
         return 130
     return 0
@@ -218,8 +220,8 @@ def judge(views: Sequence[RunView]) -> None:
     loss, entropy = heldout_loss(views[-1]), unigram_entropy(views[-1])
     if loss is None or entropy is None or not loss <= entropy - LEARNED_NATS:
         raise TargetMissed(
-            f"{plain(views[-1].name)} ended at held-out loss {decimal(loss, 3)}, less than {LEARNED_NATS} nats below the "
-            f"unigram entropy {decimal(entropy, 3)} ({learned(views[-1])}); give it more with --seconds"
+            f"{plain(views[-1].name)} ended at held-out loss {decimal(loss, 3)}, less than {LEARNED_NATS} nats below "
+            f"the unigram entropy {decimal(entropy, 3)} ({learned(views[-1])}); give it more with --seconds"
         )
 
 
@@ -231,14 +233,22 @@ def _notebook() -> Path:
 
 
 def _execute(notebook: Path, target: Path, parameters: dict[str, Any]) -> None:
-    # Here, not at the top: a second of imports that `workbench demo --help` should not pay.
-    import papermill
-    from papermill.exceptions import PapermillExecutionError
-
-    try:
-        papermill.execute_notebook(notebook, target, parameters=parameters, progress_bar=False)
-    except PapermillExecutionError as error:
-        raise RunFailed(f"the report notebook failed, see {target}: {error.ename}: {error.evalue}") from None
+    # A process of its own: the kernel's remarks about its ports stay out of the demo's output.
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        str(notebook),
+        str(target),
+        "-y",
+        json.dumps(parameters),
+        "-k",
+        "python3",
+    ]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise RunFailed(f"the report notebook failed, see '{target}': {said[-1] if said else done.returncode}")
 
 
 if __name__ == "__main__":

@@ -105,6 +105,9 @@ def write_outcome(found: dict[str, Any], path: str | Path) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(junit(found))
         os.replace(aside, path.with_suffix(".xml"))
+        # Files made aside are for the owner alone; results are there to be read by whoever collects them.
+        path.chmod(0o644)
+        path.with_suffix(".xml").chmod(0o644)
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
