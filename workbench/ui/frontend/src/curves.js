@@ -99,6 +99,7 @@ export class Curves {
       legend: { show: false },
       cursor: {
         sync: { key: this.options.sync, scales: ["x", null] },
+        y: false,
         drag: { x: true, y: false, setScale: false },
         points: { size: 6, width: 1.5 },
         bind: { dblclick: () => () => this.options.zoom(null) },
@@ -132,7 +133,7 @@ export class Curves {
         gap: 6,
         ticks,
         grid: { show: false },
-        splits: (_, __, low, high) => (x === "seconds" ? timeTicks : niceTicks)(low, high, Math.max(2, this.plotWidth / 110)),
+        splits: (_, __, low, high) => (x === "seconds" ? timeTicks : niceTicks)(low, high, Math.max(2, this.plotWidth / 80)),
         values: values(x === "seconds" ? duration : short),
       },
       {
@@ -165,7 +166,8 @@ export class Curves {
   }
 
   get plotWidth() {
-    return this.plot ? this.plot.over.clientWidth : this.host.clientWidth;
+    // Of the host: while uPlot builds a new plot, the old one has no width any more.
+    return this.host.clientWidth - LEFT_AXIS - RIGHT_PAD;
   }
 
   #xRange() {

@@ -19,7 +19,7 @@ export function short(value) {
 
 function trim(value) {
   const size = Math.abs(value);
-  if (size !== 0 && size < 1e-3) return value.toExponential(1).replace("e-", "e−");
+  if (size !== 0 && size < 1e-2) return minus(value.toExponential(1).replace(".0e", "e"));
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4;
   return minus(digits === 4 ? String(Number(value.toPrecision(3))) : stripZeros(value.toFixed(digits)));
 }
@@ -29,7 +29,7 @@ function stripZeros(text) {
 }
 
 function minus(text) {
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 /** A loss: always three decimals, so that columns of numbers do not jump. */

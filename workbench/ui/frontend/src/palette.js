@@ -4,8 +4,8 @@ const RUNS_LIGHT = ["#0a62b5", "#bf4a00", "#007a5e", "#93338c", "#4d5259", "#8a6
 const RUNS_DARK = ["#62acf8", "#ff9a57", "#3fcea4", "#dd90d6", "#c3c8cf", "#e6c35c", "#5cd0e6", "#ff8fa8"];
 const DASHES = [[], [9, 4], [3, 3], [11, 3, 3, 3], [6, 2], [2, 5], [14, 4], [8, 3, 2, 3, 2, 3]];
 
-const STATES_LIGHT = ["#2b6cb0", "#f2b04c", "#8d99a8", "#ffffff"];
-const STATES_DARK = ["#4c93dd", "#e2a03f", "#76828f", "#16191d"];
+const STATES_LIGHT = ["#0a66ad", "#e8a21a", "#92d2fb", "#eef0f2"];
+const STATES_DARK = ["#2f86cc", "#eba937", "#b4e0fd", "#262b31"];
 
 // Dark to light with one direction of hue, readable in grey; made for this page.
 const RAMP = ["#14213f", "#1d4b86", "#23789a", "#3da58f", "#98c66c", "#f3e379"];

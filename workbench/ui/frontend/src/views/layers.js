@@ -173,7 +173,7 @@ export class LayersView {
     }
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "center";
-    const ticks = (scene.x === "seconds" ? timeTicks : niceTicks)(g.from, g.to, Math.max(2, g.inner / 110));
+    const ticks = (scene.x === "seconds" ? timeTicks : niceTicks)(g.from, g.to, Math.max(2, g.inner / 80));
     for (const tick of ticks) {
       const x = LEFT_AXIS + ((tick - g.from) / (g.to - g.from)) * g.inner;
       const text = scene.x === "seconds" ? duration(tick) : short(tick);

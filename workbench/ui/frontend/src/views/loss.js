@@ -10,15 +10,15 @@ import { extentOf, latest, lineOf, marksOf, named, tableOf } from "./pictures.js
 
 const WIDTHS = [
   ["0", "no smoothing"],
-  ["0.01", "smooth lightly"],
-  ["0.03", "smooth"],
-  ["0.1", "smooth strongly"],
+  ["0.004", "smooth lightly"],
+  ["0.012", "smooth"],
+  ["0.04", "smooth strongly"],
 ];
 
 export class LossView {
   constructor(monitor) {
     this.monitor = monitor;
-    this.width = "0.03";
+    this.width = "0.012";
     this.log = false;
     this.smoothing = dropdown("Smoothing of the training loss", (value) => {
       this.width = value;

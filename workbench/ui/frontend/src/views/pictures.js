@@ -36,7 +36,10 @@ export function marksOf(runs, scene) {
 
 /** Name of a line: the run's name only when there are several. */
 export function named(runs, run, what) {
-  return runs.length > 1 ? `${run.name} · ${what}` : what;
+  if (runs.length < 2) return what;
+  const name = run.name.length > 30 ? `${run.name.slice(0, 18)}…${run.name.slice(-11)}` : run.name;
+  // What first: the colour tells the run as well, the end may be cut off.
+  return `${what} · ${name}`;
 }
 
 /** Latest finite value of a scalar. */

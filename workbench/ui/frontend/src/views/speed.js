@@ -48,7 +48,7 @@ function linesOf(run, i, { runs, x, colours }) {
   const tokens = lineOf(run, "tokens_per_second", { x });
   const mfu = lineOf(run, "mfu", { x });
   const lines = [];
-  if (tokens) lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke, dash: colours.dash(i), format: short });
+  if (tokens) lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke, dash: colours.dash(i), width: 1.4, format: short });
   if (mfu) {
     lines.push({
       ...mfu,

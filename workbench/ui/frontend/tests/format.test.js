@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { duration, loss, percent, secondsLeft, short, standing, xValue } from "../src/format.js";
+import { niceTicks, padded, timeTicks } from "../src/scales.js";
+
+test("numbers read as people write them", () => {
+  assert.deepEqual([0, 7, 0.25, 12.34, 123.4, 12345, 999999, 4.2e9, 5e-4, -2.5, null, NaN].map(short), [
+    "0", "7", "0.25", "12.3", "123", "12.3k", "1M", "4.2B", "5e−4", "−2.5", "–", "–",
+  ]);
+  assert.deepEqual([3.14159, null, Infinity].map(loss), ["3.142", "–", "Infinity"]);
+  assert.deepEqual([0, 0.0123, 0.456, 1, null].map(percent), ["0%", "1.23%", "45.6%", "100%", "–"]);
+  assert.equal(short(Infinity), "∞");
+});
+
+test("durations keep two units at most", () => {
+  assert.deepEqual([4.4, 60, 200, 3540, 7500, 190000, null].map(duration), [
+    "4 s", "1 min", "3 min 20 s", "59 min", "2 h 05 min", "2 d 4 h", "–",
+  ]);
+});
+
+test("time left is no guess", () => {
+  assert.equal(secondsLeft({ seconds: 10, progress: 0.25 }), 30);
+  assert.equal(secondsLeft({ seconds: 10, progress: 0.001 }), null);
+  assert.equal(secondsLeft({ seconds: 10, progress: 1 }), null);
+});
+
+test("where a run stands depends on what its budget counts", () => {
+  const status = { step: 1200, progress: 0.456 };
+  assert.equal(standing({ status, budget: { amount: 3000, unit: "steps" } }), "1,200 / 3,000 steps");
+  assert.equal(standing({ status, budget: { amount: 90, unit: "seconds" } }), "step 1,200 · 45.6% of 1 min 30 s");
+  assert.equal(standing({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45.6% of 2M tokens");
+  assert.equal(standing({ status, budget: null }), "step 1,200");
+  assert.equal(xValue(5000, "tokens"), "5k tokens");
+});
+
+test("ticks are round numbers within the range", () => {
+  assert.deepEqual(niceTicks(0, 1000, 5), [0, 200, 400, 600, 800, 1000]);
+  assert.deepEqual(niceTicks(5.1, 10.4, 5), [6, 8, 10]);
+  assert.deepEqual(niceTicks(3, 3, 5), [3]);
+  assert.deepEqual(niceTicks(0, 0.3, 3), [0, 0.1, 0.2, 0.3]);
+  assert.deepEqual(timeTicks(0, 200, 4), [0, 60, 120, 180]);
+});
+
+test("ranges have air on both sides", () => {
+  const [low, high] = padded(2, 10, false);
+  assert.ok(low < 2 && high > 10);
+  const [bottom, top] = padded(2, 10, true);
+  assert.ok(bottom > 0 && bottom < 2 && top > 10);
+  assert.deepEqual(padded(NaN, NaN, false), [0, 1]);
+});

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { columnsOfPixels, Layers, scaleOf } from "../src/layers.js";
+
+test("with more pixels than records, a record covers the stretch that led to it", () => {
+  assert.deepEqual([...columnsOfPixels([0, 5, 10], 10, 0, 10)], [0, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+});
+
+test("with more records than pixels, the last in a pixel wins", () => {
+  const xs = Float64Array.from({ length: 100 }, (_, i) => i);
+  assert.deepEqual([...columnsOfPixels(xs, 4, 0, 100)], [24, 49, 74, 99]);
+});
+
+test("beyond the last record there is nothing", () => {
+  assert.deepEqual([...columnsOfPixels([0, 4], 4, 0, 8)], [0, 1, 1, -1]);
+  assert.deepEqual([...columnsOfPixels([], 3, 0, 8)], [-1, -1, -1]);
+  assert.deepEqual([...columnsOfPixels([1], 2, 5, 5)], [-1, -1]);
+});
+
+test("thinning keeps the later of each pair, for all quantities alike", () => {
+  const layers = new Layers(2, ["state", "grad_norm"]);
+  for (let i = 0; i < 4097; i++) {
+    layers.append({ steps: [i], values: new Map([["state", Uint8Array.of(i % 4, 0)], ["grad_norm", Float32Array.of(i, i)]]) });
+  }
+  assert.equal(layers.length, 2048);
+  assert.equal(layers.steps.data[0], 1);
+  assert.equal(layers.values.get("grad_norm")[100][1], 201);
+  assert.equal(layers.values.get("state").length, 2048);
+});
+
+test("a quantity over more than a decade gets a log scale", () => {
+  const log = scaleOf([Float32Array.of(0.001, NaN), Float32Array.of(0.1, 10)]);
+  assert.equal(log.log, true);
+  assert.ok(Math.abs(log.place(0.1) - 0.5) < 1e-6);
+  assert.ok(Number.isNaN(log.place(NaN)));
+  const linear = scaleOf([Float32Array.of(2, 4)]);
+  assert.equal(linear.log, false);
+  assert.equal(linear.place(3), 0.5);
+  assert.equal(scaleOf([Float32Array.of(1, 1)]).place(1), 0.5);
+  assert.ok(Number.isNaN(scaleOf([]).low));
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Column, extremes, interpolate, join, lowerBound, smooth } from "../src/series.js";
+
+test("a column grows and keeps its values", () => {
+  const column = new Column([1, 2]);
+  column.append(Float64Array.from({ length: 1000 }, (_, i) => i));
+  assert.equal(column.length, 1002);
+  assert.equal(column.last, 999);
+  assert.deepEqual([...column.view().slice(0, 4)], [1, 2, 0, 1]);
+});
+
+test("decimation keeps ends, order and every bucket's extremes", () => {
+  const xs = Float64Array.from({ length: 50000 }, (_, i) => i);
+  const ys = xs.map((x) => Math.sin(x / 3000) + (x === 31234 ? 9 : 0) - (x === 777 ? 9 : 0));
+  const keep = extremes(xs, ys, 400);
+  assert.ok(keep.length <= 400);
+  assert.equal(keep[0], 0);
+  assert.equal(keep.at(-1), 49999);
+  assert.ok(keep.includes(31234) && keep.includes(777));
+  for (let i = 1; i < keep.length; i++) assert.ok(keep[i] > keep[i - 1]);
+});
+
+test("decimation leaves short lines alone and drops NaN", () => {
+  assert.deepEqual(extremes([1, 2, 3, 4], [5, NaN, 6, 7], 10), [0, 2, 3]);
+  assert.deepEqual(extremes([], [], 10), []);
+});
+
+test("decimation of equal x does not divide by zero", () => {
+  const keep = extremes(new Float64Array(100), Float64Array.from({ length: 100 }, (_, i) => i), 10);
+  assert.ok(keep.length <= 10 && keep.at(-1) === 99);
+});
+
+test("interpolation follows the clock and holds it outside", () => {
+  const out = interpolate([0, 5, 10, 15, 99], [5, 10, 20], [1, 2, 6]);
+  assert.deepEqual([...out], [1, 1, 2, 4, 6]);
+  assert.ok(Number.isNaN(interpolate([1], [], [])[0]));
+});
+
+test("lowerBound finds the first element that is not below", () => {
+  assert.deepEqual([0, 1, 1.5, 4, 9].map((x) => lowerBound([1, 2, 4], x)), [0, 0, 1, 2, 3]);
+});
+
+test("smoothing equals the written-out weighted mean", () => {
+  const xs = [0, 1, 4, 5];
+  const ys = [3, 1, 2, 8];
+  const width = 2;
+  const expected = xs.map((x, i) => {
+    let [sum, weight] = [0, 0];
+    for (let k = 0; k <= i; k++) {
+      const w = Math.exp(-(x - xs[k]) / width);
+      sum += w * ys[k];
+      weight += w;
+    }
+    return sum / weight;
+  });
+  smooth(xs, ys, width).forEach((y, i) => assert.ok(Math.abs(y - expected[i]) < 1e-12));
+});
+
+test("smoothing a constant gives it back, and NaN does not spread", () => {
+  assert.deepEqual([...smooth([0, 1, 2], [4, 4, 4], 10)], [4, 4, 4]);
+  assert.deepEqual([...smooth([0, 1, 2], [4, NaN, 4], 10)], [4, 4, 4]);
+  assert.deepEqual([...smooth([0, 1, 2], [1, 2, 3], 0)], [1, 2, 3]);
+});
+
+test("joining keeps gaps apart from missing samples", () => {
+  const [x, a, b] = join([
+    { x: [1, 3], y: [10, NaN] },
+    { x: [2, 3], y: [20, 30] },
+  ]);
+  assert.deepEqual([...x], [1, 2, 3]);
+  assert.deepEqual(a, [10, undefined, null]);
+  assert.deepEqual(b, [undefined, 20, 30]);
+});
