@@ -32,7 +32,9 @@ class Budget(BaseModel):
     amount: float = knob(200.0, "how much", gt=0, scale="log")
     unit: Unit = knob("steps", "what is counted")
     evaluations: int = knob(8, "held-out evaluations spread evenly over the run, the final one included", ge=1, le=1000)
-    evaluation_tokens: int = knob(131_072, "held-out tokens of the final evaluation", unit="tokens", ge=1024, scale="log")
+    evaluation_tokens: int = knob(
+        131_072, "held-out tokens of the final evaluation", unit="tokens", ge=1024, scale="log"
+    )
     checkpoint_seconds: float = knob(120.0, "at most this long between checkpoints", unit="seconds", gt=0, scale="log")
 
     @model_validator(mode="before")
@@ -50,11 +52,18 @@ def parse_budget(text: str) -> dict[str, Any]:
     Raises:
         ValueError: the text is not a number followed by a unit.
     """
-    match = re.fullmatch(r"\s*([0-9][0-9_.,]*(?:e[0-9]+)?)\s*([kmb]?)\s*([a-z]+)\s*", text.lower())
-    if match is None or match[3] not in _UNITS:
-        raise ValueError(f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
-    unit, factor = _UNITS[match[3]]
-    return {"amount": float(match[1].replace("_", "").replace(",", "")) * _SIZES[match[2]] * factor, "unit": unit}
+    match = re.fullmatch(r"\s*(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([a-z]+)?\s*([a-z]+)?\s*", text.lower())
+    number, first, second = match.groups() if match else ("", None, None)
+    # "2 min" is minutes, "2m tokens" two million of them: a size is read only where no unit stands.
+    size, word = (
+        ("", first) if first in _UNITS and second is None else ((first or "?")[0], (first or "?")[1:] or second)
+    )
+    if word not in _UNITS or size not in _SIZES or (size and first != size and second):
+        raise ValueError(
+            f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'"
+        )
+    unit, factor = _UNITS[word]
+    return {"amount": float(number.replace("_", "").replace(",", "")) * _SIZES[size] * factor, "unit": unit}
 
 
 @dataclass(frozen=True)

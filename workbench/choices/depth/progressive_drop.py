@@ -12,7 +12,6 @@ from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan
 from workbench.choices.progress import Progress
 
-
 _STREAM = 0x504C44
 """Word of the counter that keeps these draws apart from any other stream keyed by (seed, step)."""
 

@@ -9,6 +9,7 @@ import torch
 
 from workbench.choices.choice import Problem, knob
 from workbench.choices.execution.execution import Execution
+from workbench.errors import RecipeError
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -23,7 +24,9 @@ class Native(Execution):
     attention: Literal["auto", "plain", "sdpa"] = knob(
         "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
     )
-    micro_batch_size: int | None = knob(None, "rows per micro-batch (gradient accumulation); empty means all", unit="rows", ge=1)
+    micro_batch_size: int | None = knob(
+        None, "rows per micro-batch (gradient accumulation); empty means all", unit="rows", ge=1
+    )
     threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
     scalars_every: int = knob(1, "steps between scalar telemetry records", unit="steps", ge=1)
     layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)
@@ -32,10 +35,12 @@ class Native(Execution):
         """The device in force.
 
         Raises:
-            ValueError: ``cuda`` was asked for and there is none.
+            RecipeError: ``cuda`` was asked for and there is none.
         """
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise ValueError("execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'")
+            raise RecipeError(
+                "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
+            )
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
@@ -45,6 +50,9 @@ class Native(Execution):
             yield Problem("execution.precision", "fp16 needs a CUDA device; use bf16 or fp32 on a CPU")
         rows = recipe.data.batch_size
         if self.micro_batch_size is not None and rows % self.micro_batch_size:
+            legal = [size for size in range(1, rows + 1) if rows % size == 0]
+            shown = ", ".join(map(str, legal if len(legal) <= 12 else [*legal[:6], "...", *legal[-5:]]))
             yield Problem(
-                "execution.micro_batch_size", f"{self.micro_batch_size} rows do not divide data.batch_size {rows}"
+                "execution.micro_batch_size",
+                f"{self.micro_batch_size} rows do not divide data.batch_size {rows}; use one of {shown}",
             )

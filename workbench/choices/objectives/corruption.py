@@ -59,8 +59,9 @@ def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tens
         >>> torch.equal(bits[1:], random_bits(0, SELECT, torch.tensor([8]), 4))
         True
     """
-    stream = torch.tensor([_signed((seed * _GAMMA) & _WORD)], device=samples_B.device)
-    stream = _mix(_mix(stream) + _signed((purpose * _GAMMA) & _WORD))
+    # Mixed on the host, so that nothing has to travel to the device but one number in a kernel's arguments.
+    mixed = _mix(torch.tensor(_signed(seed * _GAMMA & _WORD)))
+    stream = int(_mix(mixed + _signed(purpose * _GAMMA & _WORD)))
     row_B = _mix(stream + (samples_B + 1) * _signed(_GAMMA))
     position_T = torch.arange(1, length + 1, device=samples_B.device) * _signed(_GAMMA)
     return _mix(row_B[:, None] + position_T) & _signed(_WORD >> 1)

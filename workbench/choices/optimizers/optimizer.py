@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
 from torch import nn
 
 from workbench.choices.choice import Choice, knob, one_of
@@ -28,6 +30,14 @@ class OptimizerChoice(Choice):
         0.01, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10
     )
     clip_norm: float | None = knob(1.0, "global gradient norm is clipped to this; empty means no clipping", gt=0)
+
+    @model_validator(mode="after")
+    def _rate_is_never_negative(self) -> OptimizerChoice:
+        lowest = self.schedule.extremes()[0]
+        if lowest < 0:
+            why = f"the schedule reaches {lowest:g}, but a learning rate must be >= 0: {self.schedule!r}"
+            raise PydanticCustomError("knob", "{why}", {"name": "schedule", "why": why})
+        return self
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
         """A plain torch optimizer over parameter groups (see ``groups.parameter_groups``) at the peak rate."""

@@ -1,0 +1,103 @@
+"""Masked language modelling: rates that move, a held-out loss that does not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.masked import HELDOUT_RATE, Masked, MaskedModel
+from workbench.choices.progress import Budget, Progress
+from workbench.choices.schedules import Linear
+from workbench.errors import RecipeError
+from workbench.recipe import Recipe
+
+from .test_token_prediction import PLAN, START, batch_of, model_of
+
+
+def masked_model(seed: int = 0, **knobs: object) -> MaskedModel:
+    model = model_of("masked", seed=seed)
+    assert isinstance(model, MaskedModel)
+    model.choice = Masked(**knobs)  # type: ignore[arg-type]
+    return model
+
+
+def test_the_rate_follows_its_schedule() -> None:
+    model = masked_model(mask_rate=Linear(start=0.5, end=0.1))
+    batch = batch_of(3, 16)
+    for step, per_row in ((0, 8), (50, 5), (100, 2)):
+        progress = Progress(step, 0, 0.0, Budget(amount=100))
+        seen, count = model.labelled(batch, progress)
+        assert count == len(seen.labels_N) == 3 * per_row
+        assert model(batch, PLAN, progress).count == count
+        assert model.choice.labelled_fraction(progress) == pytest.approx(0.5 - 0.4 * step / 100)
+
+
+def test_all_mask_hides_every_label_and_nothing_else_is_read() -> None:
+    model = masked_model(corruption="all_mask", mask_rate=0.3)
+    batch = batch_of()
+    seen, _ = model.labelled(batch, START)
+    assert seen.index_N is not None
+    assert set(seen.tokens_BT.flatten()[seen.index_N].tolist()) == {3}
+    # Other true tokens at the labelled positions leave the same corrupted rows: no label leaks into the input.
+    changed = batch.tokens_BT.flatten().clone()
+    changed[seen.index_N] = (changed[seen.index_N] + 1).clamp(5, 119)
+    other, _ = model.labelled(batch._replace(tokens_BT=changed.view_as(batch.tokens_BT)), START)
+    assert torch.equal(other.tokens_BT, seen.tokens_BT)
+    assert not torch.equal(other.labels_N, seen.labels_N)
+
+
+def test_heldout_masks_are_the_same_whatever_the_training_does() -> None:
+    batch = batch_of(4, 32)
+    plain = masked_model(seed=0).labelled_heldout(batch)
+    other = masked_model(seed=99, mask_rate=0.4, corruption="all_mask").labelled_heldout(batch)
+    assert all(torch.equal(a, b) for a, b in zip(plain, other, strict=True) if a is not None and b is not None)
+    assert len(plain.labels_N) == 4 * round(HELDOUT_RATE * 32)
+    training, _ = masked_model(seed=0).labelled(batch, START)
+    assert not torch.equal(training.index_N, plain.index_N), "held-out masks are a stream of their own"
+
+
+def test_heldout_is_repeatable_and_counts_exactly() -> None:
+    model, batch = masked_model(), batch_of()
+    (first, count), (second, _) = model.heldout(batch, PLAN), model.heldout(batch, PLAN)
+    assert first.item() == second.item()
+    assert count == 3 * round(0.15 * 16)
+    assert first.item() / count == pytest.approx(torch.tensor(128.0).log().item(), abs=0.5), "untrained: about log V"
+
+
+def test_training_lowers_the_loss_of_a_pattern() -> None:
+    """Rows that repeat one token: a model that reads its context must leave log V behind within seconds."""
+    model = masked_model(mask_rate=0.3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    batch = batch_of(16, 16)
+    losses = []
+    for step in range(60):
+        tokens = torch.randint(5, 60, (16, 1), generator=torch.Generator().manual_seed(step)).expand(16, 16).clone()
+        loss = model(batch._replace(tokens_BT=tokens, samples_B=torch.arange(16) + 16 * step), PLAN, START).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    assert sum(losses[-5:]) / 5 < losses[0] - 2.0
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 15])
+def test_rates_out_of_bounds(rate: float) -> None:
+    with pytest.raises(RecipeError, match=r"objective\.mask_rate: must be > 0 and < 1 at all times, got"):
+        Recipe(objective={"kind": "masked", "mask_rate": rate})
+
+
+def test_a_schedule_that_leaves_the_bounds_names_where() -> None:
+    with pytest.raises(RecipeError, match=r"objective\.mask_rate: .* a schedule that reaches 0: Linear"):
+        Recipe(objective={"kind": "masked", "mask_rate": {"kind": "linear", "start": 0.3, "end": 0.0}})
+
+
+def test_a_skipped_last_layer_still_gives_a_loss() -> None:
+    model, batch = masked_model(), batch_of()
+    plan = LayerPlan((True, False), (1.0, 1.0), (True, True), (1.0, 0.5), 2)
+    none = LayerPlan((False, False), (1.0, 1.0), (True, True), (1.0, 0.5), 2)
+    for each in (plan, none):
+        loss = model(batch, each, START).loss
+        loss.backward()
+        assert torch.isfinite(loss)
+    assert all(p.grad is None for p in model.backbone.blocks[1].parameters()), "a skipped layer has no gradient at all"

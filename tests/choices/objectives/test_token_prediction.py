@@ -1,0 +1,120 @@
+"""Head and loss on labelled rows: against the plain formula, compiled against eager, with rows that do not count."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.progress import Budget, Progress
+from workbench.recipe import Recipe
+
+VOCABULARY = Vocabulary(size=128, used=120, cls=1, sep=2, mask=3, pad=0, unk=4)
+START = Progress(0, 0, 0.0, Budget())
+PLAN = LayerPlan.full(2)
+
+
+def batch_of(rows: int = 3, length: int = 16) -> Batch:
+    tokens = torch.randint(5, 120, (rows, length), generator=torch.Generator().manual_seed(1))
+    half = length // 2
+    tokens[:, 0] = tokens[:, half] = 1
+    tokens[:, half - 1] = tokens[:, -1] = 2
+    positions = (torch.arange(length) % half).expand(rows, length)
+    documents = (torch.arange(length) // half).int().expand(rows, length)
+    return Batch(tokens, positions, documents, torch.arange(rows))
+
+
+def model_of(objective: str, head: str = "linear", seed: int = 0) -> TokenPrediction:
+    torch.manual_seed(0)
+    recipe = Recipe(
+        objective=objective, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2, "head": head}
+    )
+    backbone = recipe.architecture.build(VOCABULARY, 16, causal=recipe.objective.causal, attention="plain")
+    model = recipe.objective.build(backbone, recipe.architecture, VOCABULARY, seed)
+    assert isinstance(model, TokenPrediction)
+    return model
+
+
+def slow_scores(model: TokenPrediction, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Loss and accuracy over the labels that count, from logits of every position, one label at a time."""
+    seen, _ = model.labelled(batch, START)
+    logits = model.head(model.backbone(seen.tokens_BT, batch, PLAN)).flatten(0, 1).double()
+    index = torch.arange(logits.shape[0]) if seen.index_N is None else seen.index_N
+    nats, hits = [], []
+    for position, label, weight in zip(index.tolist(), seen.labels_N.tolist(), seen.weight_N.tolist(), strict=True):
+        if weight:
+            nats.append(-logits[position].log_softmax(0)[label])
+            hits.append(float(logits[position].argmax() == label))
+    return torch.stack(nats).mean(), torch.tensor(hits).mean()
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize("head", ["linear", "transform"])
+def test_loss_and_accuracy_equal_the_plain_formula(objective: str, head: str) -> None:
+    model, batch = model_of(objective, head), batch_of()
+    result = model(batch, PLAN, START)
+    loss, accuracy = slow_scores(model, batch)
+    assert result.loss.item() == pytest.approx(loss.item(), rel=1e-5)
+    assert result.metrics["accuracy"].item() == pytest.approx(accuracy.item(), abs=1e-6)
+    assert not result.metrics["accuracy"].requires_grad
+    assert result.loss.dtype == torch.float32
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_micro_batches_make_the_batch(objective: str) -> None:
+    model, batch = model_of(objective), batch_of(4)
+    model(batch, PLAN, START).loss.backward()
+    whole = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    total = 0
+    for rows in ([0, 1], [2, 3]):
+        part = model(Batch(*(tensor[rows] for tensor in batch)), PLAN, START)
+        (part.loss / 2).backward()
+        total += part.count
+    assert total == model(batch, PLAN, START).count
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, whole[name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_batch_without_a_label_that_counts_gives_zero_not_nan() -> None:
+    model = model_of("causal")
+    batch = batch_of()
+    alone = batch._replace(documents_BT=torch.arange(16, dtype=torch.int32).expand(3, 16))
+    result = model(alone, PLAN, START)
+    result.loss.backward()
+    assert result.loss.item() == 0.0
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_heldout_in_pieces_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = model_of("causal"), batch_of()
+    total, count = model.heldout(batch, PLAN)
+    seen = model.labelled_heldout(batch)
+    logits = model.head(model.backbone(seen.tokens_BT, batch, PLAN).flatten(0, 1))
+    nats = F.cross_entropy(logits, seen.labels_N, reduction="none") * seen.weight_N
+    assert count == int(seen.weight_N.sum()) == 3 * 14
+    assert total.item() == pytest.approx(nats.sum().item(), rel=1e-5)
+    monkeypatch.setattr("workbench.choices.objectives.token_prediction._HELDOUT_ROWS", 5)
+    assert model.heldout(batch, PLAN)[0].item() == pytest.approx(total.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_compiled_equals_eager_and_keeps_names(objective: str) -> None:
+    model, batch = model_of(objective), batch_of()
+    names = list(model.state_dict())
+    eager = model(batch, PLAN, START)
+    eager.loss.backward()
+    grads = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model.compile()
+    compiled = model(batch, PLAN, START)
+    compiled.loss.backward()
+    assert compiled.loss.item() == pytest.approx(eager.loss.item(), rel=1e-5)
+    assert compiled.metrics["accuracy"].item() == pytest.approx(eager.metrics["accuracy"].item())
+    for parameter, grad in zip(model.parameters(), grads, strict=True):
+        torch.testing.assert_close(parameter.grad, grad, rtol=1e-3, atol=1e-5)
+    assert list(model.state_dict()) == names

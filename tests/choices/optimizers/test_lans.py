@@ -1,0 +1,231 @@
+"""LANS against the formula written out element by element in float64."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.optimizers import lans
+from workbench.choices.optimizers.lans import LANS, Lans
+from workbench.choices.progress import Budget, Progress
+
+SHAPES = ([33, 17], [1], [18011], [3, 5, 7], [40_000])
+SETTINGS = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-6}
+
+
+class SlowLANS:
+    """The formula as published, tensor by tensor, float64, no rearrangement."""
+
+    def __init__(self, tensors: list[Tensor], weight_decay: float) -> None:
+        self.x = [tensor.double().clone() for tensor in tensors]
+        self.m = [torch.zeros_like(x) for x in self.x]
+        self.v = [torch.zeros_like(x) for x in self.x]
+        self.t = [0] * len(self.x)
+        self.decay = weight_decay
+
+    def step(self, grads: list[Tensor | None]) -> None:
+        lr, (b1, b2), eps = SETTINGS["lr"], SETTINGS["betas"], SETTINGS["eps"]
+        for i, grad in enumerate(grads):
+            if grad is None:
+                continue
+            self.t[i] += 1
+            g = grad.double()
+            ghat = g / (g.norm() + eps)
+            self.m[i] = b1 * self.m[i] + (1 - b1) * ghat
+            self.v[i] = b2 * self.v[i] + (1 - b2) * ghat**2
+            den = (self.v[i] / (1 - b2 ** self.t[i])).sqrt() + eps
+            r = (self.m[i] / (1 - b1 ** self.t[i])) / den + self.decay * self.x[i]
+            c = ghat / den + self.decay * self.x[i]
+            self.x[i] = self.x[i] - lr * (b1 * self.ratio(i, r) * r + (1 - b1) * self.ratio(i, c) * c)
+
+    def ratio(self, i: int, u: Tensor) -> float:
+        norm_x, norm_u = float(self.x[i].norm()), float(u.norm())
+        return norm_x / norm_u if norm_x and norm_u else 1.0
+
+
+def parameters(seed: int = 0, dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(seed)
+    made = [nn.Parameter(torch.randn(shape, generator=generator).to(dtype)) for shape in SHAPES]
+    made.append(nn.Parameter(torch.zeros(6, dtype=dtype)))
+    made.append(nn.Parameter(torch.randn(9, 4, generator=generator).to(dtype).t()))
+    return made
+
+
+def gradients(like: list[nn.Parameter], step: int, scale: float = 1.0) -> list[Tensor | None]:
+    """Fresh gradients; the second tensor has none at step 3, the third one is all zero at step 0."""
+    generator = torch.Generator().manual_seed(100 + step)
+    grads: list[Tensor | None] = [scale * torch.randn(p.shape, generator=generator) for p in like]
+    grads[1] = None if step == 3 else grads[1]
+    grads[2] = torch.zeros(like[2].shape) if step == 0 else grads[2]
+    return grads
+
+
+def set_gradients(like: list[nn.Parameter], grads: list[Tensor | None]) -> None:
+    for parameter, grad in zip(like, grads, strict=True):
+        parameter.grad = None if grad is None else grad.to(parameter.dtype)
+
+
+@pytest.fixture(params=["in blocks", "together"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both implementations run on a CPU: the one for accelerators stands in for every tensor here."""
+    if request.param == "together":
+
+        def one(weight: Tensor, grad: Tensor, state: dict, group: dict) -> None:
+            lans._step_together([weight], [grad], [state], group)
+
+        monkeypatch.setattr(lans, "_step_in_blocks", one)
+    return request.param
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.01])
+def test_seven_steps_equal_the_slow_reference(way: str, weight_decay: float) -> None:
+    ours = parameters()
+    slow = SlowLANS([p.detach() for p in ours], weight_decay)
+    optimizer = LANS(ours, weight_decay=weight_decay, **SETTINGS)
+    for step in range(7):
+        grads = gradients(ours, step)
+        set_gradients(ours, grads)
+        optimizer.step()
+        slow.step(grads)
+        for mine, reference in zip(ours, slow.x, strict=True):
+            assert torch.isfinite(mine).all()
+            torch.testing.assert_close(mine.double(), reference, rtol=2e-5, atol=2e-6)
+    assert [int(optimizer.state[p]["step"]) for p in ours] == slow.t
+
+
+def test_both_implementations_agree_with_all_tensors_together() -> None:
+    blocks, together = parameters(), parameters()
+    first, second = LANS(blocks, **SETTINGS), LANS(together, **SETTINGS)
+    for step in range(3):
+        grads = gradients(blocks, step)
+        set_gradients(blocks, grads)
+        first.step()
+        set_gradients(together, grads)
+        with_grad = [p for p in together if p.grad is not None]
+        for parameter in with_grad:
+            second._prepare(parameter)
+        with torch.no_grad():
+            lans._step_together(
+                [p.detach() for p in with_grad],
+                [p.grad for p in with_grad if p.grad is not None],
+                [second.state[p] for p in with_grad],
+                second.param_groups[0],
+            )
+    for one, other in zip(blocks, together, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+        for name in ("trust_ratio", "exp_avg", "exp_avg_sq"):
+            torch.testing.assert_close(first.state[one][name], second.state[other][name], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e-3])
+def test_the_gradients_scale_does_not_matter(way: str, scale: float) -> None:
+    plain, scaled = parameters(), parameters()
+    optimizers = LANS(plain, **SETTINGS), LANS(scaled, **SETTINGS)
+    for step in range(5):
+        set_gradients(plain, gradients(plain, step))
+        set_gradients(scaled, gradients(scaled, step, scale))
+        for optimizer in optimizers:
+            optimizer.step()
+    for one, other in zip(plain, scaled, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.01])
+def test_no_tensor_moves_by_more_than_lr_of_its_norm(way: str, weight_decay: float) -> None:
+    ours = [p for p in parameters() if p.detach().norm() > 0]
+    optimizer = LANS(ours, lr=0.02, weight_decay=weight_decay)
+    for step in range(5):
+        before = [p.detach().clone() for p in ours]
+        for parameter in ours:
+            parameter.grad = torch.randn_like(parameter) * 10.0 ** (step - 2)
+        optimizer.step()
+        for old, new in zip(before, ours, strict=True):
+            assert float((new.detach() - old).norm()) <= 0.02 * float(old.norm()) * (1 + 1e-4)
+
+
+def test_zero_gradient_at_the_start_only_decays(way: str) -> None:
+    parameter = nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = LANS([parameter], lr=0.1, weight_decay=0.0)
+    parameter.grad = torch.zeros(2)
+    optimizer.step()
+    assert torch.equal(parameter.detach(), torch.tensor([3.0, 4.0]))
+    assert not optimizer.state[parameter]["exp_avg"].any()
+    assert not optimizer.state[parameter]["exp_avg_sq"].any()
+
+
+def test_trust_ratio_is_the_norms_quotient(way: str) -> None:
+    parameter = nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = LANS([parameter], lr=0.1, weight_decay=0.0)
+    parameter.grad = torch.tensor([1.0, -1.0])
+    optimizer.step()
+    # At the first step r = sign(g) up to eps: norm sqrt(2).
+    assert float(optimizer.state[parameter]["trust_ratio"]) == pytest.approx(5 / math.sqrt(2), rel=1e-4)
+
+
+def test_half_precision_parameters_keep_float32_moments_through_a_checkpoint() -> None:
+    ours = parameters(dtype=torch.bfloat16)
+    optimizer = LANS(ours, **SETTINGS)
+    for step in range(3):
+        set_gradients(ours, gradients(ours, step))
+        optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    twins = [nn.Parameter(p.detach().clone()) for p in ours]
+    resumed = LANS(twins, **SETTINGS)
+    resumed.load_state_dict(saved)
+    for step in range(3, 6):
+        for tensors, each in ((ours, optimizer), (twins, resumed)):
+            set_gradients(tensors, gradients(tensors, step))
+            each.step()
+    for one, other in zip(ours, twins, strict=True):
+        assert one.dtype == torch.bfloat16
+        assert optimizer.state[one]["exp_avg"].dtype == torch.float32
+        assert torch.equal(one, other)
+        assert all(torch.equal(v, resumed.state[other][k]) for k, v in optimizer.state[one].items())
+
+
+def test_a_tensor_learning_rate_and_a_closure_work() -> None:
+    parameter = nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = LANS([parameter], lr=torch.tensor(0.1), weight_decay=0.0)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = parameter.square().sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 25.0
+    assert float((parameter.detach() - torch.tensor([3.0, 4.0])).norm()) == pytest.approx(0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("lr", 0.0), ("lr", -1.0), ("eps", 0.0), ("weight_decay", -0.1), ("betas", (1.0, 0.9)), ("betas", (0.9, 1.5))],
+)
+def test_settings_out_of_range_are_refused(setting: str, value: object) -> None:
+    settings = {"lr": 0.1, setting: value}
+    with pytest.raises(ValueError, match=f"LANS: {setting}.* must be .* got"):
+        LANS([nn.Parameter(torch.ones(2))], **settings)  # type: ignore[arg-type]
+
+
+def test_sparse_gradients_are_refused_not_ignored() -> None:
+    table = nn.Embedding(4, 2, sparse=True)
+    table(torch.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError, match="sparse"):
+        LANS(table.parameters(), lr=0.1).step()
+
+
+def test_choice_defaults_are_the_published_first_phase() -> None:
+    choice = Lans()
+    steps = 3519
+    rates = [choice.lr_at(Progress(step, 0, 0.0, Budget(amount=steps))) for step in range(steps + 1)]
+    assert max(rates) == pytest.approx(0.00675)
+    held = [step for step, rate in enumerate(rates) if rate == pytest.approx(0.00675, rel=1e-9)]
+    assert held[0] == math.ceil(0.4265 * steps)
+    assert held[-1] == math.floor(0.70 * steps)
+    assert rates[0] == 0.0
+    assert rates[-1] == pytest.approx(0.0, abs=1e-12)
+    assert choice.clip_norm is None

@@ -1,0 +1,70 @@
+"""Budgets read from text, and progress in every unit."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.choices.progress import Budget, Progress, parse_budget
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "unit"),
+    [
+        ("200 steps", 200, "steps"),
+        ("1 step", 1, "steps"),
+        ("1,000 STEPS", 1000, "steps"),
+        ("1_000steps", 1000, "steps"),
+        ("2k steps", 2000, "steps"),
+        ("1e3 steps", 1000, "steps"),
+        ("1.5M tokens", 1.5e6, "tokens"),
+        ("2 B tokens", 2e9, "tokens"),
+        ("3Mtokens", 3e6, "tokens"),
+        ("90 s", 90, "seconds"),
+        ("90s", 90, "seconds"),
+        ("2 min", 120, "seconds"),
+        ("2min", 120, "seconds"),
+        ("1.5 minutes", 90, "seconds"),
+        ("2 hours", 7200, "seconds"),
+        ("0.5h", 1800, "seconds"),
+    ],
+)
+def test_text(text: str, amount: float, unit: str) -> None:
+    assert parse_budget(text) == {"amount": pytest.approx(amount), "unit": unit}
+    assert Budget.model_validate(text).unit == unit
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "200", "steps", "200 stepz", "two steps", "1.2.3 steps", "-5 steps", "5 m", "5kk tokens", "5 mm tokens"],
+)
+def test_text_that_is_no_budget(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a number and a unit; write '200 steps'"):
+        parse_budget(text)
+
+
+@pytest.mark.parametrize("fields", [{"amount": 0}, {"amount": -1}, {"amount": float("inf")}, {"unit": "epochs"}])
+def test_budgets_out_of_bounds(fields: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"greater than 0|finite|'steps', 'tokens' or 'seconds'"):
+        Budget(**fields)  # type: ignore[arg-type]
+
+
+def test_unknown_field_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean 'amount'"):
+        Budget(ammount=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("unit", ["steps", "tokens", "seconds"])
+def test_fraction_and_done_count_the_budgets_unit(unit: str) -> None:
+    budget = Budget(amount=50, unit=unit)
+    name = {"steps": "step"}.get(unit, unit)
+    spent = {"step": 1, "tokens": 1, "seconds": 1.0}
+    before, after = (Progress(**{**spent, name: value}, budget=budget) for value in (49, 50))  # type: ignore[arg-type]
+    assert before.fraction == pytest.approx(0.98)
+    assert not before.done
+    assert after.fraction == 1.0
+    assert after.done
+    assert Progress(**{**spent, name: 500}, budget=budget).fraction == 1.0  # type: ignore[arg-type]
+
+
+def test_a_budget_prints_as_it_was_asked() -> None:
+    assert str(Budget.model_validate("200 steps")) == "200 steps"
