@@ -27,6 +27,7 @@ def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
         data={
             "kind": "files",
             "paths": [str(corpus)],
+            "document_characters": 500,
             "tokenizer": {"kind": "trained", "vocabulary_size": 512},
             "sequence_length": 32,
             "batch_size": 8,

@@ -1,0 +1,166 @@
+"""Real trainers, killed in every way: the run says what happened, leaves no orphan, has never two, and goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.conftest import processes_of
+from runs.tiny import tiny_recipe, wait_until
+from workbench.errors import RunError, RunFailed
+from workbench.runs.folder import RunFolder
+from workbench.runs.launch import launch
+from workbench.runs.launchers.launcher import begin, module_command
+from workbench.runs.launchers.supervisor import _explain
+from workbench.runs.run import Run
+from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
+
+START_SECONDS = 90.0
+
+
+def launched_and_paused(corpus: Path, root: Path, steps: int) -> Run:
+    """A run that stands still somewhere in the middle, its checkpoint written."""
+    run = launch(tiny_recipe(corpus, steps), runs_dir=root)
+    wait_until(lambda: run.state.step >= 1 or run.status in ("failed", "lost"), START_SECONDS, "the first step")
+    assert run.status == "running", run.state
+    run.pause(timeout=30)
+    wait_until(lambda: run.status == "paused", 30, "the pause")
+    return run
+
+
+def trainers(root: Path) -> list[psutil.Process]:
+    return [process for process in processes_of(root) if "workbench.training.worker" in process.cmdline()]
+
+
+def supervisors(root: Path) -> list[psutil.Process]:
+    return [process for process in processes_of(root) if "workbench.runs.launchers.supervisor" in process.cmdline()]
+
+
+def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
+    run = launched_and_paused(corpus, root, steps=150)
+    (trainer,) = trainers(root)
+    assert trainer.pid == run.state.pid
+    paused_at = run.state.step
+    trainer.send_signal(signal.SIGKILL)
+    with pytest.raises(RunFailed, match=re.escape("was killed (signal 9, SIGKILL)")) as caught:
+        run.wait(timeout=30)
+    assert "out-of-memory" in str(caught.value)
+    assert f"workbench resume {run.id}" in str(caught.value)
+    assert run.status == "failed"
+    assert run.state.exit_code == -9
+    with pytest.raises(RunError, match=r"cannot stop: it is failed; `workbench resume"):
+        run.stop()
+
+    assert "attempt 2" in run.resume()
+    assert run.status in ("starting", "running")
+    result = run.wait(timeout=START_SECONDS)
+    assert isinstance(result, dict)
+    assert (result["state"], result["steps"]) == ("finished", 150)
+    assert (run.state.attempt, run.state.error) == (2, "")
+    # Every step exactly once: what the first attempt said beyond its checkpoint is forgotten.
+    assert run.telemetry().series("loss")[0] == list(range(1, 151))
+    assert paused_at < 150, "the run was over before it was killed, so nothing was tested"
+    with pytest.raises(RunError, match="is finished"):
+        run.resume()
+
+
+def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
+    run = launched_and_paused(corpus, root, steps=100_000)
+    with pytest.raises(RunError, match="already being trained"):
+        begin(run.folder, resume=False)
+    by_hand = subprocess.run(
+        module_command("workbench.runs.launchers.supervisor", str(run.folder.path)), capture_output=True, text=True
+    )
+    assert by_hand.returncode == 2
+    assert "already being trained" in by_hand.stderr
+    assert (len(trainers(root)), run.status) == (1, "paused")
+
+    (supervisor,) = supervisors(root)
+    supervisor.send_signal(signal.SIGKILL)
+    wait_until(lambda: not trainers(root), 3, "the trainer's end")
+    wait_until(lambda: run.status == "lost", 1, "the loss")
+    assert read_state(run.folder).status == "paused"
+    with pytest.raises(RunFailed, match="is lost"):
+        run.wait(timeout=5)
+
+    run.resume()
+    wait_until(lambda: run.status in ("running", "failed", "lost"), START_SECONDS, "the second attempt")
+    # Going already: this is a request to the trainer, not a second one.
+    run.resume(timeout=30)
+    assert len(trainers(root)) == 1
+    # A service manager ends the supervisor politely: the run is stopped, with a checkpoint.
+    before = set(run.folder.checkpoints.iterdir())
+    supervisors(root)[0].send_signal(signal.SIGTERM)
+    result = run.wait(timeout=60)
+    assert isinstance(result, dict)
+    assert (result["state"], result["stopped_early"]) == ("stopped", True)
+    assert set(run.folder.checkpoints.iterdir()) != before
+
+
+def test_what_the_trainer_says_about_its_failure_stays(corpus: Path, root: Path, tmp_path: Path) -> None:
+    run = launch(tiny_recipe(tmp_path / "gone"), runs_dir=root)
+    with pytest.raises(RunFailed, match="gone") as caught:
+        run.wait(timeout=START_SECONDS)
+    assert "Traceback" not in str(caught.value)
+    assert run.state.exit_code == 1
+
+
+def test_a_second_supervisor_refuses(folder: RunFolder) -> None:
+    write_state(folder, status="running", step=7)
+    lock = take_lock(folder)
+    try:
+        done = subprocess.run(
+            module_command("workbench.runs.launchers.supervisor", str(folder.path)), capture_output=True, text=True
+        )
+    finally:
+        os.close(lock)
+    assert done.returncode == 2
+    assert "already being trained" in done.stderr
+    assert read_state(folder).step == 7
+    assert not lock_held(folder)
+
+
+def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
+    # No recipe.json at all: the real trainer refuses, the supervisor writes it down.
+    done = subprocess.run(
+        module_command("workbench.runs.launchers.supervisor", str(folder.path)), capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert actual_status(folder) == "failed"
+    assert "recipe" in read_state(folder).error
+
+
+@pytest.mark.parametrize(
+    ("code", "out_of_memory", "said"),
+    [
+        (-9, True, "memory ran out"),
+        (-9, False, "most often the out-of-memory killer"),
+        (-11, False, "signal 11, SIGSEGV"),
+        (-62, False, "signal 62"),
+        (3, False, "exit code 3"),
+    ],
+)
+def test_every_end_has_words(folder: RunFolder, code: int, out_of_memory: bool, said: str) -> None:
+    folder.log.write_text("from an earlier attempt\n" + "noise\n" * 50 + "the last straw\n")
+    text = _explain(folder, code, out_of_memory, log_before=len("from an earlier attempt\n"))
+    assert said in text
+    assert "the last straw" in text
+    assert "earlier" not in text
+    assert text.count("noise") < 20
+    assert f"workbench resume {folder.id}" in text
+
+
+def test_the_supervisor_is_light() -> None:
+    code = (
+        "import workbench.runs.launchers.supervisor, sys; "
+        "print(sorted({'torch', 'numpy', 'pydantic', 'rich', 'asyncio', 'transformers'} & set(sys.modules)))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"

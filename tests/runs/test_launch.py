@@ -1,0 +1,80 @@
+"""Launching: at once, whole or not at all, and every wrong request answered before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from runs.conftest import processes_of
+from runs.tiny import tiny_recipe
+from workbench.errors import RecipeError, RunError
+from workbench.recipe import Recipe
+from workbench.runs.launch import launch
+from workbench.runs.run import Run
+from workbench.runs.store import runs
+
+
+def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:
+    recipe = tiny_recipe(corpus)
+    began = time.monotonic()
+    first = launch(recipe, runs_dir=root, name="first")
+    second = launch(recipe, runs_dir=root)
+    # 60 ms each on an idle machine; a trainer alone needs seconds to import torch.
+    assert time.monotonic() - began < 2.0
+    assert first.id != second.id
+    assert {run.id for run in runs(root)} == {first.id, second.id}
+    assert [run.status for run in (first, second)] == ["starting", "starting"]
+    assert Recipe.load(first.folder.recipe) == recipe.with_(name="first")
+    assert first.recipe.hash == second.recipe.hash == recipe.hash
+    assert json.loads(first.folder.launched.read_text())["pid"] in {process.pid for process in processes_of(root)}
+    assert sorted(path.name for path in root.iterdir()) == sorted([first.id, second.id])
+
+
+@pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("slurm", "legal: inline, local")])
+def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        launch(tiny_recipe(corpus), on=on, runs_dir=root)
+    assert not root.exists()
+
+
+def test_a_name_must_fit(corpus: Path, root: Path) -> None:
+    with pytest.raises(RecipeError, match="name"):
+        launch(tiny_recipe(corpus), runs_dir=root, name="x" * 100)
+    assert not root.exists()
+
+
+def test_a_runs_folder_that_is_a_file_is_said(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot take a new run"):
+        launch(tiny_recipe(corpus), runs_dir=tmp_path / "file")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tiny file system")
+def test_a_full_disk_is_said_and_nothing_half_written_stays(corpus: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        with pytest.raises(RunError, match=r"No space left.*free some space"):
+            launch(tiny_recipe(corpus), runs_dir=disk)
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_supervisor_that_cannot_start_is_a_failed_run(
+    corpus: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
+    with pytest.raises(RunError, match="could not be started"):
+        launch(tiny_recipe(corpus), runs_dir=root)
+    (run,) = runs(root)
+    assert isinstance(run, Run)
+    assert run.status == "failed"
+    assert "could not be started" in run.state.error
