@@ -26,7 +26,7 @@ def filled(choice: type[Choice]) -> dict[str, Any]:
 
 def errors(part: Any) -> list[str]:
     """Texts of the error lines directly in one knob's row."""
-    return [child.value for child in part.widget.children if "wb-error" in child._dom_classes]
+    return [child.value for child in part.widget.children if "lab-error" in child._dom_classes]
 
 
 @pytest.mark.parametrize(("axis", "kind"), ALL)
@@ -49,7 +49,7 @@ def test_every_knob_can_be_changed_marked_and_reset(axis: str, kind: str) -> Non
         assert knob.changes == 1, name
         assert form.changes == 1, name
         if isinstance(knob, Knob):
-            reset = next(child for child in knob.widget.children if "wb-reset" in child._dom_classes)
+            reset = next(child for child in knob.widget.children if "lab-reset" in child._dom_classes)
             reset.click()
         else:
             knob.load(before[name], before[name])

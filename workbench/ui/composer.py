@@ -33,7 +33,7 @@ class Composer(ipywidgets.VBox):
 
     Args:
         recipe: what to start from; the first preset by default.
-        changed: called after every change and every loaded preset.
+        changed: called after every later change and every preset loaded later.
 
     Example:
         >>> from workbench.ui.composer import Composer
@@ -43,14 +43,13 @@ class Composer(ipywidgets.VBox):
     """
 
     def __init__(self, recipe: Recipe | None = None, changed: Callable[[], None] = lambda: None) -> None:
-        self._told = changed
+        self._told: Callable[[], None] = lambda: None
         self._recipe: Recipe | None = None
         self._problems: list[Problem] = []
         names = presets.names()
         start = recipe or presets.get(names[0])
         self._preset = None if recipe else names[0]
         self._base = start
-        self._quiet = False
         fields = start.to_dict()
         self.axes: dict[str, ChoiceKnob] = {
             axis: ChoiceKnob(axis, axis, "", Recipe.model_fields[axis].description or "", fields[axis], self._changed)
@@ -71,24 +70,25 @@ class Composer(ipywidgets.VBox):
         )
         self.presets.observe(self._picked, names="value")
         self.about = ipywidgets.HTML()
-        self.about.add_class("wb-summary")
+        self.about.add_class("lab-summary")
         self.show = ipywidgets.ToggleButtons(options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
-        self.show.add_class("wb-show")
+        self.show.add_class("lab-show")
         self.show.observe(lambda _change: self._display(), names="value")
         self.text = ipywidgets.HTML()
-        self.text.add_class("wb-text")
+        self.text.add_class("lab-text")
         self.verdict = ipywidgets.HTML()
-        self.verdict.add_class("wb-verdict")
+        self.verdict.add_class("lab-verdict")
         head = ipywidgets.VBox([self.presets, self.about, self.show])
-        head.add_class("wb-head")
+        head.add_class("lab-head")
         self._forms = ipywidgets.VBox([section.widget for section in sections])
-        self._forms.add_class("wb-sections")
+        self._forms.add_class("lab-sections")
         self._middle = ipywidgets.VBox()
-        self._middle.add_class("wb-middle")
+        self._middle.add_class("lab-middle")
         super().__init__([Page(), head, self._middle, self.verdict])
-        self.add_class("wb-root")
-        self.add_class("wb-composer")
+        self.add_class("lab-root")
+        self.add_class("lab-composer")
         self.load(start)
+        self._told = changed
 
     @property
     def recipe(self) -> Recipe | None:
@@ -161,7 +161,7 @@ class Composer(ipywidgets.VBox):
             count = sum(section.changes for section in self.sections)
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
             assert self._recipe is not None
-            return f"<span class='wb-good'>ready</span> {changed} · recipe {self._recipe.hash}"
+            return f"<span class='lab-good'>ready</span> {changed} · recipe {self._recipe.hash}"
         first = (rest or self._problems)[0]
         more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
-        return f"<span class='wb-bad'>cannot run</span> {html.escape(f'{first.path}: {first.message}')}{more}"
+        return f"<span class='lab-bad'>cannot run</span> {html.escape(f'{first.path}: {first.message}')}{more}"

@@ -48,14 +48,14 @@ class Note:
         """Show ``message`` under the row, or take the line away when it is empty."""
         if message and self._line is None:
             self._line = ipywidgets.HTML()
-            self._line.add_class("wb-error")
-            self._row.add_class("wb-bad")
+            self._line.add_class("lab-error")
+            self._row.add_class("lab-bad")
             self._row.children = (*self._row.children, self._line)
         if message and self._line is not None:
             self._line.value = html.escape(message)
         elif self._line is not None:
             gone, self._line = self._line, None
-            self._row.remove_class("wb-bad")
+            self._row.remove_class("lab-bad")
             self._row.children = tuple(child for child in self._row.children if child is not gone)
             gone.close()
 
@@ -73,7 +73,7 @@ class Knob:
         self._baseline = default
         self._reset: ipywidgets.Button | None = None
         self.widget = ipywidgets.Box([self.input.widget])
-        self.widget.add_class("wb-knob")
+        self.widget.add_class("lab-knob")
         self._note = Note(self.widget)
         self.load(default, default)
 
@@ -109,14 +109,14 @@ class Knob:
             return
         if self.changes:
             self._reset = ipywidgets.Button(icon="undo", tooltip=f"back to {self._baseline!r}")
-            self._reset.add_class("wb-reset")
+            self._reset.add_class("lab-reset")
             self._reset.on_click(lambda _button: self._restore())
             self.widget.children = (self.widget.children[0], self._reset, *self.widget.children[1:])
-            self.widget.add_class("wb-changed")
+            self.widget.add_class("lab-changed")
         else:
             gone, self._reset = self._reset, None
             self.widget.children = tuple(child for child in self.widget.children if child is not gone)
-            self.widget.remove_class("wb-changed")
+            self.widget.remove_class("lab-changed")
             assert gone is not None
             gone.close()
 
@@ -149,7 +149,7 @@ class ChoiceKnob:
         if plain is not None:
             number = default if not isinstance(default, Mapping) else 0.0
             constant = Knob(path, plain, "", tooltip, number, "linear", self._heard)
-            constant.widget.add_class("wb-constant")
+            constant.widget.add_class("lab-constant")
             self._parts[CONSTANT] = constant
         self.picker = ipywidgets.Dropdown(
             options=([CONSTANT] if plain else []) + list(registry(axis)),
@@ -159,11 +159,11 @@ class ChoiceKnob:
         )
         self.picker.observe(self._picked, names="value")
         self.summary = ipywidgets.HTML()
-        self.summary.add_class("wb-summary")
+        self.summary.add_class("lab-summary")
         self.body = ipywidgets.VBox()
-        self.body.add_class("wb-nested")
+        self.body.add_class("lab-nested")
         self.widget = ipywidgets.Box([self.picker, self.body])
-        self.widget.add_class("wb-knob")
+        self.widget.add_class("lab-knob")
         self._note = Note(self.widget)
         self.load(default, default)
 
@@ -241,9 +241,9 @@ class ChoiceKnob:
         if self.body.children != tuple(shown):
             self.body.children = shown
         if self.kind != _kind(self._baseline):
-            self.widget.add_class("wb-changed")
+            self.widget.add_class("lab-changed")
         else:
-            self.widget.remove_class("wb-changed")
+            self.widget.remove_class("lab-changed")
 
 
 class Form:
@@ -266,7 +266,7 @@ class Form:
             if name != "kind" and (not only or name in only)
         }
         self.widget = ipywidgets.VBox([knob.widget for knob in self.knobs.values()])
-        self.widget.add_class("wb-form")
+        self.widget.add_class("lab-form")
 
     @property
     def value(self) -> dict[str, Any]:

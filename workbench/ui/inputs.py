@@ -171,7 +171,8 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
 
 def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | None:
     """A slider over the whole legal range, or (logarithmic) some decades of it; None where it would be no help."""
-    common = {"readout": False, "layout": ipywidgets.Layout(width="auto", min_width="0")}
+    # With continuous_update the page writes a loaded value back, rounded to the slider's step, unasked.
+    common = {"readout": False, "continuous_update": False, "layout": ipywidgets.Layout(width="auto", min_width="0")}
     if scale == "log" and shape.low is not None and isinstance(default, (int, float)) and default > 0:
         reach = 10.0**SLIDER_DECADES
         low = max(default / reach, shape.low or default / reach)
@@ -216,7 +217,7 @@ def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Wid
     text.observe(from_text, names="value")
     slider.observe(from_slider, names="value")
     box = ipywidgets.Box([text, slider])
-    box.add_class("wb-slid")
+    box.add_class("lab-slid")
     return box
 
 

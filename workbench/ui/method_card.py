@@ -17,7 +17,7 @@ class MethodCard(ipywidgets.HTMLMath):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_class("wb-card")
+        self.add_class("lab-card")
 
     def show(self, choice: type[Choice]) -> None:
         """Show the card of ``choice``."""

@@ -1,13 +1,13 @@
 // The invisible first child of each root: marks the root for the keyboard and for screen readers.
-const names = { "wb-lab": "Lab", "wb-composer": "Compose a recipe" };
+const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
 
 function describe(root) {
-  for (const row of root.querySelectorAll(".wb-knob")) {
+  for (const row of root.querySelectorAll(".lab-knob")) {
     const control = row.querySelector("input, select, textarea");
     if (!control) continue;
-    const error = [...row.children].find((child) => child.classList.contains("wb-error"));
+    const error = [...row.children].find((child) => child.classList.contains("lab-error"));
     if (error) {
-      error.id ||= `wb-error-${Math.random().toString(36).slice(2)}`;
+      error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
       error.setAttribute("role", "alert");
       control.setAttribute("aria-invalid", "true");
       control.setAttribute("aria-describedby", error.id);
@@ -16,16 +16,16 @@ function describe(root) {
       control.removeAttribute("aria-describedby");
     }
   }
-  for (const button of root.querySelectorAll(".wb-toggle, .wb-help")) {
+  for (const button of root.querySelectorAll(".lab-toggle, .lab-help")) {
     button.setAttribute("aria-expanded", String(button.classList.contains("mod-active")));
   }
-  for (const heading of root.querySelectorAll(".wb-heading")) {
-    const title = heading.querySelector(".wb-toggle");
+  for (const heading of root.querySelectorAll(".lab-heading")) {
+    const title = heading.querySelector(".lab-toggle");
     heading.querySelector("select")?.setAttribute("aria-label", `choice of ${title.textContent.toLowerCase()}`);
-    heading.querySelector(".wb-help")?.setAttribute("aria-label", title.title ? `about ${title.textContent}` : "about");
+    heading.querySelector(".lab-help")?.setAttribute("aria-label", title.title ? `about ${title.textContent}` : "about");
   }
-  for (const button of root.querySelectorAll(".wb-reset")) button.setAttribute("aria-label", button.title);
-  for (const live of root.querySelectorAll(".wb-verdict, .wb-status")) live.setAttribute("aria-live", "polite");
+  for (const button of root.querySelectorAll(".lab-reset")) button.setAttribute("aria-label", button.title);
+  for (const live of root.querySelectorAll(".lab-verdict, .lab-status")) live.setAttribute("aria-live", "polite");
 }
 
 function render({ el }) {
@@ -34,7 +34,7 @@ function render({ el }) {
   let waiting = 0;
   // The element is attached after render returns, so look for the root on the next frames.
   const attach = (tries) => {
-    const root = el.closest(".wb-root");
+    const root = el.closest(".lab-root");
     if (!root) {
       if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
       return;

@@ -48,7 +48,8 @@ def _change(axis: str, here: Any, there: Any) -> Any:
     changed = {key: value for key, value in here.items() if key != "kind" and not same(value, start.get(key))}
     axes = {key: shape_of(model.model_fields[key]).axis for key in changed} if model else {}
     # ... and a mapping inside it starts from nothing, so it names its own kind again.
-    inner = {key: _change(axes.get(key, ""), value, start.get(key) if alike else None) for key, value in changed.items()}
+    from_here = start if alike else {}
+    inner = {key: _change(axes.get(key, ""), value, from_here.get(key)) for key, value in changed.items()}
     return inner if alike or model is None else {"kind": here["kind"]} | inner
 
 

@@ -32,24 +32,24 @@ class Section:
     ) -> None:
         self.name, self._body, self._count, self._knob = name, body, changes, knob
         self.toggle = ipywidgets.ToggleButton(value=opened, description=name.capitalize(), tooltip=f"knobs of {name}")
-        self.toggle.add_class("wb-toggle")
+        self.toggle.add_class("lab-toggle")
         self.toggle.observe(lambda _change: self._arrange(), names="value")
         self.badge = ipywidgets.HTML()
-        self.badge.add_class("wb-badge")
+        self.badge.add_class("lab-badge")
         self.help: ipywidgets.ToggleButton | None = None
         heading: list[ipywidgets.Widget] = [self.toggle]
         if knob is not None:
             self.help = ipywidgets.ToggleButton(description="?", tooltip=f"what the chosen {name} does")
-            self.help.add_class("wb-help")
+            self.help.add_class("lab-help")
             self.help.observe(lambda _change: self._arrange(), names="value")
             heading += [knob.picker, self.badge, self.help]
         else:
             heading += [self.badge]
         self.heading = ipywidgets.HBox(heading)
-        self.heading.add_class("wb-heading")
+        self.heading.add_class("lab-heading")
         self._card: MethodCard | None = None
         self.widget = ipywidgets.VBox([self.heading])
-        self.widget.add_class("wb-section")
+        self.widget.add_class("lab-section")
         self._arrange()
 
     @classmethod
@@ -68,7 +68,7 @@ class Section:
         """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
         count = self.changes
-        bad = f"<span class='wb-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
+        bad = f"<span class='lab-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
         text = f"<span title='knobs changed'>{count} changed</span>" if count else ""
         self.badge.value = bad or text
         if mine:
