@@ -18,31 +18,11 @@ STANDARD_LIBRARY = "python"
 _TEXT_ENDINGS = (".rst", ".md", ".txt")
 # Folders of tests, of copies of other packages, and of what only generates code.
 _SKIPPED_FOLDERS = frozenset(
-    [
-        "test",
-        "tests",
-        "testing",
-        "_test",
-        "_tests",
-        "idlelib",
-        "lib2to3",
-        "turtledemo",
-        "site-packages",
-        "dist-packages",
-        "_vendor",
-        "vendor",
-        "_vendored",
-        "vendored",
-        "extern",
-        "externals",
-        "third_party",
-        "__pycache__",
-        "node_modules",
-        "licenses",
-        "template",
-        "templates",
-        "fixtures",
-    ]
+    """
+    test tests testing _test _tests idlelib lib2to3 turtledemo site-packages dist-packages _vendor vendor
+    _vendored vendored extern externals third_party __pycache__ node_modules licenses template templates
+    fixtures
+    """.split()  # noqa: SIM905
 )
 _SKIPPED_TEXTS = re.compile(
     r"licen[sc]e|copying|authors|notice|requirements|top_level|entry_points|sources|changes", re.IGNORECASE

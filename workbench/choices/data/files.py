@@ -56,8 +56,8 @@ class Files(Data):
         """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
         heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
         return {
-            "train": _listing(self._training_files()),
-            "heldout": _listing(heldout),
+            "train": listing(self._training_files()),
+            "heldout": listing(heldout),
             "field": self.field,
             "document_characters": self.document_characters,
         }
@@ -134,7 +134,8 @@ def _nearest(path: Path) -> str:
     return f"; did you mean '{folder / near[0]}'?" if near else f"; the folder '{folder}' has nothing of a like name"
 
 
-def _listing(files: list[Path]) -> dict[str, Any]:
+def listing(files: list[Path]) -> dict[str, Any]:
+    """Number, bytes, first names and a digest of (path, size, time of change) of files, for a fingerprint."""
     stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files]
     return {
         "files": len(files),

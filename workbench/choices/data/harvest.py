@@ -27,102 +27,12 @@ DOCUMENT_WORDS = 30
 
 # The commonest words of English prose; running text holds 35-50 % of them, code and tables nearly none.
 _FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "its",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "has",
-        "have",
-        "had",
-        "do",
-        "does",
-        "did",
-        "not",
-        "no",
-        "nor",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "as",
-        "into",
-        "about",
-        "over",
-        "under",
-        "between",
-        "and",
-        "or",
-        "but",
-        "if",
-        "then",
-        "else",
-        "when",
-        "while",
-        "where",
-        "which",
-        "who",
-        "whose",
-        "what",
-        "how",
-        "than",
-        "so",
-        "such",
-        "can",
-        "could",
-        "may",
-        "might",
-        "must",
-        "shall",
-        "should",
-        "will",
-        "would",
-        "you",
-        "your",
-        "we",
-        "our",
-        "they",
-        "their",
-        "he",
-        "his",
-        "she",
-        "her",
-        "i",
-        "all",
-        "any",
-        "each",
-        "every",
-        "some",
-        "most",
-        "other",
-        "only",
-        "also",
-        "more",
-        "one",
-        "two",
-        "same",
-        "there",
-        "here",
-        "up",
-        "out",
-    ]
+    """
+    a an the this that these those it its is are was were be been being has have had do does did not no nor of
+    in on at to for from by with as into about over under between and or but if then else when while where which
+    who whose what how than so such can could may might must shall should will would you your we our they their
+    he his she her i all any each every some most other only also more one two same there here up out
+    """.split()  # noqa: SIM905
 )
 _NO_LETTERS = bytes(set(range(256)) - set(string.ascii_letters.encode()))
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -147,23 +57,10 @@ _MARK = re.compile(r"``+|\*\*|(?<![\w\\])[`*_](?=\w)|(?<=[\w.,;:!?)\"'])[`*]+_*(
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _KEPT_DIRECTIVES = frozenset(
-    [
-        "note",
-        "warning",
-        "tip",
-        "hint",
-        "important",
-        "caution",
-        "attention",
-        "danger",
-        "seealso",
-        "admonition",
-        "versionadded",
-        "versionchanged",
-        "deprecated",
-        "rubric",
-        "topic",
-    ]
+    """
+    note warning tip hint important caution attention danger seealso admonition versionadded versionchanged
+    deprecated rubric topic
+    """.split()  # noqa: SIM905
 )
 
 

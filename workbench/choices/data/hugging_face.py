@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import importlib.util
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
 
 from workbench.choices.choice import knob
-from workbench.choices.data.data import Data
+from workbench.choices.data.data import Data, Say
+from workbench.choices.data.document_cache import cached_documents
+from workbench.choices.data.files import listing
+from workbench.errors import DataError, unknown
+
+ANSWER_SECONDS = 10.0
+"""The Hub must answer the first question within this time; the library itself would retry for minutes."""
+_WAY_OUT = "use text that is on this machine instead: data 'files' with data.paths, or data 'embedded'"
 
 
 class HuggingFace(Data):
@@ -14,6 +26,118 @@ class HuggingFace(Data):
     kind: Literal["hugging_face"] = "hugging_face"
     name: str = knob(..., "dataset name on the Hub, or a local folder that datasets can load", min_length=1)
     config: str | None = knob(None, "configuration name of the dataset")
-    split: str = knob("train", "split to stream")
-    field: str = knob("text", "name of the text field")
+    revision: str | None = knob(None, "commit, tag or branch of the dataset; empty: its newest")
+    split: str = knob("train", "split to stream", min_length=1)
+    field: str = knob("text", "name of the text field", min_length=1)
     max_documents: int = knob(100_000, "documents to take from the stream", unit="documents", ge=10, scale="log")
+
+    def documents(self) -> Iterator[str]:
+        """The first ``max_documents`` documents of the stream; fetched once, then cached.
+
+        Raises:
+            DataError: the package datasets is missing, no network, no such dataset, split or field.
+        """
+        return cached_documents("hugging_face", self.sources(), self._stream, lambda line: None)
+
+    def collect(self, say: Say) -> None:
+        """Fetch the documents unless that was done before."""
+        say(f"streaming at most {self.max_documents:,} documents of the dataset '{self.name}'")
+        cached_documents("hugging_face", self.sources(), self._stream, say)
+
+    def sources(self) -> dict[str, Any]:
+        """What was asked of the Hub; for a local folder also its files, sizes and times of change.
+
+        A dataset without ``revision`` is fetched once: what was fetched first stays until the cache is cleared.
+        """
+        asked = self.model_dump(mode="json", include=set(HuggingFace.model_fields) - set(Data.model_fields) - {"kind"})
+        folder = Path(self.name).expanduser()
+        if not folder.is_dir():
+            return asked
+        return {**asked, "local": listing(sorted(path for path in folder.rglob("*") if path.is_file()))}
+
+    def _stream(self) -> Iterator[str]:
+        if importlib.util.find_spec("datasets") is None:
+            raise DataError(
+                "data 'hugging_face' needs the package datasets; install it with: pip install 'workbench[hf]'"
+            )
+        dataset = self._open()
+        try:
+            for number, record in enumerate(islice(dataset, self.max_documents), start=1):
+                yield self._text(record, number)
+        except DataError:
+            raise
+        except Exception as error:  # whatever a reader of one of a dozen formats, or the network, raises
+            raise DataError(
+                f"dataset '{self.name}' broke off while it was read: {_reason(error)}; {_WAY_OUT}"
+            ) from error
+
+    def _open(self) -> Any:
+        """The split as an iterable of records."""
+        import datasets
+
+        folder = Path(self.name).expanduser()
+        if not folder.is_dir() and not datasets.config.HF_HUB_OFFLINE:
+            self._ask_hub()
+        try:
+            if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():
+                loaded = datasets.load_from_disk(str(folder))
+                return self._pick(loaded) if isinstance(loaded, dict) else loaded
+            return datasets.load_dataset(
+                str(folder) if folder.is_dir() else self.name,
+                self.config,
+                split=self.split,
+                streaming=True,
+                revision=self.revision,
+            )
+        except DataError:
+            raise
+        except Exception as error:  # the library raises two dozen types for "not there"
+            raise DataError(
+                f"dataset '{self.name}' (config {self.config!r}, split '{self.split}') cannot be opened: "
+                f"{_reason(error)}; {_WAY_OUT}"
+            ) from error
+
+    def _pick(self, loaded: Any) -> Any:
+        if self.split not in loaded:
+            raise DataError(unknown("data.split", self.split, loaded))
+        return loaded[self.split]
+
+    def _ask_hub(self) -> None:
+        """Find out in bounded time whether the Hub answers and knows the dataset.
+
+        Raises:
+            DataError: it does not.
+        """
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
+
+        try:
+            HfApi().dataset_info(self.name, revision=self.revision, timeout=ANSWER_SECONDS)
+        except GatedRepoError as error:
+            raise DataError(f"dataset '{self.name}' is gated; ask for access and log in: {_reason(error)}") from error
+        except (RepositoryNotFoundError, HFValidationError) as error:
+            raise DataError(
+                f"dataset '{self.name}' is neither a local folder here ('{os.getcwd()}') nor a public dataset on the "
+                f"Hub: {_reason(error)}; {_WAY_OUT}"
+            ) from error
+        except Exception as error:  # no route, no name service, a proxy's refusal, a timeout: each of its own type
+            raise DataError(
+                f"dataset '{self.name}' is no local folder, and the Hub did not answer ({_reason(error)}); {_WAY_OUT}"
+            ) from error
+
+    def _text(self, record: dict[str, Any], number: int) -> str:
+        if self.field not in record:
+            raise DataError(f"dataset '{self.name}': {unknown('data.field', self.field, record)}")
+        value = record[self.field]
+        if value is not None and not isinstance(value, str):
+            raise DataError(
+                f"dataset '{self.name}' record {number:,}: field '{self.field}' holds a {type(value).__name__}, "
+                "expected text"
+            )
+        return value or ""
+
+
+def _reason(error: BaseException) -> str:
+    """Type and first line of an error."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
