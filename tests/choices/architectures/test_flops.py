@@ -1,0 +1,82 @@
+"""Hand numbers of the FLOP count."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.choices.architectures.packing import VOCABULARY, variants
+from workbench.choices.architectures.flops import (
+    attention_span,
+    backbone_parameters,
+    count_parameters,
+    head_flops,
+    layer_flops,
+    step_flops,
+)
+from workbench.choices.architectures.post_ln import PostLN
+from workbench.choices.architectures.pre_ln import PreLN
+from workbench.choices.depth.plan import LayerPlan
+
+BASE = PostLN(layers=12, width=768, heads=12)
+
+
+def test_bert_base_by_hand() -> None:
+    assert BASE.block_parameters() == 7_077_888
+    assert layer_flops(BASE, LayerPlan.full(12), 128.0) == [6 * 7_077_888 + 12 * 768 * 128] * 12
+    assert head_flops(BASE, 30_528) == 6 * (768 * 768 + 768 * 30_528)
+
+
+def test_masked_only_head_saves_what_measuring_says() -> None:
+    """FLOPs with the head on all positions over those with it on 15%: 2.46x tiny, 1.21x base."""
+    for choice, ratio in [(PostLN(layers=4, width=256, heads=4), 2.46), (BASE, 1.21)]:
+        layers = sum(layer_flops(choice, LayerPlan.full(choice.layers), 128.0))
+        head = head_flops(choice, 30_522)
+        assert (layers + head) / (layers + 0.15 * head) == pytest.approx(ratio, rel=0.015)
+
+
+def test_a_step_of_the_tiny_preset_by_hand() -> None:
+    tiny = PreLN(layers=4, width=256, heads=4)  # N = 4 d^2 + 8 d^2 = 786,432
+    full = 6 * 786_432 + 12 * 256 * 100
+    last = 6 * (196_608 + 589_824 * 600 / 4096) + 12 * 256 * 100
+    expected = 4096 * (3 * full + last) + 600 * 6 * 256 * 30_528
+    assert step_flops(tiny, 30_528, [LayerPlan.full(4)], 4096, 600, 100.0) == pytest.approx(expected)
+
+
+def test_causal_models_label_everything() -> None:
+    tiny = PreLN(layers=4, width=256, heads=4)
+    everything = 4 * (6 * 786_432 + 12 * 256 * 64) + 6 * 256 * 30_528
+    assert step_flops(tiny, 30_528, [LayerPlan.full(4)], 1000, 1000, 64.0) == pytest.approx(1000 * everything)
+
+
+def test_dropped_and_frozen_layers() -> None:
+    full = LayerPlan.full(4)
+    forward, attention = 2 * PreLN(layers=4).block_parameters(), 256 * 10.0
+    plan = dataclasses.replace(full, runs=(True, False, True, True), trains=(False, False, True, False))
+    assert layer_flops(PreLN(layers=4), plan, 10.0) == [
+        forward + 4 * attention,
+        0,
+        3 * forward + 12 * attention,
+        2 * forward + 12 * attention,
+    ]
+
+
+def test_micro_batches_average_their_plans() -> None:
+    tiny, full = PreLN(layers=4), LayerPlan.full(4)
+    half = dataclasses.replace(full, runs=(True, False, True, False))
+    counts = [step_flops(tiny, 512, plans, 100, 100, 10.0) for plans in ([full], [half], [full, half])]
+    assert counts[2] == pytest.approx((counts[0] + counts[1]) / 2)
+
+
+def test_attention_span() -> None:
+    assert attention_span(torch.zeros(3, 7, dtype=torch.int32)) == 7
+    assert attention_span(torch.tensor([[0, 0, 0, 1], [0, 1, 2, 3]])) == pytest.approx((9 + 1 + 4) / 8)
+
+
+@pytest.mark.parametrize("choice", variants(), ids=repr)
+def test_parameters_are_counted_without_building(choice) -> None:  # type: ignore[no-untyped-def]
+    built = choice.build(VOCABULARY, 32, causal=False, attention="plain")
+    assert backbone_parameters(choice, VOCABULARY, 32) == count_parameters(built)
+    assert count_parameters(torch.nn.ModuleList([built, built])) == count_parameters(built)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.choices.architectures.packing import VOCABULARY, documents, pack
+from workbench.choices.architectures.pre_ln import PreLN
+from workbench.recipe import Recipe
+
+
+def test_no_biases_and_projections_into_the_stream_start_small() -> None:
+    torch.manual_seed(0)
+    stack = PreLN(layers=8, width=64, heads=4).build(VOCABULARY, 32, causal=False, attention="plain")
+    assert not any(name.endswith("bias") for name, _ in stack.named_parameters())
+    assert stack.blocks[0].attention.qkv.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    for weight in (stack.blocks[0].attention.out.weight, stack.blocks[7].feed_forward.down.weight):
+        assert weight.std().item() == pytest.approx(0.02 / 4, rel=0.05)
+
+
+def test_rotary_tables_are_not_saved() -> None:
+    stack = PreLN(layers=1, width=32, heads=4).build(VOCABULARY, 32, causal=False, attention="plain")
+    assert not {"cos", "sin"} & stack.state_dict().keys()
+    assert stack.positions is None
+
+
+def test_odd_heads_cannot_rotate() -> None:
+    with pytest.raises(ValueError, match=r"architecture.heads: 12 heads of width 3 cannot rotate pairs"):
+        Recipe(architecture={"kind": "pre_ln", "width": 36, "heads": 12})
+    assert Recipe(architecture={"kind": "pre_ln", "width": 36, "heads": 12, "positions": "learned"})
+
+
+def test_the_paper_s_formula() -> None:
+    """y = h + s FFN(norm(h)), h = x + s Attn(norm(x)), spelled out with the block's own parts."""
+    torch.manual_seed(0)
+    stack = PreLN(layers=1, width=32, heads=4, norm="layer_norm", ffn="geglu").build(
+        VOCABULARY, 16, causal=False, attention="plain"
+    )
+    batch = pack(documents(9, 7))
+    block, context, scale = stack.blocks[0], stack.context(batch), torch.tensor(1.25)
+    x = stack.embed(batch.tokens_BT, batch) * 30
+    h = x + 1.25 * block.attention(block.attention_norm(x), context)
+    expected = h + 1.25 * block.feed_forward(block.feed_forward_norm(h))
+    torch.testing.assert_close(block(x, scale, context), expected)

@@ -1,0 +1,128 @@
+"""The oracle of post_ln: transformers' own BertForMaskedLM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.choices.architectures.packing import documents, pack
+from workbench.choices.architectures.heads import LinearHead, TransformHead
+from workbench.choices.architectures.post_ln import PostLN, PostNormStack
+from workbench.choices.architectures.pre_ln import PreLN
+from workbench.choices.architectures.transformers_bert import (
+    copy_from_transformers,
+    from_transformers,
+    load_transformers,
+    save_transformers,
+    to_transformers,
+)
+from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+VOCABULARY = Vocabulary(320, 300, 1, 2, 3, 0, 4)
+CHOICE = PostLN(layers=3, width=48, heads=6, ffn_width=80)
+
+
+def ours(choice: PostLN = CHOICE, causal: bool = False) -> tuple[PostNormStack, TransformHead]:
+    stack = choice.build(VOCABULARY, 24, causal=causal, attention="plain")
+    head = TransformHead(stack.embedding)
+    return randomise(stack).eval(), randomise(head).eval()
+
+
+def randomise(module):  # type: ignore[no-untyped-def]
+    """Every weight random: zeros and ones of a fresh model would hide a swapped bias or norm."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return module
+
+
+def theirs(**changes: object):  # type: ignore[no-untyped-def]
+    settings = {
+        "vocab_size": 320, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6,
+        "intermediate_size": 80, "max_position_embeddings": 24,
+    }  # fmt: skip
+    return randomise(transformers.BertForMaskedLM(transformers.BertConfig(**{**settings, **changes}))).eval()
+
+
+def our_logits(stack: PostNormStack, head: TransformHead, tokens: torch.Tensor) -> torch.Tensor:
+    batch = pack([tokens])
+    return head(stack(batch.tokens_BT, batch, LayerPlan.full(len(stack.blocks))))[0]
+
+
+def test_to_transformers_gives_the_same_logits() -> None:
+    (stack, head), (tokens,) = ours(), documents(24)
+    tokens = tokens % 300
+    expected = to_transformers(stack, head)(input_ids=tokens[None]).logits[0]
+    torch.testing.assert_close(our_logits(stack, head, tokens), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_from_transformers_gives_the_same_logits() -> None:
+    bert, (tokens,) = theirs(), documents(20)
+    tokens = tokens % 300
+    choice, stack, head = from_transformers(bert)
+    assert choice == CHOICE
+    logits = our_logits(stack.eval(), head.eval(), tokens)
+    torch.testing.assert_close(logits, bert(input_ids=tokens[None]).logits[0], rtol=1e-5, atol=1e-5)
+
+
+def test_packed_documents_get_the_logits_transformers_gives_them_alone() -> None:
+    bert, pieces = theirs(), [piece % 300 for piece in documents(7, 11, 6)]
+    _, stack, head = from_transformers(bert)
+    batch = pack(pieces)
+    packed = head.eval()(stack.eval()(batch.tokens_BT, batch, LayerPlan.full(3)))[0].split([7, 11, 6])
+    for piece, logits in zip(pieces, packed, strict=True):
+        torch.testing.assert_close(logits, bert(input_ids=piece[None]).logits[0], rtol=1e-5, atol=1e-5)
+
+
+def test_there_and_back_is_exact() -> None:
+    bert = theirs()
+    _, stack, head = from_transformers(bert)
+    again = to_transformers(stack, head).state_dict()
+    assert all(torch.equal(value, again[name]) for name, value in bert.state_dict().items())
+
+
+def test_a_folder_of_transformers_loads_and_saves(tmp_path: Path) -> None:
+    (stack, head), (tokens,) = ours(), documents(24)
+    tokens = tokens % 300
+    folder = save_transformers(stack, head, tmp_path / "bert")
+    assert [path.name for path in tmp_path.iterdir()] == ["bert"]
+    choice, again, again_head = load_transformers(folder)
+    assert choice == CHOICE
+    assert torch.equal(our_logits(again.eval(), again_head.eval(), tokens), our_logits(stack, head, tokens))
+    with pytest.raises(ValueError, match="exists and is not an empty folder"):
+        save_transformers(stack, head, folder)
+
+
+def test_copying_into_another_shape_changes_nothing() -> None:
+    stack, head = ours(PostLN(layers=3, width=48, heads=6, ffn_width=96))
+    before = {name: value.clone() for name, value in stack.state_dict().items()}
+    with pytest.raises(ValueError, match=r"shape \(96, 48\) cannot take BERT's \(80, 48\)"):
+        copy_from_transformers(stack, head, theirs())
+    assert all(torch.equal(value, before[name]) for name, value in stack.state_dict().items())
+
+
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}, {"type_vocab_size": 1}])
+def test_variants_that_would_compute_something_else_are_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f"this BERT has {next(iter(change))}"):
+        from_transformers(theirs(**change))
+
+
+def test_other_models_are_refused() -> None:
+    stack, head = ours()
+    with pytest.raises(ValueError, match="PostNormStack with a LinearHead is no BertForMaskedLM"):
+        to_transformers(stack, LinearHead(stack.embedding))
+    with pytest.raises(ValueError, match="causal PostNormStack"):
+        to_transformers(*ours(causal=True))
+    modern = PreLN(layers=1, width=32, heads=4).build(VOCABULARY, 24, causal=False, attention="plain")
+    with pytest.raises(ValueError, match="PreNormStack"):
+        to_transformers(modern, head)
+
+
+def test_a_missing_folder_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no BERT that transformers can load"):
+        load_transformers(tmp_path / "nothing")

@@ -1,0 +1,122 @@
+"""Attention implementations against arithmetic in float64, and the probe that picks one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from workbench.ops import attention as module
+from workbench.ops.attention import ATTENTION, attention_named, choose_attention, document_bias
+
+CPU = torch.device("cpu")
+
+
+def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, documents: torch.Tensor, causal: bool) -> torch.Tensor:
+    """One row, head and position at a time."""
+    out = torch.zeros_like(q, dtype=torch.float64)
+    for b, h, t in ((b, h, t) for b in range(q.shape[0]) for h in range(q.shape[1]) for t in range(q.shape[2])):
+        seen = [s for s in range(k.shape[2]) if documents[b, s] == documents[b, t] and (s <= t or not causal)]
+        weights = (k[b, h, seen].double() @ q[b, h, t].double() / q.shape[-1] ** 0.5).softmax(0)
+        out[b, h, t] = weights @ v[b, h, seen].double()
+    return out
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTION))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(2, 3, 7, 5), (1, 1, 1, 8), (3, 2, 17, 16)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_against_the_slow_reference(
+    name: str, dtype: torch.dtype, shape: tuple[int, int, int, int], causal: bool
+) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(shape).to(dtype) for _ in range(3))
+    documents = torch.randint(0, 2, (shape[0], shape[2])).cumsum(-1)
+    out = ATTENTION[name](q, k, v, document_bias(documents, causal, dtype), 0.0)
+    assert out.dtype == dtype
+    tolerance = 1e-5 if dtype == torch.float32 else 3e-2
+    torch.testing.assert_close(out.double(), reference(q, k, v, documents, causal), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTION))
+def test_gradients_against_float64(name: str) -> None:
+    torch.manual_seed(0)
+    leaves = [torch.randn(2, 2, 9, 4, requires_grad=True) for _ in range(3)]
+    exact = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    documents, weight = torch.tensor([[0] * 4 + [1] * 5] * 2), torch.randn(2, 2, 9, 4)
+    bias = document_bias(documents, True, torch.float32)
+    (ATTENTION[name](*leaves, bias, 0.0) * weight).sum().backward()
+    logits = exact[0] @ exact[1].transpose(-2, -1) / 2 + bias.double()
+    ((logits.softmax(-1) @ exact[2]) * weight).sum().backward()
+    for leaf, expected in zip(leaves, exact, strict=True):
+        torch.testing.assert_close(leaf.grad.double(), expected.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTION))
+def test_dropout_keeps_the_mean(name: str) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 16, 4).expand(2000, 1, 16, 4) for _ in range(3))
+    bias = document_bias(torch.zeros(2000, 16), False, torch.float32)
+    full, dropped = (ATTENTION[name](q, k, v, bias, p) for p in (0.0, 0.5))
+    assert not torch.equal(full, dropped)
+    torch.testing.assert_close(dropped.mean(0), full[0], rtol=0, atol=0.06)
+
+
+def test_the_mask_blocks_other_documents_and_the_future() -> None:
+    bias = document_bias(torch.tensor([[0, 0, 1]]), True, torch.float32)[0, 0]
+    assert (bias == 0).tolist() == [[True, False, False], [True, True, False], [False, False, True]]
+    assert (bias[bias != 0] == -torch.inf).all()
+
+
+def probe(cache: Path | None, **changes: object) -> str:
+    settings = {"dtype": torch.float32, "rows": 2, "length": 16, "heads": 2, "head_dim": 8, "causal": False}
+    return choose_attention(CPU, cache=cache, **{**settings, **changes})  # type: ignore[arg-type]
+
+
+def test_the_probe_measures_once_and_picks_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, measure = [], module._measure
+    monkeypatch.setattr(module, "_measure", lambda *a: measured.append(a) or measure(*a))
+    chosen = probe(tmp_path / "probe")
+    (file,) = (tmp_path / "probe").iterdir()
+    record = json.loads(file.read_text())
+    assert set(record["milliseconds"]) == set(ATTENTION)
+    assert all(value > 0 for value in record["milliseconds"].values())
+    assert chosen == min(record["milliseconds"], key=record["milliseconds"].get)
+    assert record["subject"]["torch"] == torch.__version__
+    assert probe(tmp_path / "probe") == chosen
+    assert len(measured) == 1
+    probe(tmp_path / "probe", length=32)
+    assert len(measured) == 2
+
+
+def test_what_is_remembered_decides(tmp_path: Path) -> None:
+    probe(tmp_path)
+    (file,) = tmp_path.iterdir()
+    record = json.loads(file.read_text())
+    for name in ATTENTION:
+        record["milliseconds"] = {other: 1.0 if other == name else 2.0 for other in ATTENTION}
+        file.write_text(json.dumps(record))
+        assert probe(tmp_path) == name
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"subject": 1}', '{"milliseconds": {"plain": "x"}}'])
+def test_a_damaged_cache_is_measured_again(tmp_path: Path, damage: str) -> None:
+    probe(tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_text(damage)
+    assert probe(tmp_path) in ATTENTION
+    assert set(json.loads(file.read_text())["milliseconds"]) == set(ATTENTION)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_without_a_cache_it_still_answers_and_leaves_the_random_state_alone() -> None:
+    state = torch.random.get_rng_state()
+    assert probe(None, dtype=torch.bfloat16, causal=True) in ATTENTION
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_an_unknown_name_names_the_legal_ones() -> None:
+    with pytest.raises(ValueError, match=r"execution.attention: unknown value 'flash'; legal: plain, sdpa"):
+        attention_named("flash")
