@@ -7,8 +7,8 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
+from workbench.choices.architectures.flops import attention_span
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch
 
@@ -21,12 +21,12 @@ class StepBatch(NamedTuple):
     Attributes:
         parts: its micro-batches, on the CPU (pinned where the device is a GPU).
         tokens: in all of them; rows are full, so all are real.
-        effective_length: sum(s_i^2) / sum(s_i) over the packed pieces, tokens: what attention has to look at.
+        span: s_eff, tokens: what attention has to look at per token (see ``flops.attention_span``).
     """
 
     parts: list[Batch]
     tokens: int
-    effective_length: float
+    span: float
 
 
 def step_batch(order: RowOrder, step: int, batch_size: int, rows: int) -> StepBatch:
@@ -40,10 +40,9 @@ def step_batch(order: RowOrder, step: int, batch_size: int, rows: int) -> StepBa
     """
     first = step * batch_size
     parts = [order.batch(np.arange(start, start + rows)) for start in range(first, first + batch_size, rows)]
-    starts = torch.cat([part.positions_BT.flatten() for part in parts]).eq(0).nonzero().flatten().numpy()
     tokens = sum(part.tokens_BT.numel() for part in parts)
-    lengths = np.diff(starts, append=tokens)
-    return StepBatch(parts, tokens, float((lengths.astype(np.float64) ** 2).sum() / tokens))
+    # Equal numbers of tokens per part, so the mean over parts is the mean over tokens.
+    return StepBatch(parts, tokens, sum(attention_span(part.documents_BT) for part in parts) / len(parts))
 
 
 class Prefetch:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from workbench.choices.architectures.flops import useful_flops
+from workbench.choices.architectures.flops import step_flops
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Loss
 from workbench.choices.progress import Progress
@@ -204,13 +204,8 @@ class Training:
         return norm
 
     def _flops(self, batch: StepBatch, result: Gradients) -> float:
-        tokens = batch.tokens // len(result.plans)
-        return sum(
-            useful_flops(
-                self.recipe.architecture, self.made.vocabulary.size, plan, tokens, count, batch.effective_length
-            )
-            for plan, count in zip(result.plans, result.counts, strict=True)
-        )
+        choice, size = self.recipe.architecture, self.made.vocabulary.size
+        return step_flops(choice, size, result.plans, batch.tokens, sum(result.counts), batch.span)
 
     @contextmanager
     def _charged(self) -> Iterator[Callable[[], float]]:

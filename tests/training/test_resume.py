@@ -1,0 +1,158 @@
+"""A resumed run repeats the uninterrupted one bit for bit, for every optimizer and every depth method."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import LiveRun
+
+from workbench.choices.choice import registry
+from workbench.recipe import Recipe
+from workbench.runs.folder import read_json
+from workbench.training import checkpoint
+from workbench.training.loop import Training
+from workbench.training.session import Session
+from workbench.training.status import Status
+
+Live = Callable[[Recipe], LiveRun]
+
+
+def train(run: LiveRun, *, resume: bool = False, stop_at: int | None = None) -> checkpoint.Checkpoint:
+    """Train in this process (a worker would spend seconds on imports), stop after a step if asked to."""
+    status = Status(run.folder)
+    session = Session(run.folder, status, resume)
+    step = session.training.step
+
+    def counted() -> None:
+        step()
+        if session.training.progress.step == stop_at:
+            session.stop("test")
+
+    session.training.step = counted  # type: ignore[method-assign]
+    session.run()
+    status.close()
+    saved = checkpoint.load_latest(run.folder.checkpoints)
+    assert saved is not None
+    return saved
+
+
+def assert_same(one: checkpoint.Checkpoint, other: checkpoint.Checkpoint) -> None:
+    assert one.step == other.step
+    for stem, group in one.tensors.items():
+        assert group.keys() == other.tensors[stem].keys()
+        for name, tensor in group.items():
+            assert torch.equal(tensor, other.tensors[stem][name]), name
+    assert one.meta["optimizer"] == other.meta["optimizer"]
+    assert one.meta["tokens"] == other.meta["tokens"]
+
+
+@pytest.mark.parametrize("depth", registry("depth"))
+@pytest.mark.parametrize("optimizer", registry("optimizer"))
+def test_twenty_steps_equal_ten_and_ten(tiny: Recipe, live: Live, optimizer: str, depth: str) -> None:
+    recipe = tiny.with_(optimizer=optimizer, depth=depth, execution={"micro_batch_size": 8})
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=10).step == 10
+    assert_same(straight, train(parts, resume=True))
+    assert [p["step"] for p in read_json(parts.folder.evaluations)["heldout"]] == [10, 20]
+    first, second = (read_json(run.folder.evaluations)["heldout"] for run in (whole, parts))
+    assert [p["loss"] for p in first] == [p["loss"] for p in second]
+    assert [s["step"] for s in parts.telemetry.scalars if "loss" in s] == list(range(1, 21))
+    losses = [run.telemetry.series("loss")[1] for run in (whole, parts)]
+    assert losses[0] == losses[1]
+
+
+def test_kill_at_a_random_step_and_resume(tiny: Recipe, live: Live) -> None:
+    """kill -9 of a real worker, twice; telemetry that ran ahead of the checkpoint is rewound."""
+    recipe = tiny.with_(budget={"amount": 400, "unit": "steps", "evaluations": 1, "checkpoint_seconds": 0.3})
+    straight, killed = live(recipe).start(), live(recipe).start()
+    step = random.randint(30, 120)
+    killed.until(lambda run: run.steps_said >= step and any(run.folder.checkpoints.glob("step-*/manifest.json")))
+    assert killed.process is not None
+    killed.process.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert straight.wait() == 0, straight.log
+    assert killed.start("--resume").wait() == 0, killed.log
+    ends = [checkpoint.load_latest(run.folder.checkpoints) for run in (straight, killed)]
+    assert ends[0] is not None
+    assert ends[1] is not None
+    assert_same(ends[0], ends[1])
+    assert killed.telemetry.series("loss") == straight.telemetry.series("loss")
+
+
+def test_damaged_newest_checkpoint_is_said_and_survived(tiny: Recipe, live: Live) -> None:
+    run, whole = live(tiny), live(tiny)
+    straight = train(whole)
+    train(run, stop_at=5)
+    train(run, resume=True, stop_at=10)
+    newest = run.folder.checkpoints / "step-10" / "optimizer.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    assert_same(straight, train(run, resume=True))
+    warnings = [event["text"] for event in run.telemetry.events if event["kind"] == "warning"]
+    assert len(warnings) == 1
+    assert "step-10 is damaged" in warnings[0]
+    assert "resuming from step-5" in warnings[0]
+    assert (run.folder.checkpoints / "step-10.damaged").exists()
+
+
+def test_resume_without_a_checkpoint_starts_anew(tiny: Recipe, live: Live) -> None:
+    run, whole = live(tiny), live(tiny)
+    assert_same(train(whole), train(run, resume=True))
+
+
+def test_a_changed_recipe_is_refused(tiny: Recipe, live: Live) -> None:
+    run = live(tiny)
+    train(run, stop_at=2)
+    tiny.with_(seed=1).save(run.folder.recipe)
+    with pytest.raises(checkpoint.CheckpointError, match=r"restore recipe\.json"):
+        train(run, resume=True)
+
+
+def test_seeds_differ_and_one_seed_repeats(tiny: Recipe, build: Callable[..., Training]) -> None:
+    weights = [torch.cat([p.flatten() for p in build(tiny.with_(seed=seed)).model.parameters()]) for seed in (0, 0, 1)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_turned_knobs_survive_a_resume(tiny: Recipe, live: Live) -> None:
+    from workbench.runs import control
+
+    run = live(tiny)
+    control.send(run.folder, "set", path="optimizer.lr", value=1e-4)
+    assert train(run, stop_at=3).meta["overrides"] == {"optimizer.lr": 1e-4}
+    end = train(run, resume=True)
+    assert end.meta["overrides"] == {"optimizer.lr": 1e-4}
+    assert max(run.telemetry.series("lr")[1]) <= 1e-4
+    assert Recipe.load(run.folder.recipe).optimizer.lr == tiny.optimizer.lr
+
+
+def test_full_disk_pauses_and_goes_on(
+    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first checkpoint finds no room; a moment later, somebody has made some and says resume."""
+    from workbench.runs import control
+
+    run = live(tiny.with_(budget={"checkpoint_seconds": 1e-6}))
+    full = [True]
+    usage = type("Usage", (), {"free": 0})
+    real = checkpoint.shutil.disk_usage
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: usage() if full[0] else real(path))
+    naps = []
+
+    def nap(seconds: float) -> None:
+        naps.append(run.state)
+        full[0] = False
+        control.send(run.folder, "resume")
+
+    monkeypatch.setattr("workbench.training.session.time.sleep", nap)
+    assert train(run).step == 20
+    assert naps[0].status == "paused"
+    assert "free space there" in naps[0].message
+    assert time.time() - run.state.heartbeat < 60
+    assert run.state.status == "finished"

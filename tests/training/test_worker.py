@@ -1,0 +1,111 @@
+"""The worker process: states, requests through control files, signals, failures."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+import torch
+from conftest import LiveRun
+
+from workbench.recipe import Recipe
+from workbench.runs import control
+from workbench.runs.folder import read_json
+from workbench.runs.state import actual_status
+from workbench.training.worker import explain
+
+Live = Callable[[Recipe], LiveRun]
+
+
+def ask(run: LiveRun, verb: str, **arguments: object) -> dict[str, object]:
+    """Send a request and wait for its answer."""
+    request = control.send(run.folder, verb, **arguments)
+    return run.until(lambda r: control.outcome(r.folder, request))
+
+
+def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
+    run = live(tiny).start()
+    assert run.wait() == 0, run.log
+    assert run.state.status == "finished"
+    assert (run.state.step, run.state.progress) == (20, 1.0)
+    environment, evaluations = read_json(run.folder.environment), read_json(run.folder.evaluations)
+    keys = {"python", "packages", "git", "host", "device", "cores", "threads", "gemm_flops", "peak_flops", "data"}
+    assert keys | {"attention", "parameters", "compile_seconds", "unigram_entropy"} <= environment.keys()
+    assert environment["gemm_flops"] > 1e8
+    assert [point["step"] for point in evaluations["heldout"]] == [10, 20]
+    assert evaluations["heldout"][0]["evaluated_tokens"] * 8 == evaluations["heldout"][1]["evaluated_tokens"]
+    result = evaluations["result"]
+    assert result["steps"] == 20
+    assert result["tokens"] == 20 * 16 * 32
+    assert result["learned"] == "words only"
+    assert 0 < result["mfu"] < 1
+    assert result["stopped_early"] is False
+    kinds = [event["kind"] for event in run.telemetry.events]
+    assert [kind for kind in kinds if kind != "checkpoint"] == [
+        "compile",
+        "start",
+        "evaluation",
+        "evaluation",
+        "finish",
+    ]
+    assert not (run.folder.path / ".reserve").exists()
+
+
+def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
+    """One process, because each costs seconds of imports: pause, resume, set, evaluate, checkpoint, stop, SIGTERM."""
+    run = live(tiny.with_(budget="1000000 steps")).start()
+    run.until(lambda r: r.steps_said > 3)
+    assert run.state.status == "running"
+    assert actual_status(run.folder) == "running"
+    assert ask(run, "pause")["done"]
+    run.until(lambda r: r.state.status == "paused")
+    stood = run.state.step
+    assert (run.folder.checkpoints / f"step-{stood}" / "manifest.json").exists()
+    answer = ask(run, "set", path="optimizer.lr", value=7e-4)
+    assert answer["done"], answer
+    assert ask(run, "set", path="optimizer.lr", value=-1)["done"] is False
+    refused = ask(run, "set", path="architecture.layers", value=2)
+    assert refused["done"] is False
+    assert "stop the run and launch" in str(refused["text"])
+    assert run.state.step == stood
+    assert ask(run, "resume")["text"] == "going on"
+    run.until(lambda r: r.steps_said > stood)
+    assert run.state.status == "running"
+    assert "held-out loss" in str(ask(run, "evaluate")["text"])
+    assert "saved step-" in str(ask(run, "checkpoint")["text"])
+    assert run.process is not None
+    run.process.send_signal(signal.SIGTERM)
+    assert run.wait() == 0, run.log
+    assert run.state.status == "stopped"
+    assert read_json(run.folder.evaluations)["result"]["stopped_early"] is True
+    assert (run.folder.checkpoints / f"step-{run.state.step}").is_dir()
+    events = {event["kind"]: event for event in run.telemetry.events}
+    assert {"pause", "resume", "knob", "checkpoint", "evaluation", "stop", "finish"} <= events.keys()
+    assert events["knob"]["path"] == "optimizer.lr"
+    assert events["stop"]["text"] == "stopped by SIGTERM"
+
+
+def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
+    run = live(tiny.with_(optimizer={"lr": 100.0, "schedule": "linear", "clip_norm": None}, budget="2000 steps"))
+    run.start("--resume")
+    assert run.wait() == 1
+    assert run.state.status == "failed"
+    assert "lower optimizer.lr" in run.state.error
+    assert run.state.exit_code == 1
+    assert [event["kind"] for event in run.telemetry.events][-1] == "error"
+
+
+def test_missing_text_fails_with_the_path(tiny: Recipe, live: Live) -> None:
+    run = live(tiny.with_(data={"paths": ["/nonexistent/text"]})).start()
+    assert run.wait() == 1
+    assert run.state.status == "failed"
+    assert "/nonexistent/text" in run.state.error
+
+
+def test_out_of_memory_names_the_knobs(tiny: Recipe) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 60)
+    text = explain(caught.value, tiny.to_dict())
+    assert "data.batch_size 16" in text
+    assert "execution.micro_batch_size" in text
