@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -91,6 +92,19 @@ class Architecture(Choice):
     def mixing_parameters(self) -> int:
         """Those of them that every position needs before positions are mixed: queries, keys and values."""
         return 3 * self.width**2
+
+    def save_pretrained(self, backbone: Backbone, head: nn.Module, folder: Path, pad: int) -> bool:
+        """Write the model as a folder that transformers loads, if transformers knows this architecture.
+
+        Args:
+            backbone, head: as trained.
+            folder: must not exist yet.
+            pad: id of the padding token.
+
+        Returns:
+            False, and nothing written, when it does not.
+        """
+        return False
 
     def initialise(self, module: nn.Module) -> None:
         """BERT's initialisation: normal(0, 0.02) for matrices, zeros for biases, ones for norm weights."""

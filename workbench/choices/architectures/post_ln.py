@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.architectures.feed_forward import FeedForward
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
 from workbench.choices.architectures.stack import Block, Stack
@@ -40,6 +41,14 @@ class PostLN(Architecture):
 
     def block_parameters(self) -> int:
         return 4 * self.width**2 + 2 * self.width * self.inner_width
+
+    def save_pretrained(self, backbone: Backbone, head: nn.Module, folder: Path, pad: int) -> bool:
+        if self.head != "transform" or getattr(backbone, "causal", False):
+            return False  # BertForMaskedLM has BERT's own head and sees both sides
+        from workbench.choices.architectures.transformers_bert import save_transformers
+
+        save_transformers(backbone, head, folder, pad)
+        return True
 
 
 class PostNormBlock(Block):
