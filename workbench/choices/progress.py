@@ -19,6 +19,8 @@ _UNITS: dict[str, tuple[Unit, float]] = {
     "min": ("seconds", 60), "minute": ("seconds", 60), "minutes": ("seconds", 60),
     "h": ("seconds", 3600), "hour": ("seconds", 3600), "hours": ("seconds", 3600),
 }  # fmt: skip
+# A closed list of units keeps "2 min" (minutes) and "2m tokens" (millions) apart.
+_BUDGET_TEXT = re.compile(rf"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmb]?)\s*({'|'.join(_UNITS)})")
 
 
 class Budget(BaseModel):
@@ -52,18 +54,14 @@ def parse_budget(text: str) -> dict[str, Any]:
     Raises:
         ValueError: the text is not a number followed by a unit.
     """
-    match = re.fullmatch(r"\s*(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([a-z]+)?\s*([a-z]+)?\s*", text.lower())
-    number, first, second = match.groups() if match else ("", None, None)
-    # "2 min" is minutes, "2m tokens" two million of them: a size is read only where no unit stands.
-    size, word = (
-        ("", first) if first in _UNITS and second is None else ((first or "?")[0], (first or "?")[1:] or second)
-    )
-    if word not in _UNITS or size not in _SIZES or (size and first != size and second):
+    match = _BUDGET_TEXT.fullmatch(text.strip().lower())
+    if match is None:
         raise ValueError(
             f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'"
         )
-    unit, factor = _UNITS[word]
-    return {"amount": float(number.replace("_", "").replace(",", "")) * _SIZES[size] * factor, "unit": unit}
+    unit, factor = _UNITS[match[3]]
+    amount = float(match[1].replace("_", "").replace(",", ""))
+    return {"amount": amount * _SIZES[match[2]] * factor, "unit": unit}
 
 
 @dataclass(frozen=True)
