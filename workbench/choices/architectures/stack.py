@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch._dynamo
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Backbone
@@ -140,6 +141,9 @@ class Stack(Backbone):
             **options: as for ``torch.compile``; ``dynamic`` is False unless given, as shapes never change in a run.
         """
         chosen: dict[str, Any] = {"dynamic": False, **options}
+        # All equal blocks share one cache: training or evaluation, below or above a frozen layer, all rows or some
+        # are graphs of their own, and twelve of them exceed torch's limit of eight, beyond which it runs eager.
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
         for module in (*self.blocks, self.final):
             module.compile(**chosen)
 
