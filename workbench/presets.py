@@ -57,10 +57,15 @@ def baseline() -> Recipe:
 
 
 def fast() -> Recipe:
-    """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, bf16, compiled."""
+    """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, many small steps.
+
+    Masks 30% of the positions at first and 15% at the end: twice the labels while the model leaves the unigram
+    plateau, at next to no cost with a head this small.
+    """
     return bert_tiny().with_(
         name="fast",
-        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 64},
+        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 16},
+        objective={"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}},
     )
 
 
@@ -145,7 +150,7 @@ def _demo(recipe: Recipe, name: str, seconds: float) -> Recipe:
     # One thread each: the two runs share two cores side by side, so neither is timed on a busier machine.
     return recipe.with_(
         name=name,
-        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 64},
+        data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 16},
         execution={"threads": 1, "device": "cpu"},
         budget={"amount": seconds, "unit": "seconds", "evaluations": 4},
     )
