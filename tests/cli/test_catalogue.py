@@ -1,0 +1,65 @@
+"""The catalogue follows from the declarations: every registered choice, every field."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from workbench.choices.choice import registry
+from workbench.cli.catalogue import PARTS
+from workbench.cli.command import main
+from workbench.presets import get, names
+from workbench.recipe import AXES
+
+
+def test_every_choice_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["choices", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {*AXES, *PARTS}
+    for axis, choices in found.items():
+        assert [choice["kind"] for choice in choices] == list(registry(axis))
+        for choice in choices:
+            fields = registry(axis)[choice["kind"]].model_fields
+            assert set(choice["fields"]) == set(fields) - {"kind"}
+            for name, field in choice["fields"].items():
+                assert field["help"], f"{axis} {choice['kind']}.{name} has no help"
+                assert field["type"]
+                assert ("default" in field) != field.get("required", False)
+
+
+def test_bounds_units_and_types_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["choices", "optimizer", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["optimizer"]
+    fields = {choice["kind"]: choice["fields"] for choice in found["optimizer"]}["adamw"]
+    assert fields["lr"]["gt"] == 0
+    assert fields["lr"]["type"] == "float"
+    assert fields["weight_decay"]["type"] == "float or schedule"
+    assert fields["clip_norm"]["type"] == "float or null"
+    main(["choices", "data", "--json"])
+    data = {choice["kind"]: choice["fields"] for choice in json.loads(capsys.readouterr().out)["data"]}
+    assert data["files"]["sequence_length"]["unit"] == "tokens"
+    assert data["files"]["paths"] == {
+        **data["files"]["paths"],
+        "required": True,
+        "type": "list of str",
+        "min_length": 1,
+    }
+
+
+def test_people_get_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["choices", "depth"])
+    said = capsys.readouterr().out
+    assert "progressive_drop" in said
+    assert "theta = 0.5" in said
+    main(["choices"])
+    assert "theta" not in capsys.readouterr().out
+
+
+def test_presets_are_listed_and_legal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == names()
+    assert all(found.values())
+    assert all(get(name).hash for name in found)

@@ -1,0 +1,86 @@
+"""Following a run in the terminal, with and without somebody looking."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from workbench.cli.command import main
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import RunState, take_lock, write_state
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "20260101-000000-a-000000-0000")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "[red]mine[/red]"})
+    write_state(folder, status="running", step=1, loss=3.25, message="compiling [4] blocks")
+    return folder
+
+
+def finish(folder: RunFolder) -> None:
+    write_json(folder.evaluations, {"result": {"steps": 9, "heldout_loss": 2.0, "learned": "context"}})
+    write_state(folder, status="finished", step=9, progress=1.0, heldout_loss=2.0, message="")
+
+
+def test_lines_where_nobody_looks(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = take_lock(folder)
+    timer = threading.Timer(0.6, finish, args=(folder,))
+    timer.start()
+    assert main(["watch", folder.id, "--runs", str(folder.path.parent), "--json"]) == 0
+    timer.join()
+    os.close(lock)
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert len(lines) == 2
+    assert "compiling [4] blocks" in lines[0]
+    assert "held-out 2.000" in lines[1]
+    assert json.loads(captured.out) == {
+        "run": folder.id,
+        "state": "finished",
+        "steps": 9,
+        "heldout_loss": 2.0,
+        "learned": "context",
+    }
+
+
+def test_a_failed_run_exits_with_1(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state(folder, status="failed", error="the loss became NaN")
+    assert main(["watch", folder.id, "--runs", str(folder.path.parent)]) == 1
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
+    finish(folder)
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-m", "workbench", "watch", folder.id, "--runs", str(folder.path.parent)],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(theirs)
+    out, _ = done.communicate(timeout=60)
+    drawn = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "100%" in drawn
+    assert "held-out 2.000" in drawn
+    assert "learned: context" in out
+
+
+def test_words_leave_out_what_is_not_known() -> None:
+    from workbench.cli.live import words
+
+    assert words(RunState(status="running")) == "step 0"
+    state = RunState(step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating")
+    assert words(state) == "step 1,200  loss 2.500  held-out 2.250  12,345 tokens/s  evaluating"

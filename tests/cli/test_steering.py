@@ -1,0 +1,98 @@
+"""Listing and steering through the command line, against the same folders as everybody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.cli.command import main
+from workbench.runs import control
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import take_lock, write_state
+
+
+@pytest.fixture
+def alive(tmp_path: Path) -> Iterator[RunFolder]:
+    """A running run, whose trainer is this process."""
+    folder = RunFolder(tmp_path / "20260101-000000-a-000000-0000")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "mine"})
+    write_state(folder, status="running", step=12, loss=2.5, progress=0.5)
+    lock = take_lock(folder)
+    yield folder
+    os.close(lock)
+
+
+def trainer(folder: RunFolder, done: bool, text: str) -> threading.Thread:
+    """Answers the first request."""
+
+    def answer() -> None:
+        deadline = time.monotonic() + 10
+        while not (requests := control.pending(folder)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        control.answer(folder, requests[0].id, done, text)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread
+
+
+def test_runs_as_table_and_as_json(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = RunFolder(alive.path.with_name("20250101-000000-b-000000-0000"))
+    ended.path.mkdir()
+    write_state(ended, status="failed", error="because")
+    root = str(alive.path.parent)
+    assert main(["runs", "--runs", root]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].split() == [alive.id, "mine", "running", "50%", "12", "2.500"]
+    assert len(said) == 3
+    assert main(["runs", "--runs", root, "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "... and 1 older"
+    assert main(["runs", "--runs", root, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["count"] == 2
+    assert [(run["run"], run["status"]) for run in found["runs"]] == [(alive.id, "running"), (ended.id, "failed")]
+    assert found["runs"][1]["error"] == "because"
+
+
+def test_a_request_waits_for_its_answer(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(alive.path.parent)
+    thread = trainer(alive, True, "pausing after this step")
+    assert main(["pause", alive.id, "--runs", root, "--json"]) == 0
+    thread.join()
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"run": alive.id, "state": "running", "request": "pause", "answered": True, "text": said["text"]}
+    assert said["text"] == "pausing after this step"
+    thread = trainer(alive, False, "unknown knob")
+    assert main(["set", alive.id, "a.b=1e-3", "--runs", root]) == 2
+    thread.join()
+    assert "unknown knob" in capsys.readouterr().err
+    assert main(["set", alive.id, "a.b", "--runs", root]) == 2
+    assert "PATH=VALUE" in capsys.readouterr().err
+
+
+def test_an_answer_that_does_not_come_is_no_failure(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["set", alive.id, "optimizer.lr=1e-3", "--runs", str(alive.path.parent), "--timeout", "0.1"]) == 0
+    assert "the request stands" in capsys.readouterr().out
+    (request,) = control.pending(alive)
+    assert request.arguments == {"path": "optimizer.lr", "value": 1e-3}
+
+
+def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state(alive, status="finished")
+    assert main(["stop", alive.id, "--runs", str(alive.path.parent)]) == 2
+    assert "it is finished" in capsys.readouterr().err
+    assert main(["resume", alive.id, "--runs", str(alive.path.parent)]) == 2
+    assert "budget is spent" in capsys.readouterr().err
+
+
+def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    alive.log.write_text("one\ntwo\nthree\n")
+    assert main(["log", alive.id[:12], "--runs", str(alive.path.parent), "--lines", "2"]) == 0
+    assert capsys.readouterr().out == "two\nthree\n"

@@ -1,0 +1,71 @@
+"""``workbench train`` and ``launch`` with real trainers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs.conftest import processes_of
+from runs.tiny import tiny_recipe, wait_until
+
+from cli.conftest import Command
+from workbench.runs.run import Run
+from workbench.runs.store import runs
+
+KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
+
+
+def test_train_to_the_end_as_json_and_miss_a_target(
+    workbench: Command, corpus: Path, root: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
+    done = workbench(
+        "train", "--recipe", str(recipe), "--runs", str(root), "--json", "--budget", "12 steps", "--seed", "5",
+        "--set", "optimizer.lr=1e-4", "--name", "mine", "--target-loss", "0.1",
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "target missed" in done.stderr
+    result = json.loads(done.stdout)
+    assert set(result) >= KEYS
+    assert (result["state"], result["steps"], result["target_met"]) == ("finished", 12, False)
+    assert result["tokens"] == 12 * 8 * 32
+    run = Run(result["run"], root)
+    assert run.name == "mine"
+    assert (run.recipe.seed, run.recipe.optimizer.lr) == (5, 1e-4)
+    # Nothing of it is left running, and the report was awaited.
+    assert processes_of(root) == []
+    assert run.folder.report.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path: Path, number: signal.Signals) -> None:
+    recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
+    command = [sys.executable, "-m", "workbench", "train", "--recipe", str(recipe), "--runs", str(root)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_until(lambda: bool(runs(root)) and runs(root)[0].state.step >= 1, 90, "the first step")
+    # As a terminal does it: to the whole foreground process group.
+    os.killpg(child.pid, number)
+    out, said = child.communicate(timeout=90)
+    assert child.returncode == 0, said
+    assert "stopping after this step" in said
+    assert "stopped:" in out
+    (run,) = runs(root)
+    assert run.status == "stopped"
+    assert any(path.name.startswith("step-") for path in run.folder.checkpoints.iterdir())
+    assert processes_of(root) == []
+
+
+def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
+    recipe = tiny_recipe(tmp_path / "gone").save(tmp_path / "recipe.json")
+    done = workbench("launch", "--recipe", str(recipe), "--runs", str(root))
+    assert done.returncode == 0, done.stderr
+    run = Run(done.stdout.strip(), root)
+    watched = workbench("watch", run.id, "--runs", str(root))
+    assert watched.returncode == 1
+    assert "gone" in watched.stderr
+    assert "Traceback" not in watched.stderr

@@ -1,0 +1,228 @@
+"""A run in the hand: waiting in every way Python has, results, errors, tails; no trainer is needed for these."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+from workbench.errors import RunError, RunFailed
+from workbench.runs import control
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import take_lock, write_state
+
+RESULT = {"steps": 3, "heldout_loss": 2.5}
+
+
+@pytest.fixture
+def alive(folder: RunFolder) -> Iterator[Run]:
+    """A run that is running as long as this process holds its lock."""
+    lock = take_lock(folder)
+    write_state(folder, status="running", step=3, progress=0.25)
+    yield Run(folder)
+    os.close(lock)
+
+
+def end(run: Run, status: str = "finished", after: float = 0.0, **changes: Any) -> threading.Timer:
+    """Write the end of a run, as its trainer would, after some seconds."""
+
+    def write() -> None:
+        write_json(run.folder.evaluations, {"result": RESULT})
+        write_state(run.folder, status=status, **changes)
+
+    timer = threading.Timer(after, write)
+    timer.start()
+    return timer
+
+
+def test_wait_blocks_until_the_end(alive: Run) -> None:
+    end(alive, after=0.3)
+    assert alive.wait(poll=0.01) == {"run": alive.id, "state": "finished", **RESULT}
+
+
+def test_wait_gives_up_in_time_and_the_run_goes_on(alive: Run) -> None:
+    with pytest.raises(TimeoutError, match="25% done"):
+        alive.wait(timeout=0.05, poll=0.01)
+    assert alive.status == "running"
+
+
+def test_awaiting_lets_others_run(alive: Run) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    async def wait_for_all() -> list[Any]:
+        ticking = asyncio.create_task(tick())
+        one = await alive.wait(poll=0.01)
+        # In the way people write it: through a generator, a list, and as a task.
+        more = await asyncio.gather(*(run.wait() for run in (alive, alive)), *[run.wait() for run in (alive,)])
+        task = asyncio.create_task(alive.wait())
+        ticking.cancel()
+        return [one, *more, await task]
+
+    end(alive, after=0.5)
+    results = asyncio.run(wait_for_all())
+    assert results == [{"run": alive.id, "state": "finished", **RESULT}] * 5
+    assert ticks > 10
+
+
+def test_blocking_inside_a_coroutine_has_its_own_name(alive: Run) -> None:
+    async def block() -> Any:
+        return alive.wait_blocking(poll=0.01)
+
+    end(alive)
+    assert asyncio.run(block())["steps"] == 3
+
+
+@pytest.mark.parametrize("status", ["failed", "lost"])
+def test_a_bad_end_is_an_error_with_a_way_out(folder: RunFolder, status: str) -> None:
+    # Without its lock, a run that says it is running is lost.
+    write_state(folder, status="running" if status == "lost" else status, error="the loss became NaN at step 7")
+    with pytest.raises(RunFailed, match="NaN at step 7" if status == "failed" else "workbench resume"):
+        Run(folder).wait()
+
+
+def test_results_before_the_end(alive: Run) -> None:
+    with pytest.raises(RunError, match="no result: it is running"):
+        alive.result()
+    write_state(alive.folder, status="stopped", tokens=99)
+    assert alive.result() == {
+        "run": alive.id,
+        "state": "stopped",
+        "steps": 3,
+        "tokens": 99,
+        "seconds": 0.0,
+        "tokens_per_second": None,
+        "train_loss": None,
+        "heldout_loss": None,
+    }
+
+
+def test_requests_are_answered_refused_or_left_standing(alive: Run) -> None:
+    def answer_all(done: bool, text: str) -> Callable[[], None]:
+        def answer() -> None:
+            deadline = time.monotonic() + 5
+            while not (requests := control.pending(alive.folder)) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            for request in requests:
+                control.answer(alive.folder, request.id, done, text)
+
+        return answer
+
+    for done, text in ((True, "saved step-3"), (False, "no such knob")):
+        trainer = threading.Thread(target=answer_all(done, text))
+        trainer.start()
+        if done:
+            assert alive.checkpoint(timeout=5) == "saved step-3"
+        else:
+            with pytest.raises(RunError, match="refused 'set': no such knob"):
+                alive.set("a.b", 1, timeout=5)
+        trainer.join()
+    with pytest.raises(TimeoutError, match="the request stands"):
+        alive.pause(timeout=0.05)
+    asked = alive.stop()
+    assert [request.verb for request in control.pending(alive.folder)] == ["pause", "stop"]
+    assert control.pending(alive.folder)[-1].id == asked
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause", "checkpoint", "evaluate"])
+def test_a_run_that_ended_cannot_be_asked(folder: RunFolder, verb: str) -> None:
+    write_state(folder, status="stopped")
+    with pytest.raises(RunError, match=f"cannot {verb}: it is stopped"):
+        getattr(Run(folder), verb)()
+    assert not folder.control.exists()
+
+
+def test_the_end_of_a_long_log(folder: RunFolder) -> None:
+    run = Run(folder)
+    assert run.tail() == ""
+    folder.log.write_text("".join(f"line {number} {'x' * 90}\n" for number in range(5_000)))
+    assert [line.split()[1] for line in run.tail(3).splitlines()] == ["4997", "4998", "4999"]
+    assert len(run.tail(2_000).splitlines()) == 2_000
+    assert run.tail(0) == ""
+    folder.log.write_text("no newline, \ud7ff odd bytes")
+    assert run.tail() == "no newline, \ud7ff odd bytes"
+
+
+def test_a_run_shows_itself(alive: Run) -> None:
+    assert repr(alive) == f"Run({alive.id!r}, running)"
+    assert "25%" in alive._repr_html_()
+    assert Run(alive.folder.path) == alive
+    assert Run(alive.id[:-2], alive.folder.path.parent) == alive
+
+
+def test_what_cannot_be_exported_or_reported_says_why(folder: RunFolder, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="recipe"):
+        Run(folder).report()
+    with pytest.raises(RunError, match=folder.id):
+        Run(folder).export(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[tuple[KernelManager, Any]]:
+    manager, client = start_new_kernel()
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def cell(client: Any, code: str) -> tuple[str, str]:
+    """Execute a cell in a real kernel; returns what it printed and the name of its error."""
+    printed: list[str] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "stream":
+            printed.append(message["content"]["text"])
+
+    reply = client.execute_interactive(code, timeout=60, output_hook=hear)
+    return "".join(printed), reply["content"].get("ename", "")
+
+
+def test_in_a_notebook_wait_blocks_and_await_does_not(alive: Run, kernel: tuple[KernelManager, Any]) -> None:
+    _, client = kernel
+    setup = textwrap.dedent(
+        f"""
+        import asyncio
+        from pathlib import Path
+        from workbench.runs.run import Run
+        run, ticks = Run(Path({str(alive.folder.path)!r})), 0
+        async def tick():
+            global ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.01)
+        ticking = asyncio.ensure_future(tick())
+        """
+    )
+    assert cell(client, setup) == ("", "")
+    end(alive, after=1.0)
+    assert (
+        cell(client, "before = ticks; print((await run.wait(poll=0.01))['steps'], ticks - before > 10)")[0]
+        == "3 True\n"
+    )
+    write_state(alive.folder, status="running")
+    end(alive, after=0.5)
+    assert cell(client, "before = ticks; print(run.wait(poll=0.01)['steps'], ticks - before)")[0] == "3 0\n"
+
+
+def test_interrupting_the_kernel_only_ends_the_waiting(alive: Run, kernel: tuple[KernelManager, Any]) -> None:
+    manager, client = kernel
+    timer = threading.Timer(1.0, manager.interrupt_kernel)
+    timer.start()
+    code = f"from pathlib import Path; from workbench.runs.run import Run; Run(Path({str(alive.folder.path)!r})).wait()"
+    assert cell(client, code)[1] == "KeyboardInterrupt"
+    assert alive.status == "running"
