@@ -34,7 +34,8 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
     assert keys | {"attention", "parameters", "compile_seconds", "unigram_entropy"} <= environment.keys()
     assert environment["gemm_flops"] > 1e8
     assert [point["step"] for point in evaluations["heldout"]] == [10, 20]
-    assert evaluations["heldout"][0]["evaluated_tokens"] * 8 == evaluations["heldout"][1]["evaluated_tokens"]
+    part, whole = (point["evaluated_tokens"] // 32 for point in evaluations["heldout"])
+    assert part == whole // 8
     result = evaluations["result"]
     assert result["steps"] == 20
     assert result["tokens"] == 20 * 16 * 32
@@ -87,7 +88,9 @@ def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
 
 
 def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
-    run = live(tiny.with_(optimizer={"lr": 100.0, "schedule": "linear", "clip_norm": None}, budget="2000 steps"))
+    # Weights change sign and grow a thousandfold at every step, until they overflow.
+    absurd = {"lr": 100.0, "weight_decay": 10.0, "schedule": "linear"}
+    run = live(tiny.with_(optimizer=absurd, budget="200 steps"))
     run.start("--resume")
     assert run.wait() == 1
     assert run.state.status == "failed"

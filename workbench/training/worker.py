@@ -99,7 +99,8 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     words = str(error)
-    if type(error).__name__ == "OutOfMemoryError" or "not enough memory" in words or isinstance(error, MemoryError):
+    no_memory = "not enough memory" in words or "can't allocate memory" in words
+    if no_memory or type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
         rows = data.get("batch_size")
         micro = execution.get("micro_batch_size") or f"{rows} (all rows)"
