@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 CYCLE = (
-    "amber birch cedar delta ember frost grove heron ivory joker karst lemon mango north ocean pearl quartz river"
-    " stone tiger"
-).split()
+    "amber", "birch", "cedar", "delta", "ember", "frost", "grove", "heron", "ivory", "joker",
+    "karst", "lemon", "mango", "north", "ocean", "pearl", "quartz", "river", "stone", "tiger",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")

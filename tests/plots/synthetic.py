@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def folder_of(root: Path, run_id: str, name: str, status: str = "finished", **st
         "optimizer": {"kind": "adamw", "lr": 3e-3},
         "budget": {"amount": 200, "unit": "steps"},
     }
-    write_json(folder.recipe, recipe)
+    # Escaped, so that a name may hold what UTF-8 cannot.
+    folder.recipe.write_text(json.dumps(recipe))
     write_state(folder, status=status, **state)
     return folder
 

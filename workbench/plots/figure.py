@@ -79,7 +79,8 @@ def finish(
     figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
     if not any(_has_points(trace) for trace in figure.data):
         words = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
-        figure.update_layout(annotations=[{"text": words, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}])
+        # Replaced, not merged: titles of empty panels would only be in the way.
+        figure.layout.annotations = [{"text": words, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
         figure.update_xaxes(visible=False)
         figure.update_yaxes(visible=False)
     for view in views:

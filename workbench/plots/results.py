@@ -38,7 +38,7 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
     tokens = measured(view, "tokens")
     return {
         "run": view.id,
-        "name": view.name,
+        "name": plain(view.name, 80),
         "state": view.status,
         "steps": None if steps is None else int(steps),
         "tokens": None if tokens is None else int(tokens),

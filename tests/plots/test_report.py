@@ -1,0 +1,108 @@
+"""The report: self-contained, safe, whole or absent; drawn without an error in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from workbench.plots.report import main, report_html, write_report
+from workbench.runs.folder import RunFolder
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def page(view, plateau, evil):
+    return report_html([view, plateau, evil])
+
+
+def test_self_contained(page):
+    assert len(page.encode()) < 6_000_000
+    assert not re.search(
+        r"<(script|link|img|iframe)[^>]*\b(src|href)\s*=\s*[\"']?(https?:)?//", page[:-5_000_000] + page
+    )
+    assert page.count("<script>") == 2  # plotly.js and ours, inlined
+
+
+def test_escaped(page):
+    assert "alert(1)</script>" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_says_what_matters(page):
+    for words in (
+        "unigram entropy (nats)", "has learned word frequencies only", "uses context: 2.17 nats", "0.25x", "torch",
+        "layers 4 to 6 join", "documents", "held-out loss (nats)", "prefers-color-scheme: dark",
+    ):  # fmt: skip
+        assert words in page, words
+
+
+def test_command_writes_into_the_run_folder(folder, capsys):
+    assert main([str(folder.path)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder.report)
+    assert folder.report.read_text().startswith("<!DOCTYPE html>")
+    assert not list(folder.path.glob("report.html.*"))
+
+
+def test_wrong_requests(folder, tmp_path, capsys):
+    assert main([str(tmp_path)]) == 2
+    assert "is not the folder of a run" in capsys.readouterr().err
+    assert main([str(folder.path), str(folder.path)]) == 2
+    assert "--out FILE" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="at least one"):
+        report_html([])
+
+
+def test_a_failed_write_leaves_the_old_report(view, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_report([view], path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_module_runs_as_the_supervisor_starts_it(folder, tmp_path):
+    out = tmp_path / "r.html"
+    command = [sys.executable, "-m", "workbench.plots.report", str(folder.path), "--out", str(out)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert out.stat().st_size > 4_000_000
+    assert isinstance(folder, RunFolder)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_draws_in_a_browser_from_a_file(page, tmp_path, scheme):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    said, asked = [], []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(color_scheme=scheme)
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.on("dialog", lambda dialog: (said.append("dialog"), dialog.dismiss()))
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 6")
+        before = tab.locator("[data-figure=loss] .xtitle").text_content()
+        tab.locator("figure:has([data-figure=loss]) select").select_option("tokens")
+        after = tab.locator("[data-figure=loss] .xtitle").text_content()
+        colour = tab.locator("[data-figure=loss] .xtitle").evaluate("e => getComputedStyle(e).fill")
+        browser.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert (before, after) == ("optimizer steps", "tokens")
+    assert colour == {"light": "rgb(27, 31, 36)", "dark": "rgb(230, 232, 235)"}[scheme]

@@ -1,0 +1,88 @@
+"""Static pictures: size, content, safety."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from workbench.plots.palette import run_colour
+from workbench.plots.static import facts_html, summary_html, summary_png, summary_text
+
+
+def _pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+def _near(pixels: np.ndarray, colour: str) -> int:
+    target = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+    return int((np.abs(pixels - target).sum(-1) < 24).sum())
+
+
+def test_png_is_small_and_shows_the_runs(view, plateau):
+    png = summary_png([view, plateau])
+    assert png.startswith(b"\x89PNG")
+    assert len(png) < 80_000
+    pixels = _pixels(png)
+    assert pixels.shape == (600, 1000, 3)
+    assert _near(pixels[:290, :570], run_colour(0)) > 100
+    assert _near(pixels[:290, :570], run_colour(1)) > 100
+
+
+def test_png_without_data_differs_from_one_with(view, empty):
+    assert _near(_pixels(summary_png([empty])), run_colour(0)) == 0
+    assert len(summary_png([empty, view])) < 80_000
+
+
+def test_html_is_static_and_escaped(view, evil, empty):
+    page = summary_html([view, evil, empty])
+    assert "<script" not in page.lower()
+    assert "&lt;b&gt;$x_1$&lt;/script&gt;" in page
+    assert "onerror=y&gt;" in page
+    assert 'src="data:image/png;base64,' in page
+    assert "http" not in page
+    page.encode("utf-8")
+    assert "<img" not in facts_html([view])
+
+
+def test_text_has_one_column_per_run(view, plateau, empty):
+    text = summary_text([view, plateau, empty])
+    line = next(line for line in text.splitlines() if line.startswith("what was learned"))
+    assert "uses context: 2.17 nats" in line
+    assert "has learned word frequencies only" in line
+    assert "not evaluated yet" in line
+    assert "too early failed: RuntimeError" in text
+
+
+def test_diverged_runs_are_drawn(root):
+    from workbench.runs.folder import RunFolder
+    from workbench.runs.view import RunView
+    from workbench.telemetry import TelemetryWriter
+
+    from .synthetic import folder_of
+
+    folder: RunFolder = folder_of(root, "nan", "nan", "failed", error="loss is not a number")
+    writer = TelemetryWriter(folder.telemetry)
+    for step in range(1, 20):
+        writer.scalars(step, step * 0.1, step, loss=float("nan") if step > 10 else 5.0, lr=1e-3)
+    writer.close()
+    assert len(summary_png([RunView.read(folder)])) > 5_000
+
+
+def test_no_runs():
+    for function in (summary_png, summary_html, summary_text):
+        with pytest.raises(ValueError, match="at least one"):
+            function([])
+
+
+def test_no_global_figure_and_no_torch():
+    code = (
+        "import sys, workbench.plots.static, workbench.plots.report, workbench.plots.results;"
+        "print([m for m in ('torch', 'matplotlib.pyplot', 'IPython', 'ipywidgets') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,98 @@
+"""The demo, on a corpus and sizes that take seconds: real processes, real notebook, real report, every exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from workbench import demo, presets
+from workbench.errors import RunFailed, TargetMissed
+from workbench.runs.store import runs as list_runs
+
+
+@pytest.fixture(autouse=True)
+def own_cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
+
+
+@pytest.fixture
+def recipes(learnable: list[str]) -> list:
+    """The demo's two recipes, made small: same functions, same path."""
+    slow, fast = (made(5.0).with_assignments(learnable) for made in (presets.demo_baseline, presets.demo_fast))
+    return [slow.with_(budget={"amount": 15, "unit": "steps"}), fast.with_(budget={"amount": 80, "unit": "steps"})]
+
+
+@pytest.mark.slow
+def test_demo_from_corpus_to_report(recipes, tmp_path):
+    said = io.StringIO()
+    views = demo.compare(recipes, tmp_path / "out", tmp_path / "runs", Console(file=said, width=150))
+    text = said.getvalue()
+    assert [view.status for view in views] == ["finished", "finished"]
+    for words in ("held-out loss (nats)", "unigram entropy (nats)", "tokens/s", "ratio", "1.00x", "uses context"):
+        assert words in text, words
+    assert "data: " in text
+    assert text.count("launched ") == 2
+    assert (tmp_path / "out" / "report.html").stat().st_size < 6_000_000
+    executed = json.loads((tmp_path / "out" / "demo.ipynb").read_text())
+    assert any("image/png" in o.get("data", {}) for cell in executed["cells"] for o in cell.get("outputs", []))
+    assert json.loads((tmp_path / "out" / "results-1.json").read_text())["learned"].startswith("uses context")
+
+
+@pytest.mark.slow
+def test_bars_on_a_terminal_and_a_missed_claim(recipes, tmp_path):
+    said = io.StringIO()
+    console = Console(file=said, width=150, force_terminal=True)
+    lazy = [recipes[0], recipes[1].with_(budget={"amount": 3, "unit": "steps"})]
+    with pytest.raises(TargetMissed, match=r"less than 0\.5 nats below the unigram entropy"):
+        demo.compare(lazy, tmp_path / "out", tmp_path / "runs", console)
+    assert "━" in said.getvalue()
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "prepare", lambda recipes, console: None)
+    missing = recipes[0].with_(data={"paths": [str(tmp_path / "nothing.jsonl")]})
+    endless = recipes[1].with_(budget={"amount": 1e6, "unit": "seconds"})
+    with pytest.raises(RunFailed, match=r"nothing\.jsonl"):
+        demo.compare([missing, endless], tmp_path / "out", tmp_path / "runs", Console(file=io.StringIO()))
+    assert sorted(run.status for run in list_runs(tmp_path / "runs")) == ["failed", "stopped"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_both(recipes, tmp_path):
+    """A real SIGINT to a real process, as a terminal sends it."""
+    files = []
+    for index, recipe in enumerate(recipes):
+        files.append(str(recipe.with_(budget={"amount": 1e6, "unit": "seconds"}).save(tmp_path / f"{index}.json")))
+    code = (
+        "import sys; from pathlib import Path; from rich.console import Console\n"
+        "from workbench import demo, presets; from workbench.recipe import Recipe\n"
+        f"presets.demo_baseline, presets.demo_fast = [lambda s, f=f: Recipe.load(f) for f in {files!r}]\n"
+        f"sys.exit(demo.main(['--out', {str(tmp_path / 'out')!r}, '--runs', {str(tmp_path / 'runs')!r}]))\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and [run.status for run in list_runs(tmp_path / "runs")] != ["running"] * 2:
+        time.sleep(0.2)
+    os.killpg(child.pid, signal.SIGINT)
+    said, _ = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert said.count("stopping ") == 2
+    assert [run.status for run in list_runs(tmp_path / "runs")] == ["stopped"] * 2
+
+
+def test_wrong_request_is_one_line(capfd):
+    assert demo.main(["--seconds", "0"]) == 2
+    error = capfd.readouterr().err
+    assert "budget.amount" in error
+    assert "Traceback" not in error

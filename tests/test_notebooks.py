@@ -1,0 +1,164 @@
+"""Notebooks: the rules they follow, and every one of them executed for real under papermill."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+LONGEST_CELL = 12
+MOST_OUTPUT_BYTES = 300_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+class TestRules:
+    def test_name(self, path: Path) -> None:
+        assert re.fullmatch(r"[0-9]{2}_[a-z]+(_[a-z]+)*\.ipynb", path.name)
+
+    def test_format_and_kernel(self, path: Path) -> None:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        assert notebook.metadata.kernelspec.name == "python3"
+        assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+        assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+    def test_stripped(self, path: Path) -> None:
+        for cell in _code(path):
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+    def test_first_code_cell_holds_the_parameters(self, path: Path) -> None:
+        tags = [cell.metadata.get("tags", []) for cell in _code(path)]
+        assert tags[0] == ["parameters"]
+        assert not any("parameters" in later for later in tags[1:])
+
+    def test_cells_are_short(self, path: Path) -> None:
+        for cell in _code(path):
+            assert len(cell.source.splitlines()) <= LONGEST_CELL, cell.id
+
+    def test_papermill_can_read_every_parameter(self, path: Path) -> None:
+        parameters = papermill.inspect_notebook(str(path))
+        assert set(re.findall(r"^(\w+) = ", _code(path)[0].source, re.MULTILINE)) == set(parameters)
+
+
+def test_the_two_that_everything_names_are_there() -> None:
+    assert {"00_quickstart", "10_train", "12_report_run"} <= {path.stem for path in NOTEBOOKS}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Any:
+    """A working folder; kernels and trainers inherit its cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
+        yield tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path, learnable: list[str]) -> dict[str, Any]:
+    """Results of 10_train with a target that it meets."""
+    run_notebook(
+        place, "10_train", overrides=[*learnable, "name=<b>tiny"], budget="80 steps", target_loss=2.5,
+        results_path="deep/results.json",
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads((place / "deep" / "results.json").read_text())
+    return found
+
+
+@pytest.mark.slow
+def test_train_ends_with_pictures_and_results(place: Path, trained: dict[str, Any]) -> None:
+    assert trained["state"] == "finished"
+    assert trained["steps"] == 80
+    assert trained["heldout_loss"] < 2.5 < trained["unigram_entropy"]
+    assert trained["target_met"] is True
+    assert trained["recipe"]["seed"] == 0
+    suite = ElementTree.parse(place / "deep" / "results.xml").getroot()
+    assert (suite.get("errors"), suite.get("failures")) == ("0", "0")
+    executed = place / "10_train.ipynb"
+    assert executed.stat().st_size < MOST_OUTPUT_BYTES
+    outputs = [output for cell in _code(executed) for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert any("&lt;b&gt;tiny" in output.get("data", {}).get("text/html", "") for output in outputs)
+    assert not any("<script" in output.get("data", {}).get("text/html", "") for output in outputs)
+    assert any("target met" in output.get("text", "") for output in outputs)
+
+
+@pytest.mark.slow
+def test_report_of_that_run(place: Path, trained: dict[str, Any]) -> None:
+    page = place / "page.html"
+    run_notebook(place, "12_report_run", run_ids=[trained["run"]], report_path=str(page))
+    assert page.stat().st_size < 6_000_000
+    text = (place / "12_report_run.ipynb").read_text()
+    assert "nats below word frequencies" in text
+    assert "image/png" in text
+
+
+@pytest.mark.slow
+def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str]) -> None:
+    with pytest.raises(PapermillExecutionError, match=r"target missed: \d\.\d+ against 0\.010") as error:
+        run_notebook(
+            place, "10_train", overrides=" ".join(f"'{change}'" for change in learnable), budget="5 steps", seed=3,
+            target_loss=0.01, results_path="missed.json",
+        )  # fmt: skip
+    assert error.value.ename == "TargetMissed"
+    found = json.loads((place / "missed.json").read_text())
+    assert (found["target_met"], found["state"], found["recipe"]["seed"]) == (False, "finished", 3)
+    suite = ElementTree.parse(place / "missed.xml").getroot()
+    assert suite.get("failures") == "1"
+
+
+@pytest.mark.slow
+def test_failed_run_fails_papermill_with_its_reason(place: Path) -> None:
+    """From the command line, as CI does it: the exit code and the last lines are what people see."""
+    missing = place / "no-such-text.jsonl"
+    overrides = [f"data={json.dumps({'kind': 'files', 'paths': [str(missing)]})}"]
+    command = [
+        sys.executable, "-m", "papermill", str(FOLDER / "10_train.ipynb"), str(place / "failed.ipynb"),
+        "-y", json.dumps({"overrides": overrides, "runs_dir": str(place / "runs"), "budget": "5 steps",
+                          "results_path": str(place / "failed.json")}), "--no-progress-bar",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place)
+    assert done.returncode != 0
+    assert "RunFailed" in done.stderr
+    assert "no-such-text.jsonl" in done.stderr
+    found = json.loads((place / "failed.json").read_text())
+    assert found["state"] == "failed"
+    assert "no-such-text.jsonl" in found["error"]
+
+
+@pytest.mark.slow
+def test_wrong_request_says_what_is_legal(place: Path) -> None:
+    with pytest.raises(PapermillExecutionError, match="did you mean 'fast'"):
+        run_notebook(place, "10_train", preset="fsat")
+
+
+@pytest.mark.slow
+def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
+    run_notebook(place, "00_quickstart", overrides=learnable, budget="20 steps")
+    outputs = [output for cell in _code(place / "00_quickstart.ipynb") for output in cell.outputs]
+    assert not any(output.output_type == "error" for output in outputs)
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 1
+    assert any("dropping layers" in output.get("data", {}).get("text/html", "") for output in outputs)
+    assert (place / "runs" / "quickstart.html").is_file()
+
+
+def run_notebook(place: Path, name: str, **parameters: Any) -> None:
+    """Execute a notebook in ``place``, runs into its ``runs`` folder."""
+    papermill.execute_notebook(
+        str(FOLDER / f"{name}.ipynb"), str(place / f"{name}.ipynb"), cwd=str(place), progress_bar=False,
+        parameters={"runs_dir": str(place / "runs"), **parameters},
+    )  # fmt: skip
+
+
+def _code(path: Path) -> list[Any]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
