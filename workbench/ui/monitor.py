@@ -52,8 +52,9 @@ class Monitor(anywidget.AnyWidget):
         >>> Monitor([run], target_loss=6.5)  # doctest: +SKIP
     """
 
-    _esm = STATIC / "monitor.js"
-    _css = STATIC / "monitor.css"
+    # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
+    _esm = (STATIC / "monitor.js").read_text(encoding="utf-8")
+    _css = (STATIC / "monitor.css").read_text(encoding="utf-8")
     snapshot = traitlets.Bytes(help="a drawing of at most 32 kB, for a saved notebook").tag(sync=True)
     target_loss = traitlets.Float(None, allow_none=True, help="nats").tag(sync=True)
 
@@ -131,7 +132,7 @@ class Monitor(anywidget.AnyWidget):
             display(bundle, raw=True, display_id=display_id, update=True)
         if self._display_ids and not self.keep_live and not self.feed.watched:
             # No page has ever drawn this: the executed notebook need not carry the bundle in its widget state.
-            self._esm = self._css = ""  # type: ignore[assignment]
+            self._esm = self._css = ""
             self.snapshot = b""
         self._forget_cells()
 

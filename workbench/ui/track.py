@@ -170,7 +170,7 @@ class Track:
 
     def _add_scalars(self, record: Record) -> bool:
         if "rewind" in record:
-            return self._cut(record["rewind"])
+            return self._cut_scalars(record["rewind"])
         row = len(self.steps)
         self.steps.append(int(record.get("step", 0)))
         self.seconds.append(float(record.get("seconds", 0.0)))
@@ -188,7 +188,7 @@ class Track:
 
     def _add_layers(self, record: Record) -> bool:
         if "rewind" in record:
-            return self._cut(record["rewind"])
+            return self._cut_layers(record["rewind"])
         # The last of `stride` records is kept: "last in pixel" is what the heat map draws.
         self._phase = (self._phase + 1) % self._stride
         if self._phase:
@@ -211,11 +211,14 @@ class Track:
         self._stride, self._phase = 2 * self._stride, 0
         return True
 
-    def _cut(self, step: int) -> bool:
-        """A resumed run starts at ``step`` again: what came later never happened."""
+    def _cut_scalars(self, step: int) -> bool:
+        """A resumed run starts at ``step`` again: what came later never happened. Each stream says so by itself."""
         rows = sum(1 for _ in self.steps if _ <= step)
-        for column in (self.steps, self.seconds, self.tokens, *self.values.values()):
-            del column[rows:]
+        self.steps, self.seconds, self.tokens = self.steps[:rows], self.seconds[:rows], self.tokens[:rows]
+        self.values = {name: column[:rows] for name, column in self.values.items()}
+        return True
+
+    def _cut_layers(self, step: int) -> bool:
         columns = sum(1 for _ in self.layer_steps if _ <= step)
         del self.layer_steps[columns:]
         for vectors in self.layer_values.values():

@@ -206,7 +206,9 @@ export class Curves {
       ctx.lineWidth = 4 * ratio;
       ctx.lineJoin = "round";
       ctx.textAlign = "right";
-      const under = y - bbox.top < 18 * ratio;
+      // Curves come down from the upper left: a level that they should reach is named below its line.
+      const room = (level.below ? bbox.top + bbox.height - y : y - bbox.top) > 16 * ratio;
+      const under = level.below ? room : !room;
       ctx.textBaseline = under ? "top" : "bottom";
       const at = [bbox.left + bbox.width - 2 * ratio, y + (under ? 4 : -4) * ratio];
       ctx.strokeText(level.text, ...at);

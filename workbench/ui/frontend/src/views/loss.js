@@ -91,7 +91,7 @@ export class LossView {
       seen.add(entropy.toFixed(3));
       levels.push({ y: entropy, text: `word frequencies alone (unigram entropy) ${loss(entropy)}` });
     }
-    if (Number.isFinite(target)) levels.push({ y: target, text: `target ${loss(target)}` });
+    if (Number.isFinite(target)) levels.push({ y: target, text: `target ${loss(target)}`, below: true });
     return levels;
   }
 

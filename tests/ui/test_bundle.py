@@ -1,0 +1,70 @@
+"""The committed bundle: made from the sources beside it, self-contained, with its licence notice."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import workbench.ui
+
+UI = Path(workbench.ui.__file__).parent
+FRONTEND, STATIC = UI / "frontend", UI / "static"
+
+
+def fingerprint() -> str:
+    """As ``build.mjs`` computes it: every path and its bytes, sorted."""
+    inside = [path.relative_to(FRONTEND).as_posix() for path in (FRONTEND / "src").rglob("*") if path.is_file()]
+    digest = hashlib.sha256()
+    for path in sorted([*inside, "build.mjs", "package.json", "package-lock.json"]):
+        digest.update(path.encode() + b"\0" + (FRONTEND / path).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def bundle() -> str:
+    return (STATIC / "monitor.js").read_text(encoding="utf-8")
+
+
+def test_the_bundle_was_made_from_these_sources(bundle: str) -> None:
+    found = re.match(r"/\* sources sha256:([0-9a-f]{64})", bundle)
+    assert found, "the bundle has no hash of its sources"
+    assert found[1] == fingerprint(), "the sources changed: run `npm ci && npm run build` in workbench/ui/frontend"
+
+
+def test_licence_notices_travel_with_the_code_they_cover(bundle: str) -> None:
+    css = (STATIC / "monitor.css").read_text(encoding="utf-8")
+    for text in (bundle[:2000], css[:2000], (STATIC / "THIRD_PARTY.txt").read_text()):
+        assert "uPlot" in text
+        assert "The MIT License" in text
+        assert "Leon Sorokin" in text
+
+
+def test_the_page_loads_nothing_from_elsewhere(bundle: str) -> None:
+    code = bundle.partition("*/")[2]
+    assert not re.search(r"https?://(?!www\.w3\.org/)", code)
+    assert not re.search(r"\bimport\s*\(|\bimport\s*[\"'{]|\bfetch\(|XMLHttpRequest|WebSocket", code)
+    assert len(bundle) < 120_000
+
+
+def test_names_and_events_never_become_markup() -> None:
+    for path in (FRONTEND / "src").rglob("*.js"):
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", code), path.name
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    lock = (FRONTEND / "package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in lock
+    assert '"integrity"' in lock
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_the_sources_pass_their_own_tests() -> None:
+    done = subprocess.run(["node", "--test"], cwd=FRONTEND, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(re.search(r"# pass (\d+)", done.stdout)[1]) >= 30

@@ -1,0 +1,212 @@
+"""The widget without a browser: its comm, its controls, its end, and many of them."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import comm
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import take_lock, write_state
+from workbench.telemetry import TelemetryWriter
+from workbench.ui import monitor as module
+from workbench.ui.monitor import Monitor
+
+
+class Wire(comm.base_comm.BaseComm):
+    """A comm that keeps what is published instead of needing a kernel."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.published: list[tuple[dict[str, Any], list[bytes]]] = []
+        super().__init__(*args, **kwargs)
+
+    def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
+        self.published.append((data or {}, list(buffers or [])))
+
+    def custom(self) -> list[tuple[dict[str, Any], list[bytes]]]:
+        return [(data["content"], buffers) for data, buffers in self.published if data.get("method") == "custom"]
+
+
+@pytest.fixture(autouse=True)
+def wired(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comm, "create_comm", Wire)
+
+
+def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "<script>alert(1)</script>", "budget": {"amount": 20, "unit": "steps"}})
+    take_lock(folder)  # held until the test process ends: the run counts as alive
+    write_state(folder, status="running", heartbeat=time.time())
+    writer = TelemetryWriter(folder.telemetry)
+    for step in range(1, 21):
+        writer.scalars(step, step, step * 100, loss=10.0 / step, lr=1e-3, tokens_per_second=100.0)
+        writer.layers(step, state=[0, 1, 3])
+    writer.close()
+    return Run(folder)
+
+
+@pytest.fixture
+def monitor(run: Run):
+    monitor = Monitor(run)
+    yield monitor
+    monitor.close()
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What the widget hands to IPython's display."""
+    calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    monkeypatch.setattr(module, "display", lambda bundle, **options: calls.append((bundle, options)))
+    return calls
+
+
+def ask(monitor: Monitor, **message: Any) -> None:
+    """As if the page had sent it."""
+    monitor._handle_msg({"content": {"data": {"method": "custom", "content": message}}, "buffers": []})
+
+
+def test_a_page_that_asks_gets_a_snapshot_in_one_buffer(monitor: Monitor) -> None:
+    ask(monitor, type="resync", extra=["grad_norm", 7, None])
+    until(lambda: bool(monitor.comm.custom()))
+    header, buffers = monitor.comm.custom()[0]
+    assert (header["type"], header["seq"], len(buffers)) == ("snapshot", 1, 1)
+    assert header["runs"][0]["name"] == "<script>alert(1)</script>"
+    assert header["runs"][0]["columns"] == 20
+
+
+def test_the_trait_holds_a_picture_for_saved_notebooks(monitor: Monitor) -> None:
+    until(lambda: len(monitor.snapshot) > 0)
+    assert len(monitor.snapshot) <= 32 * 1024
+    assert any(
+        "snapshot" in (data.get("state") or {}) or data.get("buffer_paths") for data, _ in monitor.comm.published
+    )
+
+
+def test_buttons_reach_the_run(monitor: Monitor, run: Run) -> None:
+    ask(monitor, type="control", run=run.id, verb="pause")
+    until(lambda: [r.verb for r in control.pending(run.folder)] == ["pause"])
+    ask(monitor, type="control", run=run.id, verb="stop")
+    until(lambda: [r.verb for r in control.pending(run.folder)] == ["pause", "stop"])
+
+
+def test_a_page_may_only_ask_for_the_listed_verbs_of_its_own_runs(monitor: Monitor, run: Run) -> None:
+    threads = threading.active_count()
+    for message in ({"run": run.id, "verb": "export"}, {"run": "../run-a", "verb": "stop"}, {"verb": ["stop"]}):
+        ask(monitor, type="control", **message)
+    monitor._heard(monitor, "no object", [])
+    ask(monitor, type="resync", extra="loss")
+    until(lambda: threading.active_count() <= threads)
+    assert control.pending(run.folder) == []
+    assert not [header for header, _ in monitor.comm.custom() if header["type"] == "notice"]
+
+
+def test_an_error_of_a_button_is_shown_in_the_widget(monitor: Monitor, run: Run) -> None:
+    write_state(run.folder, status="finished")
+    ask(monitor, type="control", run=run.id, verb="stop")
+    until(lambda: any(header["type"] == "notice" for header, _ in monitor.comm.custom()))
+    notice = next(header for header, _ in monitor.comm.custom() if header["type"] == "notice")
+    assert (notice["error"], notice["run"]) == (True, 0)
+    assert "finished" in notice["text"]
+
+
+def test_at_the_end_the_output_becomes_static(monitor: Monitor, run: Run, shown: list) -> None:
+    monitor.show()
+    bundle, options = shown[0]
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == monitor.model_id
+    assert "<script" not in bundle["text/html"]
+    assert not monitor.settle(), "the run goes on"
+    write_state(run.folder, status="finished", step=20)
+    until(lambda: len(shown) == 2)
+    static, update = shown[1]
+    assert update == {"raw": True, "display_id": options["display_id"], "update": True}
+    assert set(static) == {"text/html", "image/png", "text/plain"}
+    assert static["image/png"].startswith(b"\x89PNG")
+    assert "<script" not in static["text/html"]
+    assert base64.b64encode(static["image/png"][:30]).decode()[:30] in static["text/html"]
+    assert monitor.settle()
+    assert len(shown) == 2, "once"
+    assert monitor._esm == "", "no page drew it: the notebook need not carry the bundle"
+
+
+def test_keep_live_keeps_the_view_beside_the_picture(run: Run, shown: list) -> None:
+    monitor = Monitor([run], keep_live=True)
+    monitor.show()
+    write_state(run.folder, status="stopped")
+    until(lambda: len(shown) == 2)
+    assert set(shown[1][0]) == {"application/vnd.jupyter.widget-view+json", "text/html", "image/png", "text/plain"}
+    assert "<img" in shown[1][0]["text/html"]
+    monitor.close()
+
+
+def test_a_run_that_has_ended_is_shown_static_at_once(run: Run, shown: list) -> None:
+    write_state(run.folder, status="finished")
+    monitor = Monitor([run])
+    monitor._ipython_display_()
+    assert set(shown[0][0]) == {"text/html", "image/png", "text/plain"}
+    monitor.close()
+
+
+def test_the_end_of_a_cell_settles_what_ended_in_it(run: Run, shown: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = InteractiveShell.instance()
+    monkeypatch.setattr(module, "get_ipython", lambda: shell)
+    shell.user_ns |= {"run": run, "Monitor": Monitor, "write_state": write_state}
+    try:
+        before = len(shell.events.callbacks["post_run_cell"])
+        shell.run_cell(
+            "monitor = Monitor(run); monitor.feed.close(); monitor.show(); monitor.show()", store_history=True
+        )
+        assert len(shown) == 1, "one view per cell"
+        assert len(shell.events.callbacks["post_run_cell"]) == before + 1
+        shell.run_cell("write_state(run.folder, status='finished')")
+        assert len(shown) == 2, "published before the cell ended, without the thread"
+        assert len(shell.events.callbacks["post_run_cell"]) == before
+        shell.user_ns["monitor"].close()
+    finally:
+        InteractiveShell.clear_instance()
+
+
+def test_no_runs_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(RunError, match="launch"):
+        Monitor([])
+
+
+def test_twenty_widgets_leave_no_thread_and_no_memory_behind(run: Run) -> None:
+    def feeds() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "workbench-feed"]
+
+    assert not feeds()
+    monitors = [Monitor([run]) for _ in range(20)]
+    for monitor in monitors:
+        ask(monitor, type="resync")
+    wires = [monitor.comm for monitor in monitors]
+    until(lambda: all(wire.custom() for wire in wires))
+    assert len(feeds()) == 20
+    traces = [weakref.ref(monitor) for monitor in monitors]
+    for monitor in monitors:
+        monitor.close()
+    assert not feeds()
+    assert all(not monitor.feed.tracks[0].values for monitor in monitors)
+    del monitors, monitor
+    gc.collect()
+    assert not [trace for trace in traces if trace() is not None]

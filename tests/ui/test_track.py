@@ -1,0 +1,114 @@
+"""A run as columns: growth, late names, rewinds, thinning, status."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+from workbench.telemetry import TelemetryWriter
+from workbench.ui.track import LAYER_COLUMNS, Track
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "a <b>run</b>", "budget": {"amount": 100, "unit": "steps"}})
+    write_state(folder, status="queued", heartbeat=time.time())
+    return folder
+
+
+@pytest.fixture
+def writer(folder: RunFolder):
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
+    yield writer
+    writer.close()
+
+
+def test_poll_parses_only_what_is_new(folder: RunFolder, writer: TelemetryWriter) -> None:
+    track = Track(folder)
+    assert track.poll().first_row == 0
+    writer.scalars(1, 0.5, 100, loss=9.0)
+    writer.flush()
+    assert (track.poll().first_row, list(track.steps)) == (0, [1])
+    writer.scalars(2, 1.0, 200, loss=8.0)
+    writer.flush()
+    news = track.poll()
+    assert (news.first_row, news.restart) == (1, False)
+    assert list(track.values["loss"]) == [9.0, 8.0]
+    assert track._reader.telemetry.scalars == [], "records are not kept twice"
+    assert track.poll().first_row == 2
+
+
+def test_a_name_that_comes_late_is_nan_before_and_restarts_pages(folder: RunFolder, writer: TelemetryWriter) -> None:
+    track = Track(folder)
+    writer.scalars(1, 0.5, 100, loss=9.0)
+    writer.flush()
+    track.poll()
+    writer.scalars(2, 1.0, 200, heldout_loss=float("inf"))
+    writer.flush()
+    assert track.poll().restart
+    assert [math.isnan(v) for v in track.values["heldout_loss"]] == [True, False]
+    assert track.values["heldout_loss"][1] == math.inf
+    assert math.isnan(track.values["loss"][1])
+
+
+def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: TelemetryWriter) -> None:
+    track = Track(folder)
+    writer.scalars(1, 0.5, 100, grad_norm=1e300, loss=float("nan"))
+    writer.flush()
+    track.poll()
+    assert track.values["grad_norm"][0] == math.inf
+    assert math.isnan(track.values["loss"][0])
+
+
+def test_a_rewind_takes_back_scalars_and_layers(folder: RunFolder, writer: TelemetryWriter) -> None:
+    track = Track(folder)
+    for step in range(1, 6):
+        writer.scalars(step, step, step, loss=10.0 - step)
+        writer.layers(step, state=[0, 1])
+    writer.flush()
+    track.poll()
+    writer.rewind(2)
+    writer.scalars(3, 3, 3, loss=1.0)
+    writer.flush()
+    assert track.poll().restart
+    assert (list(track.steps), list(track.values["loss"])) == ([1, 2, 3], [9.0, 8.0, 1.0])
+    assert track.layer_steps == [1, 2]
+    assert len(track.layer_values["state"]) == 2
+
+
+def test_heat_map_columns_are_bounded_and_keep_the_latest_of_each_stretch(
+    folder: RunFolder, writer: TelemetryWriter
+) -> None:
+    track = Track(folder)
+    for step in range(1, 9 * LAYER_COLUMNS + 1):
+        writer.layers(step, state=[0, 3], grad_norm=[float(step), None])
+    writer.flush()
+    track.poll()
+    assert LAYER_COLUMNS <= len(track.layer_steps) < 2 * LAYER_COLUMNS
+    assert len(set(np.diff(track.layer_steps))) == 1, "evenly thinned"
+    assert [v[0] for v in track.layer_values["grad_norm"]] == track.layer_steps
+    assert math.isnan(track.layer_values["grad_norm"][0][1])
+    assert track.layers == 2
+
+
+def test_status_reports_changes_only_and_a_dead_run_is_lost(folder: RunFolder) -> None:
+    track = Track(folder)
+    assert track.poll().changes["step"] == 0
+    assert track.name == "a <b>run</b>"
+    assert track.poll().changes == {}
+    write_json(folder.environment, {"unigram_entropy": 6.5})
+    assert track.poll().changes == {"unigram_entropy": 6.5}
+    write_state(folder, status="running", step=3, loss=float("nan"))
+    track._looked_at_lock = -math.inf
+    changes = track.poll().changes
+    assert (changes["status"], changes["step"]) == ("lost", 3), "nobody holds the lock"
+    assert track.final
+    assert track.status["loss"] is None, "JSON has no NaN"
