@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "test-results"
 START_SECONDS = 90
+expect.set_options(timeout=30_000)  # two cores that also train
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -61,7 +62,7 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
     """JupyterLab on a free port, with its own settings, workspaces and runs."""
     home = tmp_path_factory.mktemp("jupyter")
     root, runs = home / "notebooks", home / "runs"
@@ -70,6 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[
     environment = {
         **os.environ,
         "WORKBENCH_RUNS": str(runs),
+        "WORKBENCH_CACHE": str(shared_cache),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
@@ -77,8 +79,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "IPYTHONDIR": str(home / "ipython"),
     }
-    # The embedded corpus and compiled code are the same for every test: prepared once per machine.
-    environment.setdefault("WORKBENCH_CACHE", str(REPOSITORY / "out" / "cache"))
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     # The question about news would lie over the page.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.sync_api import Locator, Page, expect
 
 if TYPE_CHECKING:
-    from tests.browser.conftest import Server
+    from conftest import Server
 
 CELL_SECONDS = 60
 
@@ -69,13 +69,26 @@ class Notebook:
 
 def write_notebook(path: Path, cells: list[str]) -> None:
     """A notebook of these code cells."""
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     made: dict[str, Any] = {
-        "cells": [
-            {"cell_type": "code", "id": f"cell-{number}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-            for number, source in enumerate(cells)
-        ],
+        "cells": [{**code, "id": f"cell-{number}", "source": source} for number, source in enumerate(cells)],
         "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
-    }  # fmt: skip
+    }
     path.write_text(json.dumps(made), encoding="utf-8")
+
+
+def set_parameters(path: Path, **values: Any) -> None:
+    """Give the cell tagged ``parameters`` other values, as papermill would."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cell = next(cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", []))
+    cell["source"] = "\n".join(f"{name} = {value!r}" for name, value in values.items())
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def code_cell(path: Path, part: str) -> int:
+    """Index, among the code cells, of the first whose source holds ``part``."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return next(index for index, source in enumerate(sources) if part in source)

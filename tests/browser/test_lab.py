@@ -1,0 +1,136 @@
+"""The Lab as a user meets it: pick a preset, turn knobs, be told what cannot be, launch, watch, stop."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import RESULTS, Server
+from jupyter import Notebook, write_notebook
+from playwright.sync_api import Locator, Page, expect
+
+from workbench.runs.store import runs
+
+pytestmark = pytest.mark.browser
+
+
+class Compose:
+    """The left side of the Lab, by the words a user reads."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.root = page.locator(".lab-composer")
+
+    def section(self, name: str) -> Locator:
+        """One axis, opened."""
+        found = self.root.locator(".lab-section").filter(has=self.page.locator(".lab-toggle", has_text=name))
+        toggle = found.locator(".lab-toggle")
+        if toggle.get_attribute("aria-expanded") != "true":
+            toggle.click()
+            expect(toggle).to_have_attribute("aria-expanded", "true")
+        return found
+
+    def pick(self, section: str, kind: str) -> None:
+        """Another choice of an axis."""
+        self.section(section).locator(".lab-heading select").select_option(kind)
+
+    def knob(self, section: str, label: str) -> Locator:
+        """The row of one knob."""
+        name = self.page.locator("label", has_text=label)
+        return self.section(section).locator(".lab-knob:not(:has(.lab-knob))").filter(has=name)
+
+    def enter(self, section: str, label: str, text: str) -> None:
+        """Type a value and leave the box."""
+        box = self.knob(section, label).locator("input[type=text], textarea").first
+        box.fill(text)
+        box.press("Tab")
+
+
+def make_tiny(compose: Compose, text: Path) -> None:
+    """Knobs of a recipe that trains at once on a small text."""
+    compose.pick("Data", "files")
+    compose.enter("Data", "paths", str(text))
+    compose.enter("Data", "sequence length", "32")
+    compose.enter("Data", "batch size", "16")
+    compose.enter("Data", "vocabulary size", "128")
+    compose.enter("Architecture", "layers", "2")
+    compose.enter("Architecture", "width", "64")
+    compose.knob("Execution", "compile").locator("input[type=checkbox]").uncheck()
+    compose.enter("Execution", "threads", "1")
+    compose.enter("Budget", "amount", "20000")
+    compose.enter("Budget", "evaluation tokens", "2048")
+
+
+def test_compose_launch_watch_and_stop(page: Page, server: Server, learnable_text: Path) -> None:
+    write_notebook(server.root / "lab.ipynb", ["import workbench as wb\nwb.Lab()"])
+    notebook = Notebook(page, server, "lab.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
+    compose = Compose(page)
+    launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
+    verdict = compose.root.locator(".lab-verdict")
+
+    compose.root.get_by_label("preset", exact=True).select_option("fast")
+    expect(verdict).to_contain_text("as the preset has it")
+    compose.enter("Optimizer", "lr", "0.004")
+    expect(verdict).to_contain_text("1 knob changed")
+    expect(compose.knob("Optimizer", "lr")).to_have_class(has_class("lab-changed"))
+
+    compose.enter("Architecture", "heads", "3")
+    heads = compose.knob("Architecture", "heads")
+    expect(heads.locator(".lab-error")).to_contain_text("3 heads do not divide width")
+    expect(heads.locator("input").first).to_have_attribute("aria-invalid", "true")
+    expect(launch).to_be_disabled()
+    heads.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "lab-error.png")
+    compose.enter("Architecture", "heads", "2")
+    expect(heads.locator(".lab-error")).to_have_count(0)
+    expect(launch).to_be_enabled()
+
+    make_tiny(compose, learnable_text)
+    expect(verdict).to_contain_text("ready")
+    launch.click()
+    line = page.locator(".lab-runs tbody tr").first
+    expect(line.locator(".lab-status")).to_have_text("running", timeout=60_000)
+    run = runs(server.runs)[0]
+    assert run.recipe.optimizer.lr == 0.004
+    assert run.recipe.architecture.heads == 2
+    expect(page.locator(".lab-watch .wb-monitor .wb-pill")).to_have_text("running")
+    expect(page.locator(".lab-watch .wb-area canvas").first).to_be_visible()
+    page.wait_for_timeout(6000)
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    page.screenshot(path=RESULTS / "lab-running.png")
+
+    stop = page.locator(".lab-actions").get_by_role("button", name="Stop")
+    stop.click()
+    expect(line.locator(".lab-status")).to_have_text("stopped", timeout=60_000)
+    expect(stop).to_be_disabled()
+    assert run.status == "stopped"
+    assert run.state.step > 0
+    assert notebook.complaints == []
+
+
+def has_class(name: str) -> re.Pattern[str]:
+    """A pattern for a class among others."""
+    return re.compile(rf"(^|\s){name}(\s|$)")
+
+
+def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server) -> None:
+    write_notebook(server.root / "keys.ipynb", ["import workbench as wb\nwb.Lab()"])
+    notebook = Notebook(page, server, "keys.ipynb")
+    notebook.run(0)
+    presets = page.locator(".lab-composer").get_by_label("preset", exact=True)
+    expect(page.locator(".lab-composer")).to_have_attribute("data-lm-suppress-shortcuts", "true")
+    presets.focus()
+    page.keyboard.press("b")  # in command mode this would insert a cell
+    page.keyboard.press("a")
+    page.locator(".lab-toggle").first.focus()
+    page.keyboard.press("b")
+    page.wait_for_timeout(300)
+    expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
+    # A section opens and closes with the keyboard alone.
+    toggle = page.locator(".lab-toggle").first
+    was = toggle.get_attribute("aria-expanded")
+    page.keyboard.press("Space")
+    expect(toggle).not_to_have_attribute("aria-expanded", str(was))

@@ -1,0 +1,108 @@
+"""The promise of the quickstart in a real JupyterLab: a run outlives the kernel that launched it, and is seen to."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import psutil
+import pytest
+from conftest import RESULTS, Server
+from jupyter import Notebook, code_cell, set_parameters
+from playwright.sync_api import Locator, Page, expect
+
+from workbench.runs.run import Run
+from workbench.runs.store import runs
+
+pytestmark = pytest.mark.browser
+NAME = "00_quickstart.ipynb"
+SECONDS = 45
+"""Budget of each run: a kernel is restarted meanwhile, on two cores that also train and draw."""
+
+
+def step_shown(monitor: Locator) -> int:
+    """The step that the live view tells."""
+    text = monitor.locator(".wb-progress").first.inner_text()
+    found = re.search(r"step ([\d,\u202f ]+)", text)
+    return int(re.sub(r"\D", "", found[1])) if found else 0
+
+
+def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 60) -> int:
+    """Until the live view shows a later step; returns it."""
+    deadline = time.monotonic() + seconds
+    while (step := step_shown(monitor)) <= beyond:
+        assert time.monotonic() < deadline, f"the live view stands at step {step}"
+        page.wait_for_timeout(200)
+    return step
+
+
+def loss_points(page: Page, monitor: Locator) -> int:
+    """Points of the training curve, counted by a colour that only the drawn line has."""
+    return int(
+        monitor.locator(".wb-area canvas").first.evaluate(
+            """canvas => {
+                const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                let coloured = 0;
+                for (let i = 0; i < data.length; i += 4) {
+                    const [r, g, b, a] = data.subarray(i, i + 4);
+                    if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) coloured++;
+                }
+                return coloured;
+            }"""
+        )
+    )
+
+
+def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: Server, learnable: list[str]) -> None:
+    path = server.root / NAME
+    set_parameters(path, budget=f"{SECONDS} s", runs_dir=None, overrides=learnable)
+    notebook = Notebook(page, server, NAME)
+    notebook.hide_sidebar()
+    for part in ("budget =", "import workbench", "wb.launch"):
+        notebook.run(code_cell(path, part))
+    notebook.run(code_cell(path, ".watch()"))
+    watched = runs(server.runs)[0]
+
+    monitor = page.locator(".wb-monitor")
+    first = wait_for_growth(page, monitor, 0)
+    wait_for_growth(page, monitor, first)
+    assert loss_points(page, monitor) > 20, "steps are told, but no curve is drawn"
+    page.wait_for_timeout(2000)
+    monitor.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "quickstart-live.png")
+
+    before = watched.state
+    notebook.restart_kernel()
+    expect_growth(watched, before.step)
+    assert psutil.pid_exists(watched.state.pid)
+    assert (watched.state.pid, watched.state.attempt) == (before.pid, before.attempt), "it was started again"
+
+    # A kernel that knows nothing finds the run by its folder, as after closing the tab.
+    cell = notebook.cell(code_cell(path, "import workbench"))
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("import workbench as wb\nwb.runs()[0].watch()")
+    output = notebook.run(code_cell(path, "import workbench"))
+    again = output.locator(".wb-monitor")
+    shown = wait_for_growth(page, again, before.step)
+    wait_for_growth(page, again, shown)
+    again.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "quickstart-reopened.png")
+
+    # At its end the view gives way to a picture that needs neither kernel nor scripts.
+    picture = output.locator("img")
+    expect(picture).to_be_visible(timeout=(SECONDS + 60) * 1000)
+    expect(output.locator(".wb-monitor")).to_have_count(0)
+    assert picture.evaluate("image => image.naturalWidth") > 300
+    picture.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "quickstart-finished.png")
+    assert watched.status == "finished"
+    assert notebook.complaints == []
+
+
+def expect_growth(run: Run, beyond: int, seconds: float = 20) -> None:
+    """Until the run itself, as its folder tells, is past a step."""
+    deadline = time.monotonic() + seconds
+    while run.state.step <= beyond:
+        assert time.monotonic() < deadline, f"{run} stands at step {run.state.step}"
+        time.sleep(0.1)
