@@ -79,7 +79,9 @@ def main() -> None:
     )  # fmt: skip
     torch.manual_seed(recipe.seed)
     model = transformers.BertForMaskedLM(config)
-    tuned: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
+    tuned: dict[str, Any] = (
+        {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
+    )
     arguments = transformers.TrainingArguments(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.batch_size, max_steps=100_000,
         learning_rate=setting["lr"], report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +24,32 @@ THEIRS = "workbench.bench.peer_transformers"
 PEERS = {"transformers default": False, "transformers tuned": True}
 
 
-def contenders(recipe: Recipe, warmup: int, workers: int) -> list[tuple[str, dict[str, Any]]]:
+def contenders(
+    recipe: Recipe, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS)
+) -> list[tuple[str, dict[str, Any]]]:
     """Module and setting of each contender: ours first, then transformers' Trainer at its defaults and tuned.
 
     Args:
         recipe: ours; the peers take its data, size and seed.
         warmup: steps before the first timed one (compilation happens there).
         workers: data-loader workers of the tuned Trainer.
+        peers: which of :data:`PEERS`.
     """
     shared = {"recipe": recipe.to_dict(), "warmup": warmup, "mask_rate": 0.15, "lr": 1e-3}
     ours = (OURS, {**shared, "name": "workbench"})
     peers = [
         (THEIRS, {**shared, "name": name, "tuned": tuned, "workers": workers if tuned else 0})
         for name, tuned in PEERS.items()
+        if name in peers
     ]
     return [ours, *peers]
 
 
-def measure(recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, say: Any = print) -> dict[str, Any]:
-    """Alternate the contenders for ``rounds`` rounds of ``steps`` steps.
+def measure(
+    recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS),
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:  # fmt: skip
+    """Alternate the contenders for ``rounds`` rounds of ``steps`` steps each.
 
     Returns:
         ``{"contenders": {name: {"tokens_per_second": spread, "readings": [...], "ready": ...}}, "ratios": {peer:
@@ -49,7 +57,7 @@ def measure(recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: in
     """
     with tempfile.TemporaryDirectory() as logs:
         stage: list[Contender] = []
-        for module, setting in contenders(recipe, warmup, workers):
+        for module, setting in contenders(recipe, warmup, workers, peers):
             say(f"starting {setting['name']} (warm-up and compilation)")
             stage.append(Contender(module, setting, Path(logs) / f"{len(stage)}.log"))
         readings: dict[str, list[float]] = {contender.name: [] for contender in stage}

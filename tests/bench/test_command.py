@@ -1,0 +1,23 @@
+"""Which benchmarks there are, and what a wrong name says."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from workbench.bench.command import BENCHES, main
+from workbench.errors import WorkbenchError
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_every_listed_benchmark_exists_and_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(f"workbench.bench.{name}")
+    with pytest.raises(SystemExit, match="0"):
+        module.main(["--help"])
+    assert f"workbench bench {name}" in capsys.readouterr().out
+
+
+def test_unknown_benchmark_names_the_legal_ones() -> None:
+    with pytest.raises(WorkbenchError, match=r"'peer'.*did you mean 'peers'.*startup"):
+        main(["peer"])

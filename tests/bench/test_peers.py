@@ -1,0 +1,57 @@
+"""The real Trainer and the real loop take turns on a tiny model: what is asserted is bookkeeping, never speed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workbench.bench import peers
+from workbench.recipe import Recipe
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+    """One layer x 16 on a page of text, eager."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    words = sorted("the quick brown fox jumps over a lazy dog while seven wizards mix potions in winter".split(" "))
+    lines = [" ".join(words[(i * j) % len(words)] for j in range(1, 60)) for i in range(1, 60)]
+    (tmp_path / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
+    return Recipe(
+        data={
+            "kind": "files", "paths": [str(tmp_path / "text.txt")], "sequence_length": 16, "batch_size": 4,
+            "heldout_fraction": 0.2, "tokenizer": {"kind": "trained", "vocabulary_size": 256},
+        },
+        architecture={"kind": "pre_ln", "layers": 1, "width": 16, "heads": 2},
+        execution={"kind": "native", "precision": "fp32", "compile": False, "threads": 1},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
+    said: list[str] = []
+    result = peers.measure(
+        tiny, rounds=2, steps=2, warmup=1, workers=0, peers=["transformers default"], say=said.append
+    )
+    assert set(result["contenders"]) == {"workbench", "transformers default"}
+    for figures in result["contenders"].values():
+        assert len(figures["readings"]) == 2
+        assert min(figures["readings"]) > 0
+        assert figures["ready"]["parameters"] > 256 * 16
+    a, b = (result["contenders"][name]["readings"] for name in ("workbench", "transformers default"))
+    ratios = result["ratios"]["transformers default"]
+    assert ratios["max"] == pytest.approx(max(x / y for x, y in zip(a, b, strict=True)))
+    assert any("round 2/2" in line for line in said)
+
+
+def test_a_contender_that_dies_says_why(tiny: Recipe) -> None:
+    broken = tiny.with_(data={"paths": ["nowhere.txt"]})
+    with pytest.raises(RuntimeError, match=r"(?s)contender 'workbench' ended.*nowhere\.txt"):
+        peers.measure(broken, rounds=1, steps=1, warmup=1, workers=0, peers=[])
+
+
+def test_peers_see_our_data_size_and_seed(tiny: Recipe) -> None:
+    settings = [setting for _, setting in peers.contenders(tiny, warmup=1, workers=3)]
+    assert [setting["name"] for setting in settings] == ["workbench", "transformers default", "transformers tuned"]
+    assert all(setting["recipe"] == tiny.to_dict() for setting in settings)
+    assert [setting.get("workers") for setting in settings] == [None, 0, 3]

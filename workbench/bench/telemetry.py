@@ -1,0 +1,34 @@
+"""What all telemetry costs: paired blocks of steps with it on and off, in one process."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from workbench import presets
+from workbench.bench.result import save
+from workbench.training.overhead import telemetry_overhead
+
+
+def main(argv: list[str]) -> int:
+    """``workbench bench telemetry``."""
+    parser = argparse.ArgumentParser(prog="workbench bench telemetry", description=__doc__)
+    parser.add_argument("--preset", default="bert_tiny")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
+    parser.add_argument("--rounds", type=int, default=15, help="pairs of blocks")
+    parser.add_argument("--steps", type=int, default=20, help="steps per block")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"))
+    options = parser.parse_args(argv)
+    recipe = presets.get(options.preset).with_assignments(options.set)
+    result = telemetry_overhead(recipe, options.rounds, options.steps)
+    console = Console()
+    low, high = result["range"]
+    console.print(
+        f"telemetry (scalars every {recipe.execution.scalars_every}, layers every {recipe.execution.layers_every} "
+        f"steps): {result['overhead']:+.2%} of step time (single pairs {low:+.2%} to {high:+.2%}); "
+        f"{result['off_ms']:.0f} ms per step without"
+    )
+    console.print(f"saved {save('telemetry', {'recipe': recipe.to_dict(), **result}, options.out)}")
+    return 0
