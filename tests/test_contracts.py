@@ -1,4 +1,4 @@
-"""What every registered choice must keep, whatever its name: the registries decide what is tested, nothing is left out."""
+"""What every registered choice must keep: the registries decide what is tested, and nothing is left out by name."""
 
 from __future__ import annotations
 
