@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.choices.architectures.packing import SMALL, VOCABULARY, documents, label, pack, variants
-from workbench.choices.architectures.architecture import Architecture, Backbone, residual_scale
+from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.attention import ATTENTION
@@ -134,8 +134,3 @@ def test_rows_longer_than_the_model_are_refused(kind: str) -> None:
 def test_unknown_attention_names_the_legal_ones(kind: str) -> None:
     with pytest.raises(ValueError, match=r"execution.attention: unknown value 'sdpaa'; did you mean 'sdpa'\?"):
         build(registry("architecture")[kind](**SMALL), attention="sdpaa")
-
-
-def test_residual_scale_is_a_tensor() -> None:
-    plan = LayerPlan((True, True), (1.0, 1.25), (True, True), (1.0, 0.8), 2)
-    assert residual_scale(plan, torch.device("cpu")).tolist() == [1.0, 1.25]

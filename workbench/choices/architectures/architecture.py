@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 
 from workbench.choices.choice import Choice, Problem, knob
@@ -112,8 +111,3 @@ class Architecture(Choice):
             nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
-
-
-def residual_scale(plan: LayerPlan, device: torch.device) -> Tensor:
-    """``plan.scale`` as a float32 tensor on ``device``: a tensor, so that compiled blocks see no new constant."""
-    return torch.tensor(plan.scale, dtype=torch.float32, device=device)
