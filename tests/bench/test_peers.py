@@ -14,7 +14,7 @@ from workbench.recipe import Recipe
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     """One layer x 16 on a page of text, eager."""
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    words = sorted("the quick brown fox jumps over a lazy dog while seven wizards mix potions in winter".split(" "))
+    words = [f"word{number}" for number in range(17)]
     lines = [" ".join(words[(i * j) % len(words)] for j in range(1, 60)) for i in range(1, 60)]
     (tmp_path / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
     return Recipe(
