@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -169,11 +170,21 @@ class Recipe(BaseModel):
         return cls(**fields)
 
     def save(self, path: str | Path) -> Path:
-        """Write the recipe as JSON, whole or not at all; returns the path."""
+        """Write the recipe as JSON, whole or not at all; returns the path.
+
+        Raises:
+            OSError: the folder is missing or the disk is full; nothing half-written stays.
+        """
         path = Path(path)
-        aside = path.with_name(path.name + ".tmp")
-        aside.write_text(self.to_json() + "\n", encoding="utf-8")
-        aside.replace(path)
+        aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            with aside.open("w", encoding="utf-8") as file:
+                file.write(self.to_json() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
         return path
 
     @classmethod

@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from workbench.errors import unknown
+from workbench.errors import RecipeError, unknown
 
 if TYPE_CHECKING:
     from workbench.choices.progress import Progress
@@ -152,7 +152,14 @@ class Choice(BaseModel):
 @functools.cache
 def _load_plugins() -> None:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:
+            package = entry.dist.name if entry.dist else "(unknown)"
+            raise RecipeError(
+                f"entry point '{entry.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}; "
+                "repair or uninstall that package"
+            ) from error
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:
