@@ -121,16 +121,22 @@ def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server)
     notebook = Notebook(page, server, "keys.ipynb")
     notebook.run(0)
     presets = page.locator(".lab-composer").get_by_label("preset", exact=True)
-    expect(page.locator(".lab-composer")).to_have_attribute("data-lm-suppress-shortcuts", "true")
+    expect(page.locator(".lab-composer")).to_have_attribute("role", "group")
     presets.focus()
     page.keyboard.press("b")  # in command mode this would insert a cell
     page.keyboard.press("a")
     page.locator(".lab-toggle").first.focus()
     page.keyboard.press("b")
+    page.locator(".lab-runs input").first.focus()
+    page.keyboard.press("b")
     page.wait_for_timeout(300)
     expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
+    # What another kernel launched is in the table; one key watches it.
+    page.keyboard.press("Space")
+    expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
     # A section opens and closes with the keyboard alone.
     toggle = page.locator(".lab-toggle").first
     was = toggle.get_attribute("aria-expanded")
+    toggle.focus()
     page.keyboard.press("Space")
     expect(toggle).not_to_have_attribute("aria-expanded", str(was))

@@ -28,10 +28,17 @@ function describe(root) {
   for (const live of root.querySelectorAll(".lab-verdict, .lab-status")) live.setAttribute("aria-live", "polite");
 }
 
+// JupyterLab's bindings match the focused element itself, before it looks at any ancestor: a mark on the root alone
+// does not keep "b" from inserting a cell, the control that has the focus must carry it.
+function keepKeys({ target }) {
+  target.setAttribute("data-lm-suppress-shortcuts", "true");
+}
+
 function render({ el }) {
   el.hidden = true;
   let watcher = null;
   let waiting = 0;
+  let marked = null;
   // The element is attached after render returns, so look for the root on the next frames.
   const attach = (tries) => {
     const root = el.closest(".lab-root");
@@ -39,7 +46,8 @@ function render({ el }) {
       if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
       return;
     }
-    root.setAttribute("data-lm-suppress-shortcuts", "true");
+    marked = root;
+    root.addEventListener("focusin", keepKeys);
     root.setAttribute("role", "group");
     for (const [name, label] of Object.entries(names)) {
       if (root.classList.contains(name)) root.setAttribute("aria-label", label);
@@ -60,6 +68,7 @@ function render({ el }) {
   return () => {
     cancelAnimationFrame(waiting);
     watcher?.disconnect();
+    marked?.removeEventListener("focusin", keepKeys);
   };
 }
 

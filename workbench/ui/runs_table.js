@@ -62,7 +62,8 @@ function fill(entry, row, selected) {
 
 function render({ model, el }) {
   el.classList.add("lab-runs");
-  el.setAttribute("data-lm-suppress-shortcuts", "true");
+  // On the control itself: JupyterLab's bindings look at the focused element before any ancestor.
+  el.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
   const body = element("tbody");
   const head = element("tr", {}, element("th", { scope: "col" }, element("span", { className: "lab-hidden", textContent: "watch" })));
   for (const [key, title] of columns) head.append(element("th", { scope: "col", className: `lab-${key}`, textContent: title }));
