@@ -41,6 +41,15 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert processes_of(root) == []
     assert run.folder.report.exists()
 
+    exported = workbench("export", run.id, "model", "--runs", str(root), "--json")
+    assert exported.returncode == 0, exported.stderr
+    target = Path(json.loads(exported.stdout)["folder"])
+    assert target == tmp_path / "model"
+    assert {"model.safetensors", "tokenizer.json", "recipe.json"} <= {path.name for path in target.iterdir()}
+    again = workbench("export", run.id, "model", "--runs", str(root))
+    assert again.returncode == 2
+    assert "exists; name a new folder" in again.stderr
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path: Path, number: signal.Signals) -> None:

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (_, text) in DELEGATED.items():
         verbs.add_parser(name, help=text, add_help=False)
 
-    train = _verb(verbs, "train", "training:train", "train in the foreground to the end")
+    train = _verb(verbs, "train", "training:train", "train in the foreground; Ctrl-C stops with a checkpoint")
     _add_recipe(train)
     train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if the held-out loss ends above")
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
@@ -97,7 +97,12 @@ def _parser() -> argparse.ArgumentParser:
         )
         if verb == "set":
             asking.add_argument("assignment", metavar="PATH=VALUE", help="for example optimizer.lr=1e-4")
-    export = _run_verb(verbs, "export", "steering:export", "write the model as a folder that transformers loads")
+    export = _run_verb(
+        verbs,
+        "export",
+        "steering:export",
+        "write the model as a folder; transformers loads it if it knows the architecture",
+    )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
     _run_verb(verbs, "report", "steering:report", "write report.html from what the run has said so far")
     _run_verb(verbs, "log", "steering:log", "print the end of the run's log").add_argument(

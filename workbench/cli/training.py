@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import signal
 import sys
 from types import FrameType
@@ -50,7 +51,7 @@ def launch(options: argparse.Namespace) -> int:
 
 
 def train(options: argparse.Namespace) -> int:
-    """Train in the foreground. The first Ctrl-C (or SIGTERM) stops the run with a checkpoint, the second ends it.
+    """Train in the foreground. The first Ctrl-C (SIGTERM, SIGHUP) stops the run with a checkpoint, the second ends it.
 
     Raises:
         RunFailed: the run failed.
@@ -62,6 +63,7 @@ def train(options: argparse.Namespace) -> int:
         raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
     recipe = recipe_from(options)
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
     run = start(recipe, on="inline", runs_dir=options.runs)
     _follow_to_the_end(run)
     # The supervisor lives no longer than we do, and it still has the report to write.
@@ -79,6 +81,9 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        # The terminal is gone, and writing to it would be an error of its own.
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (open until the process ends)
     raise KeyboardInterrupt
 
 

@@ -260,10 +260,10 @@ class Run:
         return _tail(self.folder.log, lines)
 
     def export(self, target: str | Path) -> Path:
-        """Write the trained model as a folder that transformers loads; returns the folder.
+        """Write the trained model as a new folder, which transformers loads if it knows the architecture.
 
         Raises:
-            RunError: there is no checkpoint, the target exists, or the architecture has no counterpart there.
+            RunError: there is no good checkpoint, or the target exists.
         """
         target = Path(target).expanduser().absolute()
         self._child(EXPORT, str(self.folder.path), str(target))
@@ -288,9 +288,11 @@ class Run:
             module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
         )
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = said[-1] if said else f"exit code {done.returncode}"
-            raise RunError(f"run '{self.id}': {why.removeprefix('error: ')}")
+            said = done.stderr.decode("utf-8", "replace").strip()
+            # Its own message may have several lines; of a traceback only the last one speaks to people.
+            _, marker, message = f"\n{said}".rpartition("\nerror: ")
+            why = message if marker else said.rpartition("\n")[2] or f"exit code {done.returncode}"
+            raise RunError(f"run '{self.id}': {why}")
 
     def _ended(self, deadline: float) -> bool:
         if self.status in ENDED:

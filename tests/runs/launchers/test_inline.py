@@ -18,4 +18,5 @@ def test_an_inline_run_ends_with_its_launcher(corpus: Path, root: Path, tmp_path
     launcher.kill()
     launcher.communicate()
     wait_until(lambda: not processes_of(root), 3, "the end of both")
-    assert run.status == "lost"
+    assert run.status == "failed"
+    assert "process that launched this run has ended" in run.state.error

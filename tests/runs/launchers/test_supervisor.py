@@ -18,7 +18,7 @@ from workbench.errors import RunError, RunFailed
 from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
 from workbench.runs.launchers.launcher import begin, module_command
-from workbench.runs.launchers.supervisor import _explain
+from workbench.runs.launchers.supervisor import _last_lines, _why
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
 
@@ -147,14 +147,19 @@ def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
         (3, False, "exit code 3"),
     ],
 )
-def test_every_end_has_words(folder: RunFolder, code: int, out_of_memory: bool, said: str) -> None:
-    folder.log.write_text("from an earlier attempt\n" + "noise\n" * 50 + "the last straw\n")
-    text = _explain(folder, code, out_of_memory, log_before=len("from an earlier attempt\n"))
-    assert said in text
-    assert "the last straw" in text
-    assert "earlier" not in text
-    assert text.count("noise") < 20
-    assert f"workbench resume {folder.id}" in text
+def test_every_end_has_words(code: int, out_of_memory: bool, said: str) -> None:
+    assert said in _why(code, out_of_memory)
+
+
+def test_last_words_are_of_this_attempt_and_few(folder: RunFolder) -> None:
+    first = "from an earlier attempt\n"
+    folder.log.write_text(first + "noise\n\n" * 5_000 + "the last straw\n")
+    lines = _last_lines(folder.log, len(first))
+    assert lines[-1] == "the last straw"
+    assert 5 < len(lines) < 20
+    folder.log.write_text(first + "short\n")
+    assert _last_lines(folder.log, len(first)) == ["short"]
+    assert _last_lines(folder.path / "gone", 0) == []
 
 
 def test_the_supervisor_is_light() -> None:

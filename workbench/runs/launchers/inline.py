@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,5 +18,5 @@ class InlineLauncher(Launcher):
 
     def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
         """See :meth:`Launcher.start`."""
-        options = ["--with-parent", *(["--resume"] if resume else [])]
+        options = ["--with-parent", str(os.getpid()), *(["--resume"] if resume else [])]
         return start_supervisor(folder, lock, working_folder, options, own_session=False)

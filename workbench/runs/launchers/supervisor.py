@@ -1,6 +1,6 @@
 """The process between a launcher and a trainer: it holds the run's lock, waits, and writes down how it ended.
 
-``python -m workbench.runs.launchers.supervisor RUN_FOLDER [--resume] [--with-parent]``. Small on purpose (no torch,
+``python -m workbench.runs.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``. Small on purpose (no torch,
 no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans.
 """
 
@@ -33,18 +33,16 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="workbench.runs.launchers.supervisor")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--with-parent", action="store_true", help="end when the process that started this one ends")
+    parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent process ends")
     options = parser.parse_args(argv)
-    folder, parent = RunFolder(options.folder.absolute()), os.getppid()
-    if options.with_parent:
-        die_with_parent()
+    folder = RunFolder(options.folder.absolute())
     try:
         inherited = inherited_lock(folder)
         lock = begin(folder, resume=options.resume) if inherited is None else inherited
     except (RunError, OSError) as error:
         print(f"supervisor: {error}", file=sys.stderr)
         return 2
-    code = _supervise(folder, lock, options.resume, parent if options.with_parent else None)
+    code = _supervise(folder, lock, options.resume, options.with_parent)
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)
     if read_state(folder).status in ("finished", "stopped"):
@@ -63,9 +61,10 @@ def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -
     except OSError as error:
         write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
         return 127
-    code = _wait(worker, parent)
+    code, abandoned = _wait(worker, parent)
     try:
-        _record_end(folder, code, _out_of_memory_kills() > kills_before, log_before)
+        why = _ABANDONED if abandoned else _why(code, _out_of_memory_kills() > kills_before)
+        _record_end(folder, code, why, log_before)
     except OSError as error:
         print(f"supervisor: the end of the run (exit code {code}) could not be written: {error}", file=sys.stderr)
     return code
@@ -90,51 +89,57 @@ def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Pop
     )
 
 
-def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> int:
-    """Wait for the trainer to end, then end what it left behind; returns its exit code, negative for a signal."""
+def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> tuple[int, bool]:
+    """Wait for the trainer to end, then end what it left behind.
+
+    Returns:
+        Its exit code, negative for a signal; and whether it was ended because ``parent`` had ended.
+    """
+    abandoned = False
     while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        # Where the kernel does not tell us that our parent died, we see it in our parent's pid.
+        # Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.
         if parent is not None and os.getppid() != parent:
+            abandoned = True
             worker.kill()
         time.sleep(_POLL_SECONDS)
     # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
     with contextlib.suppress(OSError):
         os.killpg(worker.pid, signal.SIGKILL)
-    return worker.wait()
+    return worker.wait(), abandoned
 
 
-def _record_end(folder: RunFolder, code: int, out_of_memory: bool, log_before: int) -> None:
+def _record_end(folder: RunFolder, code: int, why: str, log_before: int) -> None:
     state = read_state(folder)
     told = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
     if told or (state.status in FINAL and code == 0):
         # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
         write_state(folder, exit_code=code)
     else:
-        error = _explain(folder, code, out_of_memory, log_before)
+        lines = _last_lines(folder.log, log_before)
+        said = "\nIts last words:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
+        error = f"{why} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
         write_state(folder, status="failed", exit_code=code, error=error, message="")
     control.dismiss_pending(folder, "the run has ended")
 
 
-def _explain(folder: RunFolder, code: int, out_of_memory: bool, log_before: int) -> str:
-    """Why the trainer ended without saying so itself, and what to do."""
+_ABANDONED = "the process that launched this run has ended, and on='inline' means that the run ends with it."
+
+
+def _why(code: int, out_of_memory: bool) -> str:
+    """Why the trainer ended without saying so itself."""
     if code >= 0:
-        what = f"the trainer ended with exit code {code} before it could say why"
-    else:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = "unknown"
-        what = f"the trainer was killed (signal {-code}, {name})"
-    hint = ""
-    if code == -signal.SIGKILL and out_of_memory:
-        hint = " The kernel's count of out-of-memory kills rose meanwhile: memory ran out."
-    elif code == -signal.SIGKILL:
-        hint = " On Linux that is most often the out-of-memory killer."
-    if code == -signal.SIGKILL:
-        hint += " If so, lower data.batch_size, or set execution.micro_batch_size."
-    lines = _last_lines(folder.log, log_before)
-    said = "\nIts last words:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
-    return f"{what}.{hint} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
+        return f"the trainer ended with exit code {code} before it could say why."
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    killed = f"the trainer was killed (signal {-code}, {name})."
+    if code != -signal.SIGKILL:
+        return killed
+    advice = "lower data.batch_size, or set execution.micro_batch_size."
+    if out_of_memory:
+        return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
+    return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
 
 
 def _last_lines(log: Path, start: int) -> list[str]:
