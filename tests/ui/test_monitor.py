@@ -149,6 +149,16 @@ def test_at_the_end_the_output_becomes_static(monitor: Monitor, run: Run, shown:
     assert monitor._esm == "", "no page drew it: the notebook need not carry the bundle"
 
 
+def test_a_page_that_missed_the_replacement_is_told_what_to_do(monitor: Monitor, run: Run, shown: list) -> None:
+    monitor.show()
+    ask(monitor, type="resync")
+    until(lambda: bool(monitor.comm.custom()))
+    write_state(run.folder, status="finished")
+    until(lambda: monitor.settle())
+    assert "again" in monitor.advice
+    assert monitor._esm, "a page may still draw it"
+
+
 def test_keep_live_keeps_the_view_beside_the_picture(run: Run, shown: list) -> None:
     monitor = Monitor([run], keep_live=True)
     monitor.show()
@@ -199,8 +209,8 @@ def test_twenty_widgets_leave_no_thread_and_no_memory_behind(run: Run) -> None:
     monitors = [Monitor([run]) for _ in range(20)]
     for monitor in monitors:
         ask(monitor, type="resync")
-    wires = [monitor.comm for monitor in monitors]
-    until(lambda: all(wire.custom() for wire in wires))
+    for monitor in monitors:
+        until(lambda wire=monitor.comm: bool(wire.custom()))
     assert len(feeds()) == 20
     traces = [weakref.ref(monitor) for monitor in monitors]
     for monitor in monitors:

@@ -56,6 +56,7 @@ class Monitor(anywidget.AnyWidget):
     _esm = (STATIC / "monitor.js").read_text(encoding="utf-8")
     _css = (STATIC / "monitor.css").read_text(encoding="utf-8")
     snapshot = traitlets.Bytes(help="a drawing of at most 32 kB, for a saved notebook").tag(sync=True)
+    advice = traitlets.Unicode(help="one sentence above the plots").tag(sync=True)
     target_loss = traitlets.Float(None, allow_none=True, help="nats").tag(sync=True)
 
     def __init__(
@@ -134,6 +135,9 @@ class Monitor(anywidget.AnyWidget):
             # No page has ever drawn this: the executed notebook need not carry the bundle in its widget state.
             self._esm = self._css = ""
             self.snapshot = b""
+        elif self._display_ids and not self.keep_live:
+            # A page that was reloaded has forgotten display ids, so the replacement cannot reach it.
+            self.advice = "The run has ended. Run this cell again to keep its picture in the notebook."
         self._forget_cells()
 
     def _static_bundle(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Session {
     this.extra = new Set();
     this.store.restore(model.get("snapshot"), Date.now());
     model.on("msg:custom", (header, buffers) => this.#receive(header, buffers));
+    model.on("change:advice", () => this.#tell());
     model.on("change:snapshot", () => this.store.restore(model.get("snapshot"), Date.now()) && this.#tell());
     this.timer = setInterval(() => this.#tick(), TICK_MS);
   }
@@ -143,11 +144,13 @@ class Monitor {
       this.redraw();
     });
     this.all = el("button", { type: "button", class: "wb-quiet", text: "Show all", hidden: true, on: { click: () => this.zoom(null) } });
+    this.advice = el("p", { class: "wb-advice", hidden: true });
     this.spoken = el("div", { class: "wb-spoken", "aria-live": "polite" });
     this.root = el(
       "div",
       { class: "wb-monitor", "data-lm-suppress-shortcuts": "true" },
       this.status.root,
+      this.advice,
       el("div", { class: "wb-toolbar" }, axis, this.all, el("span", { class: "wb-hint", text: "drag to zoom, double-click to show all" })),
       el("div", { class: "wb-grid" }, el("div", { class: "wb-main" }, lossView, layers), el("div", { class: "wb-side" }, speed, scalar, events)),
       this.spoken,
@@ -178,6 +181,8 @@ class Monitor {
       live: this.live,
       kernelSilentSince: this.session.store.silentSince(now),
     };
+    say(this.advice, this.model.get("advice") ?? "");
+    this.advice.hidden = !this.advice.textContent;
     this.all.hidden = !this.window;
     for (const view of this.views) view.draw(scene);
     this.#speak(now);
