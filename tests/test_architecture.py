@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.plots": {"workbench", "workbench.errors", "workbench.telemetry", "workbench.runs"},
     "workbench.bench": {
         "workbench", "workbench.errors", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
-        "workbench.training", "workbench.runs",
+        "workbench.training", "workbench.runs", "workbench.telemetry",
     },
     "workbench.ui": {
         "workbench", "workbench.errors", "workbench.telemetry", "workbench.choices", "workbench.recipe",

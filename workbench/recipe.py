@@ -106,6 +106,8 @@ class Recipe(BaseModel):
                         unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)])
                     )
                 node = node[part]
+            if last == "kind" and node.get("kind") != value:
+                node.clear()  # another kind starts from its own defaults
             node[last] = _merge(node.get(last), value)
         return Recipe(**fields)
 
