@@ -298,7 +298,8 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
     shape = shape_of(info)
     extra: Any = info.json_schema_extra or {}
     label = html.escape(name.replace("_", " "))
-    if unit := extra.get("unit"):
+    # Not twice where the name says it: "checkpoint seconds".
+    if (unit := extra.get("unit")) and not name.endswith(unit):
         label += f" <small>{html.escape(unit)}</small>"
     full = f"{path}.{name}" if path else name
     tooltip = f"{info.description or name} [{full}]{_range(shape)}"
