@@ -36,8 +36,8 @@ def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 
     return step
 
 
-def loss_points(page: Page, monitor: Locator) -> int:
-    """Points of the training curve, counted by a colour that only the drawn line has."""
+def drawn_pixels(monitor: Locator) -> int:
+    """Coloured pixels of the loss plot: axes, grid and levels are grey, so only a curve has any."""
     return int(
         monitor.locator(".wb-area canvas").first.evaluate(
             """canvas => {
@@ -66,7 +66,7 @@ def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: S
     monitor = page.locator(".wb-monitor")
     first = wait_for_growth(page, monitor, 0)
     wait_for_growth(page, monitor, first)
-    assert loss_points(page, monitor) > 20, "steps are told, but no curve is drawn"
+    assert drawn_pixels(monitor) > 100, "steps are told, but no curve is drawn"
     page.wait_for_timeout(2000)
     monitor.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "quickstart-live.png")
