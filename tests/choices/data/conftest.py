@@ -10,10 +10,10 @@ import pytest
 
 from workbench.choices.data.tokens import TokenStore
 
-WORDS = (
-    "the of and to in is that it for was on are as with they be at one have this from or had by hot word but what some "
-    "we can out other were all there when up use your how said an each she which do their time if will way about many"
-).split()
+WORDS = """
+    the of and to in is that it for was on are as with they be at one have this from or had by hot word but what some
+    we can out other were all there when up use your how said an each she which do their time if will way about many
+""".split()  # noqa: SIM905
 
 
 @pytest.fixture(autouse=True)

@@ -104,7 +104,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     added = complete(tokenizer)
     if added:
         say(f"the tokenizer has no {', '.join(added)}: added, with new ids")
-        tokenizer.save(str(target))
+        target.write_text(tokenizer.to_str(), encoding="utf-8")
     vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size())
     # Text that happens to contain "[MASK]" is text, not a mask.
     tokenizer.encode_special_tokens = True

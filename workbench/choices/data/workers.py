@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,7 +29,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def harvest_files(paths: Sequence[str], processes: int | None = None) -> Iterator[Documents]:
+def harvest_files(paths: Sequence[str], processes: int | None = None) -> Generator[Documents, None, None]:
     """The cleaned documents of every file, in the order of the files, whichever worker read them.
 
     Args:

@@ -37,7 +37,7 @@ class PretrainedTokenizer(TokenizerChoice):
         # Stored settings of the source would cut or pad documents silently.
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.save(str(target))
+        target.write_text(tokenizer.to_str(), encoding="utf-8")
 
     def _local_file(self) -> Path | None:
         path = Path(self.name).expanduser()

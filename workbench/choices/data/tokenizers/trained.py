@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,9 +15,11 @@ from workbench.errors import DataError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_WORD_START = "\u2581"
 SAMPLE_CHARACTERS_PER_ID = 1500
 """Text a vocabulary is learned from, at most, for each of its ids: more changes only its rarest entries and costs time
 (12 million characters for 8,192 ids, 46 million for 30,528)."""
+COVERED_SHARE = 0.9999
 DOCUMENT_CHARACTERS = 1_000_000
 """Of one document, at most: one huge file must not decide the vocabulary."""
 
@@ -58,7 +61,8 @@ class TrainedTokenizer(TokenizerChoice):
             )
         tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
         _frame_documents(tokenizer)
-        tokenizer.save(str(target))
+        # Not the library's own save: its errors are bare exceptions, which a full disk could not be told by.
+        target.write_text(tokenizer.to_str(), encoding="utf-8")
 
 
 def spread_sample(documents: Iterator[str], count: int, characters: int) -> list[str]:
@@ -88,23 +92,61 @@ def spread_sample(documents: Iterator[str], count: int, characters: int) -> list
 
 
 def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
+    """Pieces learned by merging, with the start of a word marked as a letter of its own.
+
+    Not the library's WordPieceTrainer: it numbers continuations in the order of a randomly seeded hash table, breaks
+    ties by those numbers, and so gives another vocabulary every time (tokenizers 0.23). Its byte-pair trainer does not.
+    """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=choice.lowercase, strip_accents=choice.lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    normalizer = normalizers.BertNormalizer(lowercase=choice.lowercase, strip_accents=choice.lowercase)
+    sample = [normalizer.normalize_str(text.replace(_WORD_START, " ")) for text in sample]
     # Every letter takes two ids (alone and as a continuation), so the alphabet may fill a quarter of the vocabulary.
-    trainer = trainers.WordPieceTrainer(
+    alphabet = _commonest_letters(sample, min(1000, choice.vocabulary_size // 4))
+    learner = Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace(_WORD_START, prepend_scheme="always")]
+    )
+    trainer = trainers.BpeTrainer(
         vocab_size=choice.vocabulary_size,
         min_frequency=2,
-        special_tokens=list(SPECIAL_TOKENS),
-        limit_alphabet=min(1000, choice.vocabulary_size // 4),
-        continuing_subword_prefix="##",
+        initial_alphabet=[_WORD_START, *alphabet],
+        limit_alphabet=len(alphabet) + 1,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(sample, trainer, length=len(sample))
+    learner.train_from_iterator(sample, trainer, length=len(sample))
+    learned = sorted(learner.get_vocab().items(), key=lambda item: item[1])
+    merged = (token for token, _ in learned if len(token.removeprefix(_WORD_START)) > 1)
+    names = [*SPECIAL_TOKENS, *alphabet, *(f"##{letter}" for letter in alphabet)]
+    names += (token[1:] if token.startswith(_WORD_START) else f"##{token}" for token in merged)
+    vocabulary = {name: number for number, name in enumerate(names[: choice.vocabulary_size])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return tokenizer
+
+
+def _commonest_letters(sample: list[str], count: int) -> list[str]:
+    """The commonest characters that are not white space, in the order of their code points; ties go to the lowest.
+
+    As few as cover ``COVERED_SHARE`` of the text: a thousand letters of other scripts, each seen now and then, would
+    take two thousand ids from whole words.
+    """
+    counts: Counter[str] = Counter()
+    for text in sample:
+        counts.update(text)
+    ranked = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
+    missing = sum(counts[c] for c in ranked)
+    enough = missing * (1 - COVERED_SHARE)
+    kept = []
+    for letter in ranked[:count]:
+        if missing <= enough:
+            break
+        kept.append(letter)
+        missing -= counts[letter]
+    return sorted(kept)
 
 
 def _byte_level(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:

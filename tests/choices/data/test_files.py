@@ -1,0 +1,172 @@
+"""Local files: every format really written and read, and every error text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import sys
+from pathlib import Path
+
+import pyarrow
+import pytest
+import zstandard
+from pyarrow import parquet
+
+from workbench.choices.data.files import Files
+from workbench.choices.data.prepare import prepare
+from workbench.choices.data.reading import cut_text
+from workbench.errors import DataError
+
+WIKI = Path(__file__).parents[4] / "shared" / "data" / "wiki"
+TEXTS = ["Größe and naïveté.", "two\nlines", "three 🙂"]
+
+
+def lines(texts: list[str], field: str = "text") -> bytes:
+    return b"".join(json.dumps({"id": i, field: t}, ensure_ascii=False).encode() + b"\n" for i, t in enumerate(texts))
+
+
+WRITERS = {
+    "a.jsonl": lambda path: path.write_bytes(lines(TEXTS)),
+    "a.ndjson": lambda path: path.write_bytes(lines(TEXTS).rstrip()),
+    "a.json": lambda path: path.write_bytes(b"\xef\xbb\xbf" + lines(TEXTS)),
+    "a.jsonl.gz": lambda path: path.write_bytes(gzip.compress(lines(TEXTS))),
+    "a.JSONL.XZ": lambda path: path.write_bytes(lzma.compress(lines(TEXTS))),
+    "a.jsonl.zst": lambda path: path.write_bytes(zstandard.compress(lines(TEXTS))),
+    "two-frames.jsonl.zst": lambda path: path.write_bytes(
+        zstandard.compress(lines(TEXTS[:1])) + zstandard.compress(lines(TEXTS[1:]))
+    ),
+    "a.parquet": lambda path: parquet.write_table(pyarrow.table({"id": [0, 1, 2], "text": TEXTS}), path),
+}
+
+
+def read(*paths: object, **knobs) -> list[str]:
+    return list(Files(paths=tuple(str(path) for path in paths), **knobs).documents())
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    assert read(tmp_path / name) == TEXTS
+
+
+@pytest.mark.parametrize("ending", ["txt", "md", "txt.gz", "txt.xz", "txt.zst"])
+def test_text_files(tmp_path, ending):
+    pack = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}.get(ending[4:], bytes)
+    (tmp_path / f"a.{ending}").write_bytes(pack("One.\r\n\r\nTwo é.\n".encode()))
+    assert read(tmp_path) == ["One.\r\n\r\nTwo é."]
+
+
+def test_text_is_cut_at_blank_lines_and_nothing_is_lost():
+    text = "".join(f"line {i} of some text\n" + "\n" * (i % 7 == 0) for i in range(500))
+    pieces = list(cut_text(iter(text.splitlines(keepends=True)), 300))
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(300 <= len(piece) + 2 <= 640 for piece in pieces[:-1])
+    assert list(cut_text(iter(text.splitlines(keepends=True)), 0)) == [text.strip()]
+    unbroken = ["0123456789\n"] * 100
+    assert max(map(len, cut_text(iter(unbroken), 50))) <= 111
+
+
+def test_folders_go_down_and_leave_notes_out(tmp_path):
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    (tmp_path / "b" / "c" / "2.jsonl").write_bytes(lines(["two"]))
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(lines(["one"])))
+    (tmp_path / "valid.jsonl").write_bytes(lines(["a name is no reason to hold out"]))
+    (tmp_path / "MANIFEST.md").write_text("about the files")
+    (tmp_path / "dataset_info.json").write_text('{\n "a": 1\n}')
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    (tmp_path / ".hidden.jsonl").write_text("{")
+    assert read(tmp_path) == ["one", "two", "a name is no reason to hold out"]
+
+
+def test_globs_and_repetitions(tmp_path):
+    for name in ("x1", "x2", "y1"):
+        (tmp_path / f"{name}.jsonl").write_bytes(lines([name]))
+    assert read(tmp_path / "x*.jsonl", tmp_path / "x1.jsonl") == ["x1", "x2"]
+    assert read(tmp_path / "**" / "*1.jsonl") == ["x1", "y1"]
+
+
+def test_heldout_paths(tmp_path):
+    (tmp_path / "train.jsonl").write_bytes(lines(["t"]))
+    (tmp_path / "valid.jsonl").write_bytes(lines(["v"]))
+    data = Files(paths=(str(tmp_path),), heldout_paths=(str(tmp_path / "valid.jsonl"),))
+    assert list(data.documents()) == ["t"]
+    assert list(data.heldout_documents() or ()) == ["v"]
+    everything = Files(paths=(str(tmp_path / "valid.jsonl"),), heldout_paths=(str(tmp_path),))
+    with pytest.raises(DataError, match=r"nothing is left to train on"):
+        list(everything.documents())
+
+
+def test_sources_follow_the_files(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(["a"]))
+    before = Files(paths=(str(path),)).sources()
+    assert before == Files(paths=(str(path),)).sources()
+    path.write_bytes(lines(["b"]))
+    assert before != Files(paths=(str(path),)).sources()
+    json.dumps(before)
+
+
+ERRORS = {
+    "latin1.txt": ("fine\nna\xefve".encode("latin1"), r"latin1\.txt' is not UTF-8: byte 0xef at offset 7 .*iconv"),
+    "field.jsonl": (lines(["a"], "content"), r"field\.jsonl' line 1: data\.field: unknown value 'text'.*content"),
+    "broken.jsonl": (lines(["a"]) + b"{\n", r"broken\.jsonl' line 2 is not JSON.*jq"),
+    "array.json": (b'[{"text": "a"}]', r"array\.json' line 1 holds a list, expected an object"),
+    "number.jsonl": (b'{"text": 5}\n', r"line 1: field 'text' holds a int, expected text"),
+    "cut.jsonl.gz": (gzip.compress(lines(TEXTS * 50))[:-20], r"damaged archive"),
+    "sum.jsonl.gz": (gzip.compress(lines(TEXTS))[:-8] + b"\0" * 8, r"damaged archive.*CRC"),
+    "not.jsonl.gz": (b"plain text", r"damaged archive.*gzip"),
+    "cut.jsonl.xz": (lzma.compress(lines(TEXTS * 50))[:-30], r"damaged archive"),
+    "not.jsonl.xz": (b"plain text", r"damaged archive"),
+    "cut.jsonl.zst": (zstandard.compress(lines(TEXTS * 50))[:-9], r"damaged archive.*ends in the middle"),
+    "not.jsonl.zst": (b"plain text", r"damaged archive"),
+    "not.parquet": (b"plain text", r"no readable parquet file"),
+    "other.bz2": (bz2.compress(b"x"), r"other\.bz2' cannot be read; legal file names end in \.txt"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(tmp_path, name):
+    content, message = ERRORS[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / name)
+
+
+def test_parquet_without_the_field(tmp_path):
+    parquet.write_table(pyarrow.table({"texts": ["a"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"data\.field: unknown value 'text'; did you mean 'texts'\?"):
+        read(tmp_path / "a.parquet")
+
+
+def test_paths_that_lead_nowhere(tmp_path):
+    (tmp_path / "train.jsonl").write_bytes(lines(["a"]))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no such file or folder '.*trian\.jsonl'; did you mean '.*train\.jsonl'\?"):
+        read(tmp_path / "trian.jsonl")
+    with pytest.raises(DataError, match=r"'.*empty' matches no readable file"):
+        read(tmp_path / "empty")
+    with pytest.raises(DataError, match=r"'.*\*\.parquet' matches no readable file"):
+        read(tmp_path / "*.parquet")
+    with pytest.raises(DataError, match=r"data\.heldout_paths: no such file"):
+        read(tmp_path / "train.jsonl", heldout_paths=(str(tmp_path / "no"),))
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.parquet", "pyarrow"), ("a.jsonl.zst", "zstandard")])
+def test_missing_package_names_the_extra(tmp_path, monkeypatch, name, package):
+    WRITERS[name](tmp_path / name)
+    monkeypatch.setitem(sys.modules, package, None)  # what `import` finds when it is not installed
+    with pytest.raises(DataError, match=rf"needs the package {package}; .*pip install 'workbench\[files\]'"):
+        read(tmp_path / name)
+
+
+@pytest.mark.skipif(not WIKI.is_dir(), reason="../shared/data/wiki is not there")
+def test_wikipedia_sample(tmp_path):
+    """Real articles, compressed, with a field beside the text; the valid file alone, for speed."""
+    assert len(Files(paths=(str(WIKI),)).sources()["train"]["names"]) == len(list(WIKI.glob("*.xz")))
+    data = Files(paths=(str(WIKI / "wiki-valid.jsonl.xz"),), tokenizer={"kind": "trained", "vocabulary_size": 2048})
+    prepared = prepare(data, lambda line: None)
+    assert prepared.train.documents + prepared.heldout.documents == 220
+    assert 900_000 < prepared.train.tokens + prepared.heldout.tokens < 1_600_000
+    assert 5.5 < prepared.unigram_entropy < 7.0

@@ -1,0 +1,283 @@
+"""Preparation: split, exact tokens, cache, too little text, entropy."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from workbench.choices.data import Embedded, Files
+from workbench.choices.data import prepare as module
+from workbench.choices.data.prepare import prepare, unigram_entropy
+from workbench.choices.data.split import is_heldout
+from workbench.choices.data.tokens import Vocabulary
+from workbench.errors import DataError
+
+SMALL = {"tokenizer": {"kind": "trained", "vocabulary_size": 256}, "sequence_length": 16, "batch_size": 4}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, sentences) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in sentences(300)))
+    return path
+
+
+def data_of(corpus: Path, **changes) -> Files:
+    return Files(paths=(str(corpus),), **{**SMALL, **changes})
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
+
+
+def test_documents_come_back_and_lie_on_one_side(corpus, sentences):
+    data = data_of(corpus)
+    prepared = prepare(data, quiet)
+    tokenizer = Tokenizer.from_file(prepared.tokenizer_file)
+    expected = {False: [], True: []}
+    for text in sentences(300):
+        expected[is_heldout(text, data.heldout_fraction)].append(text)
+    for store, texts in ((prepared.train, expected[False]), (prepared.heldout, expected[True])):
+        assert store.documents == len(texts) > 0
+        for d, text in enumerate(texts):
+            ids = store.ids_N[store.offsets_D1[d] : store.offsets_D1[d + 1]].tolist()
+            assert ids == tokenizer.encode(text).ids  # the file itself frames [CLS] .. [SEP]
+            assert ids[0] == prepared.vocabulary.cls
+            assert ids[-1] == prepared.vocabulary.sep
+            assert tokenizer.decode(ids) == text
+
+
+def test_split_is_a_property_of_the_document(corpus, sentences):
+    """A larger fraction keeps what a smaller one held out; reordering changes nothing."""
+    texts = sentences(300)
+    small, large = ({t for t in texts if is_heldout(t, f)} for f in (0.05, 0.3))
+    assert small < large
+    assert 0.2 < len(large) / len(texts) < 0.4
+
+
+def test_second_time_does_no_work_and_is_equal(corpus, cache, monkeypatch):
+    first = prepare(data_of(corpus), quiet)
+    copies = [store.ids_N.copy() for store in (first.train, first.heldout)]
+    said: list[str] = []
+    monkeypatch.setattr(Files, "documents", lambda self: pytest.fail("documents were read again"))
+    # Neither the seed nor the shape of a batch decides the tokens.
+    second = prepare(data_of(corpus, sequence_length=8, batch_size=2), said.append)
+    assert said == []
+    assert second.fingerprint == first.fingerprint
+    assert second.vocabulary == first.vocabulary
+    for store, copy in zip((second.train, second.heldout), copies, strict=True):
+        assert np.array_equal(store.ids_N, copy)
+    assert not list(cache.rglob("*.tmp"))
+
+
+def test_rebuilding_gives_the_same_bytes(corpus, cache, monkeypatch, tmp_path):
+    first = prepare(data_of(corpus), quiet)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "another"))
+    second = prepare(data_of(corpus), quiet)
+    assert second.tokenizer_file != first.tokenizer_file
+    assert second.fingerprint == first.fingerprint  # holds the SHA-256 of tokens and tokenizer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"heldout_fraction": 0.2},
+        {"document_characters": 5},
+        {"tokenizer": {"kind": "trained", "vocabulary_size": 320}},
+    ],
+)
+def test_what_decides_the_tokens_decides_the_key(corpus, change):
+    first, second = prepare(data_of(corpus, **change), quiet), prepare(data_of(corpus), quiet)
+    assert first.fingerprint["key"] != second.fingerprint["key"]
+
+
+def test_changed_file_is_prepared_again(corpus, sentences):
+    before = prepare(data_of(corpus), quiet)
+    with corpus.open("a") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in sentences(100, seed=1))
+    after = prepare(data_of(corpus), quiet)
+    assert after.train.documents + after.heldout.documents == before.train.documents + before.heldout.documents + 100
+
+
+def damage_size(entry: Path) -> None:
+    ids = entry / "train.ids.bin"
+    ids.write_bytes(ids.read_bytes()[:-2])
+
+
+def damage_bit(entry: Path) -> None:
+    ids = bytearray((entry / "train.ids.bin").read_bytes())
+    ids[100] ^= 1
+    (entry / "train.ids.bin").write_bytes(ids)
+
+
+def damage_tokenizer(entry: Path) -> None:
+    (entry / "tokenizer.json").write_text((entry / "tokenizer.json").read_text().replace("the", "teh"))
+
+
+def damage_manifest(entry: Path) -> None:
+    manifest = (entry / "manifest.json").read_text()
+    (entry / "manifest.json").write_text(manifest[: len(manifest) // 2])
+
+
+def damage_number(entry: Path) -> None:
+    manifest = (entry / "manifest.json").read_text()
+    (entry / "manifest.json").write_text(manifest.replace('"used": ', '"used": 1'))
+
+
+def damage_missing(entry: Path) -> None:
+    (entry / "heldout.offsets.bin").unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [damage_size, damage_bit, damage_tokenizer, damage_manifest, damage_number, damage_missing]
+)
+def test_damaged_cache_is_reported_and_built_again(corpus, damage):
+    first = prepare(data_of(corpus), quiet)
+    fingerprint = first.fingerprint
+    entry = Path(first.tokenizer_file).parent
+    del first
+    damage(entry)
+    said: list[str] = []
+    again = prepare(data_of(corpus), said.append)
+    assert "damaged cache entry" in said[0]
+    assert str(entry) in said[0]
+    assert again.fingerprint == fingerprint
+
+
+def test_two_processes_build_once(corpus, cache, tmp_path):
+    """Both get the tokens; only one of them says that it encoded anything."""
+    script = (
+        "import sys\nfrom workbench.choices.data import Files\nfrom workbench.choices.data.prepare import prepare\n"
+        f"data = Files.model_validate({data_of(corpus).model_dump(mode='json')!r})\n"
+        "sys.stdin.readline()\np = prepare(data)\nprint('tokens', p.train.tokens, p.fingerprint['train']['sha256'])\n"
+    )
+    environment = {**os.environ, "WORKBENCH_CACHE": str(cache)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate("go\n", timeout=240)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    results = [next(line for line in output.splitlines() if line.startswith("tokens")) for output in outputs]
+    assert results[0] == results[1]
+    assert sum("encoding the documents" in output for output in outputs) == 1
+
+
+def test_full_disk_leaves_nothing_behind(corpus, cache):
+    """A real write that fails: files of this process may not grow beyond 2 kB."""
+    script = (
+        "import resource, signal\nfrom workbench.choices.data import Files\n"
+        "from workbench.choices.data.prepare import prepare\nfrom workbench.errors import DataError\n"
+        "import tokenizers\n"
+        f"data = Files.model_validate({data_of(corpus).model_dump(mode='json')!r})\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "try:\n    prepare(data)\nexcept DataError as error:\n    print('DataError:', error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False)
+    message = done.stdout.splitlines()[-1]
+    assert message.startswith("DataError: disk full while writing the cache"), done.stdout + done.stderr
+    assert "WORKBENCH_CACHE" in message
+    assert [path.name for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+    assert not list(cache.rglob("*.tmp"))
+
+
+def test_cache_that_cannot_be_written_is_one_error(corpus, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(DataError, match=r"cannot be written.*WORKBENCH_CACHE"):
+        prepare(data_of(corpus), quiet)
+
+
+def test_too_little_text_for_a_batch(corpus):
+    with pytest.raises(
+        DataError, match=r"too small: [\d,]+ training tokens in \d+ doc.*needs 65,536 \(4096 rows of 16"
+    ):
+        prepare(data_of(corpus, batch_size=4096), quiet)
+
+
+def test_too_little_text_for_a_heldout_row(corpus):
+    with pytest.raises(DataError, match=r"held-out split is too small: [\d,]+ tokens.*heldout_fraction \(now 0.005\)"):
+        prepare(data_of(corpus, heldout_fraction=0.005, sequence_length=2048, batch_size=1), quiet)
+
+
+@pytest.mark.parametrize("content", ["", '{"text": ""}\n{"text": " \\n "}\n'])
+def test_empty_corpus(tmp_path, content):
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content)
+    with pytest.raises(DataError, match="no training document"):
+        prepare(data_of(path), quiet)
+
+
+def test_own_heldout_set_wins_and_is_kept_out_of_training(tmp_path, sentences):
+    texts = sentences(200)
+    train, heldout = tmp_path / "train.jsonl", tmp_path / "valid.jsonl"
+    train.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    heldout.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[:40]))
+    prepared = prepare(Files(paths=(str(tmp_path),), heldout_paths=(str(heldout),), **SMALL), quiet)
+    assert prepared.heldout.documents == 40
+    assert prepared.train.documents == 160
+
+
+def test_text_that_looks_like_a_special_token_is_text(tmp_path, sentences):
+    path = tmp_path / "c.jsonl"
+    texts = [f"{text} [MASK] [SEP] [CLS] [PAD] end" for text in sentences(100)]
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    prepared = prepare(data_of(path), quiet)
+    store, special = prepared.train, prepared.vocabulary.special
+    for d in range(store.documents):
+        inside = store.ids_N[store.offsets_D1[d] + 1 : store.offsets_D1[d + 1] - 1]
+        assert not np.isin(inside, special).any()
+
+
+def test_long_documents_are_encoded_in_pieces_with_the_same_result(corpus, monkeypatch, tmp_path):
+    whole = prepare(data_of(corpus), quiet)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "pieces"))
+    monkeypatch.setattr(module, "BATCH_CHARACTERS", 60)
+    pieces = prepare(data_of(corpus), quiet)
+    assert pieces.fingerprint["train"]["sha256"] == whole.fingerprint["train"]["sha256"]
+
+
+def test_width_of_an_id(corpus):
+    assert prepare(data_of(corpus), quiet).train.ids_N.dtype == np.uint16
+    wide = data_of(corpus, tokenizer={"kind": "trained", "vocabulary_size": 65_600})
+    prepared = prepare(wide, quiet)
+    assert prepared.train.ids_N.dtype == np.uint32
+    # The shape of a model is as asked for, however little there was to learn.
+    assert prepared.vocabulary.size == 65_600
+    assert prepared.vocabulary.used < 1000
+
+
+def test_unigram_entropy_by_hand():
+    vocabulary = Vocabulary(size=64, used=8, cls=2, sep=3, mask=4, pad=0, unk=1)
+    counts = np.zeros(64, np.int64)
+    counts[[2, 3, 5, 6, 7]] = [100, 100, 2, 1, 1]
+    assert unigram_entropy(counts, vocabulary) == pytest.approx(1.5 * math.log(2))
+    assert unigram_entropy(np.zeros(64, np.int64), vocabulary) == 0.0
+
+
+def test_unigram_entropy_is_that_of_the_heldout_text(corpus):
+    prepared = prepare(data_of(corpus), quiet)
+    counted = Counter(i for i in prepared.heldout.ids_N.tolist() if i not in prepared.vocabulary.special)
+    total = sum(counted.values())
+    expected = -sum(n / total * math.log(n / total) for n in counted.values())
+    assert prepared.unigram_entropy == pytest.approx(expected, abs=1e-12)
+
+
+def test_embedded_is_prepared_end_to_end():
+    """The real chain on one small package: harvest, tokenizer, tokens."""
+    data = Embedded(packages=("numpy",), tokenizer={"kind": "trained", "vocabulary_size": 1024}, sequence_length=64)
+    prepared = prepare(data, quiet)
+    assert prepared.train.tokens > 50_000
+    assert "numpy" in prepared.fingerprint["sources"]["packages"]
+    json.dumps(prepared.fingerprint)
