@@ -1,5 +1,7 @@
 // Elements without innerHTML: names of runs, events and errors are data, and only ever become text.
 
+const FOCUSABLE = new Set(["button", "select", "input"]);
+
 /**
  * Makes an element.
  * @param {string} tag
@@ -8,6 +10,8 @@
  */
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
+  // JupyterLab matches its shortcuts from the focused element upwards, so the attribute on our root is seen too late.
+  if (FOCUSABLE.has(tag) || "tabindex" in properties) node.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const [key, value] of Object.entries(properties)) {
     if (value === null || value === undefined) continue;
     if (key === "class") node.className = value;
