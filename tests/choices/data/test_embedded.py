@@ -1,0 +1,91 @@
+"""The embedded corpus: harvested for real, without repetitions, the same every time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from workbench.choices.data.embedded import Embedded, without_repetitions
+from workbench.choices.data.prepare import prepare
+from workbench.errors import DataError
+
+SMALL = ("numpy", "filelock")
+
+
+def test_harvest_of_a_few_packages():
+    said: list[str] = []
+    data = Embedded(packages=SMALL)
+    data.collect(said.append)
+    documents = list(data.documents())
+    words = sum(len(text.split()) for text in documents)
+    assert words > 60_000, said
+    assert len(documents) == len(set(documents))
+    paragraphs = [line for text in documents for line in text.split("\n")]
+    assert len(paragraphs) == len(set(paragraphs))
+    text = " ".join(paragraphs)
+    assert not any(trace in text for trace in (">>> ", "```", "http://", "https://", ":class:", ".. note"))
+    letters = sum(c.isalpha() or c.isspace() for c in text)
+    assert letters > 0.93 * len(text)
+
+
+def test_same_every_time(tmp_path, monkeypatch):
+    first = list(Embedded(packages=SMALL).documents())
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "another"))
+    assert list(Embedded(packages=SMALL).documents()) == first
+
+
+def test_cached(monkeypatch):
+    data = Embedded(packages=SMALL)
+    data.collect(lambda line: None)
+    monkeypatch.setattr(Embedded, "_harvest", lambda self: pytest.fail("harvested again"))
+    assert list(data.documents())
+
+
+def test_sources_name_versions():
+    sources = Embedded(packages=SMALL).sources()
+    assert list(sources["packages"]) == sorted(SMALL)
+    version, files, digest = sources["packages"]["numpy"]
+    assert version[0].isdigit()
+    assert files > 100
+    assert len(digest) == 12
+
+
+def test_unknown_package():
+    with pytest.raises(DataError, match=r"did you mean 'numpy'"):
+        Embedded(packages=("nunpy",)).sources()
+
+
+def sentence(*words: str) -> str:
+    return "the model reads " + " ".join(words) + " and then writes what it has found into the file given to it"
+
+
+def test_repetitions_go():
+    long = [sentence("first"), sentence("completely", "different", *map(str.lower, "ABCDEFGHIJKLMNOP"))]
+    again = list(without_repetitions([long, list(long)]))
+    assert again == ["\n".join(long)]
+    # Numbers and case do not make a paragraph new, and neither does one name.
+    assert len(list(without_repetitions([[sentence("BERT 12") * 2], [sentence("bert 24") * 2]]))) == 1
+    assert len(list(without_repetitions([[sentence("bert") * 4], [sentence("roberta") * 4]]))) == 1
+
+
+def test_documents_that_share_little_stay():
+    texts = [["one two three four five six seven eight nine ten " * 4 + name] for name in ("a", "b")]
+    other = [" ".join(f"{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(40))]
+    assert len(list(without_repetitions([texts[0], other]))) == 2
+
+
+@pytest.mark.slow
+def test_the_whole_corpus_is_large_and_soon_made():
+    """At least 1.5 million words; the bound on time is for a busy machine, idle it is a third of a minute or so."""
+    begin = time.perf_counter()
+    data = Embedded()
+    data.collect(print)
+    seconds = time.perf_counter() - begin
+    words = sum(len(text.split()) for text in data.documents())
+    prepared = prepare(data)
+    print(f"{words:,} words in {seconds:.1f} s, {prepared.train.tokens + prepared.heldout.tokens:,} tokens")
+    assert words >= 1_500_000
+    assert prepared.heldout.tokens >= 100_000
+    assert 5.5 < prepared.unigram_entropy < 7.0
+    assert seconds < 300

@@ -1,0 +1,99 @@
+"""Given tokenizers: files, folders, names, and what they lack."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from workbench.choices.data import Files
+from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokenizers.pretrained import PretrainedTokenizer
+from workbench.choices.data.tokenizers.trained import TrainedTokenizer
+from workbench.errors import DataError
+
+
+def gpt2_like(path, sentences) -> Tokenizer:
+    """Byte-level BPE whose only special token is <|endoftext|>, with truncation stored in the file."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    tokenizer.train_from_iterator(sentences(100), trainer)
+    tokenizer.enable_truncation(5)
+    tokenizer.enable_padding(length=5)
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+@pytest.fixture
+def corpus(tmp_path, sentences):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in sentences(300)))
+    return path
+
+
+def prepared_with(corpus, name, say=lambda line: None):
+    tokenizer = {"kind": "pretrained", "name": str(name)}
+    return prepare(Files(paths=(str(corpus),), tokenizer=tokenizer, sequence_length=16, batch_size=4), say)
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_file_and_folder(corpus, tmp_path, sentences, as_folder):
+    (tmp_path / "tok").mkdir()
+    file = tmp_path / "tok" / "tokenizer.json"
+    TrainedTokenizer(vocabulary_size=300).make(iter(sentences(100)), file)
+    prepared = prepared_with(corpus, file.parent if as_folder else file)
+    tokenizer = Tokenizer.from_file(str(file))
+    assert prepared.vocabulary.used == tokenizer.get_vocab_size()
+    assert prepared.vocabulary.size % 64 == 0
+    assert prepared.fingerprint["added_special_tokens"] == []
+    assert prepared.train.ids_N[: prepared.train.offsets_D1[1]].tolist() in [
+        tokenizer.encode(text).ids for text in sentences(300)
+    ]
+
+
+def test_missing_mask_token_is_added_and_said(corpus, tmp_path, sentences):
+    original = gpt2_like(tmp_path / "gpt2.json", sentences)
+    said: list[str] = []
+    prepared = prepared_with(corpus, tmp_path / "gpt2.json", said.append)
+    vocabulary, end = prepared.vocabulary, original.token_to_id("<|endoftext|>")
+    assert prepared.fingerprint["added_special_tokens"] == ["[MASK]"]
+    assert any("no [MASK]" in line for line in said)
+    assert (vocabulary.cls, vocabulary.sep, vocabulary.pad) == (end, end, end)
+    assert vocabulary.mask == original.get_vocab_size()
+    assert vocabulary.used == original.get_vocab_size() + 1
+    # Stored truncation to 5 tokens would have cut every document.
+    assert np.diff(prepared.train.offsets_D1).max() > 20
+
+
+def test_bert_names_through_transformers(corpus, tmp_path, sentences):
+    """A folder as transformers saves one."""
+    from transformers import PreTrainedTokenizerFast
+
+    TrainedTokenizer(vocabulary_size=300).make(iter(sentences(100)), tmp_path / "t.json")
+    fast = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "t.json"), mask_token="[MASK]", pad_token="[PAD]")
+    fast.save_pretrained(tmp_path / "saved")
+    assert prepared_with(corpus, tmp_path / "saved").vocabulary.mask == 4
+
+
+def test_key_follows_the_content_not_the_corpus(tmp_path, sentences):
+    gpt2_like(tmp_path / "t.json", sentences)
+    choice = PretrainedTokenizer(name=str(tmp_path / "t.json"))
+    first = choice.key({"corpus": 1})
+    assert first == choice.key({"corpus": 2})
+    (tmp_path / "t.json").write_text((tmp_path / "t.json").read_text() + " ")
+    assert first != choice.key({})
+
+
+def test_errors(tmp_path, monkeypatch):
+    (tmp_path / "no.json").write_text('{"model": 5}')
+    with pytest.raises(DataError, match=r"no\.json' is not a tokenizer\.json"):
+        PretrainedTokenizer(name=str(tmp_path / "no.json")).make(iter(()), tmp_path / "out.json")
+    with pytest.raises(DataError, match=r"tokenizer '.*absent' is no local tokenizer\.json.*'trained'"):
+        PretrainedTokenizer(name=str(tmp_path / "absent")).make(iter(()), tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
