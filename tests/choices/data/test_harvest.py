@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import collections
+import inspect
+import random
+import typing
+from pathlib import Path
+from pydoc_data import topics
+
 import pytest
 
 from workbench.choices.data import harvest
@@ -30,9 +39,46 @@ def test_strings_of_a_source():
     assert sorted(found) == ["Class", "Function", "Module", "String"]
 
 
-@pytest.mark.parametrize("source", [b'"""' + b"x" * 300 + b'"""\ndef f(:', b'"""\x00"""', b"\xff\xfe", b""])
-def test_broken_sources_hold_nothing(source):
-    assert list(harvest.strings_of(source, "s.py")) == []
+LONG = "words that go on and on " * 10
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (f"# it's a comment\n'''{LONG}'''", [LONG]),
+        (f'x = "#"; """{LONG}""" # """no"""', [LONG]),
+        (f'"""{LONG}\\n\\x41\\\nB"""', [f"{LONG}\nAB"]),
+        (f'r"""{LONG}\\n"""', [f"{LONG}\\n"]),
+        (f'"""{LONG}"quoted" and \'more\' """', [f"{LONG}\"quoted\" and 'more' "]),
+        (f'f"""{LONG}{{x}}"""', []),
+        (f'b"""{LONG}"""', []),
+        (f'rb"""{LONG}"""', []),
+        (f'"""{LONG}', []),
+        (f'"""{LONG}\\N{{no such name}}"""', []),
+        (f'def f(:\n  """{LONG}"""', [LONG]),
+        ("", []),
+    ],
+)
+def test_literals(source, found):
+    assert list(harvest.strings_of(source.encode(), "s.py")) == found
+
+
+def test_same_docstrings_as_the_parser_finds():
+    """Every long docstring of a few big modules of the standard library, also where the parser reads it."""
+    for module in (argparse, collections, typing, inspect, random):
+        source = Path(module.__file__).read_bytes()
+        tree = ast.walk(ast.parse(source))
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docstrings = {ast.get_docstring(node, clean=False) for node in tree if isinstance(node, kinds)}
+        expected = {text for text in docstrings if text and len(text) >= harvest.SHORTEST_STRING}
+        assert expected <= set(harvest.strings_of(source, module.__file__))
+
+
+def test_topics_of_pydoc():
+    path = topics.__file__
+    found = list(harvest.strings_of(Path(path).read_bytes(), path))
+    assert len(found) > 50
+    assert topics.topics["assert"] in found
 
 
 DOCSTRING = """

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # Shape legend: N tokens, D documents, V ids of the vocabulary.
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Part of the cache key: raise it whenever the same text would give other tokens."""
 BATCH_CHARACTERS = 2_000_000
 """Text encoded at a time: enough to keep every core busy, little enough to hold its tokens in memory many times."""
 TOKENIZER_FILE = "tokenizer.json"
