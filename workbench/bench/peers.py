@@ -37,12 +37,12 @@ def contenders(
     """
     shared = {"recipe": recipe.to_dict(), "warmup": warmup, "mask_rate": 0.15, "lr": 1e-3}
     ours = (OURS, {**shared, "name": "workbench"})
-    peers = [
+    theirs = [
         (THEIRS, {**shared, "name": name, "tuned": tuned, "workers": workers if tuned else 0})
         for name, tuned in PEERS.items()
         if name in peers
     ]
-    return [ours, *peers]
+    return [ours, *theirs]
 
 
 def measure(
