@@ -16,7 +16,6 @@ from pyarrow import parquet
 
 from workbench.choices.data.files import Files
 from workbench.choices.data.prepare import prepare
-from workbench.choices.data.reading import cut_text
 from workbench.errors import DataError
 
 WIKI = Path(__file__).parents[4] / "shared" / "data" / "wiki"
@@ -56,16 +55,6 @@ def test_text_files(tmp_path, ending):
     pack = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}.get(ending[4:], bytes)
     (tmp_path / f"a.{ending}").write_bytes(pack("One.\r\n\r\nTwo é.\n".encode()))
     assert read(tmp_path) == ["One.\r\n\r\nTwo é."]
-
-
-def test_text_is_cut_at_blank_lines_and_nothing_is_lost():
-    text = "".join(f"line {i} of some text\n" + "\n" * (i % 7 == 0) for i in range(500))
-    pieces = list(cut_text(iter(text.splitlines(keepends=True)), 300))
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-    assert all(300 <= len(piece) + 2 <= 640 for piece in pieces[:-1])
-    assert list(cut_text(iter(text.splitlines(keepends=True)), 0)) == [text.strip()]
-    unbroken = ["0123456789\n"] * 100
-    assert max(map(len, cut_text(iter(unbroken), 50))) <= 111
 
 
 def test_folders_go_down_and_leave_notes_out(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -12,6 +13,7 @@ from workbench.choices.data import harvest
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.document_cache import cached_documents
 
+_LETTERS = re.compile(r"[^\W\d_]+")
 SHINGLE_WORDS = 8
 SAMPLED_SHARE = 4
 """One shingle in so many is remembered (those whose checksum it divides): a quarter of the memory, the same verdicts
@@ -74,7 +76,7 @@ def without_repetitions(documents: Iterable[list[str]]) -> Iterator[str]:
     for document in documents:
         kept = []
         for paragraph in document:
-            words = "".join(c if c.isalpha() else " " for c in paragraph.lower()).split()
+            words = _LETTERS.findall(paragraph.lower())
             key = zlib.crc32(" ".join(words).encode()) | len(words) << 32
             sampled = _sampled_shingles(words)
             repeated = sum(shingle in shingles for shingle in sampled) > REPEATED_SHARE * len(sampled)

@@ -10,7 +10,8 @@ from tokenizers import Tokenizer
 
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer, spread_sample
 from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS, vocabulary_of
-from workbench.errors import DataError
+from workbench.errors import DataError, RecipeError
+from workbench.recipe import Recipe
 
 
 def made(tmp_path, documents, **knobs) -> Tokenizer:
@@ -70,8 +71,11 @@ def test_never_larger_than_asked(tmp_path, sentences, size):
 def test_nothing_to_learn_from(tmp_path):
     with pytest.raises(DataError, match="no training document"):
         made(tmp_path, [])
-    with pytest.raises(DataError, match="too small for byte-level BPE"):
-        made(tmp_path, ["text"], algorithm="bpe", vocabulary_size=256)
+
+
+def test_bytes_need_room():
+    with pytest.raises(RecipeError, match=r"data\.tokenizer.*256 is too small for byte-level BPE.*at least 320"):
+        Recipe(data={"kind": "embedded", "tokenizer": {"kind": "trained", "algorithm": "bpe", "vocabulary_size": 256}})
 
 
 @pytest.mark.parametrize(("stream", "count"), [(10, 100), (1000, 100), (777, 50), (5, 1)])

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import model_validator
+
 from workbench.choices.choice import knob
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -15,6 +17,7 @@ from workbench.errors import DataError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+SMALLEST_BYTE_LEVEL = 320
 _WORD_START = "\u2581"
 SAMPLE_CHARACTERS_PER_ID = 1500
 """Text a vocabulary is learned from, at most, for each of its ids: more changes only its rarest entries and costs time
@@ -35,6 +38,16 @@ class TrainedTokenizer(TokenizerChoice):
         20_000, "documents the vocabulary is learned from, evenly spread", unit="documents", ge=1
     )
 
+    @model_validator(mode="after")
+    def _room_for_bytes(self) -> TrainedTokenizer:
+        if self.algorithm == "bpe" and self.vocabulary_size < SMALLEST_BYTE_LEVEL:
+            raise ValueError(
+                f"vocabulary_size {self.vocabulary_size} is too small for byte-level BPE: 256 bytes and "
+                f"{len(SPECIAL_TOKENS)} special tokens come first; use at least {SMALLEST_BYTE_LEVEL}, or the "
+                "algorithm 'wordpiece'"
+            )
+        return self
+
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
         """Its knobs, the corpus and the version of the library that trains it."""
         import tokenizers
@@ -49,16 +62,11 @@ class TrainedTokenizer(TokenizerChoice):
         """Learn the vocabulary from an evenly spread sample of the documents and write ``tokenizer.json``.
 
         Raises:
-            DataError: there is no text, or a byte-level vocabulary of fewer than 320 ids is asked for.
+            DataError: there is no training document.
         """
         sample = spread_sample(documents, self.training_documents, self.vocabulary_size * SAMPLE_CHARACTERS_PER_ID)
         if not sample:
             raise DataError("there is no training document to learn a vocabulary from")
-        if self.algorithm == "bpe" and self.vocabulary_size < 320:
-            raise DataError(
-                f"tokenizer.vocabulary_size {self.vocabulary_size} is too small for byte-level BPE: 256 bytes and "
-                f"{len(SPECIAL_TOKENS)} special tokens come first; use at least 320, or algorithm 'wordpiece'"
-            )
         tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
         _frame_documents(tokenizer)
         # Not the library's own save: its errors are bare exceptions, which a full disk could not be told by.

@@ -1,0 +1,72 @@
+"""Cache entries: whole or not at all. Damage, a full disk and two processes are tested through test_prepare.py."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from workbench.choices.data.cache import cache_entry, key_of
+from workbench.errors import DataError
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
+
+
+def fill(folder):
+    (folder / "a.txt").write_text("content")
+    return {"answer": 42}
+
+
+def test_built_once(cache):
+    folder, content = cache_entry("area", "key", fill, quiet)
+    assert folder == cache / "area" / "key"
+    assert (content["answer"], content["files"]["a.txt"]["bytes"]) == (42, 7)
+    assert cache_entry("area", "key", lambda folder: pytest.fail("built again"), quiet) == (folder, content)
+
+
+def test_a_build_that_fails_leaves_nothing(cache):
+    def fails(folder):
+        fill(folder)
+        raise DataError("no such text")
+
+    with pytest.raises(DataError, match="no such text"):
+        cache_entry("area", "key", fails, quiet)
+    assert [path.name for path in (cache / "area").iterdir()] == ["key.lock"]
+    assert cache_entry("area", "key", fill, quiet)[1]["answer"] == 42
+
+
+def test_what_a_killed_builder_left_is_removed(cache):
+    left_over = cache / "area" / "key.abc.tmp"
+    left_over.mkdir(parents=True)
+    (left_over / "half").write_text("x")
+    of_another = cache / "area" / "other.abc.tmp"
+    of_another.mkdir()
+    cache_entry("area", "key", fill, quiet)
+    assert not left_over.exists()
+    assert of_another.exists()
+
+
+def test_the_second_waits_and_says_so(cache):
+    said: list[str] = []
+    building = threading.Event()
+
+    def slow(folder):
+        building.set()
+        time.sleep(0.3)
+        return fill(folder)
+
+    first = threading.Thread(target=cache_entry, args=("area", "key", slow, quiet))
+    first.start()
+    building.wait(10)
+    _, content = cache_entry("area", "key", lambda folder: pytest.fail("built twice"), said.append)
+    first.join()
+    assert content["answer"] == 42
+    assert said == ["another process is preparing the same data; waiting for it"]
+
+
+def test_keys():
+    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
+    assert key_of({"a": 1}) != key_of({"a": 2})
