@@ -145,3 +145,18 @@ def test_loading_calls_nobody_and_sends_only_what_differs() -> None:
     assert form.changes == 1  # the baseline is still the default
     form.load(form.value, form.value)
     assert form.changes == 0
+
+
+def test_a_constant_that_becomes_a_shape_starts_at_the_constant() -> None:
+    form = Form(registry("objective")["masked"], "objective", lambda: None)
+    rate = form.knobs["mask_rate"]
+    assert isinstance(rate, ChoiceKnob)
+    form.load({**form.value, "mask_rate": 0.2}, {**form.value, "mask_rate": 0.2})
+    rate.picker.value = "linear"
+    assert (rate.value["start"], rate.changes) == (0.2, 1), "another kind, and none of its knobs was touched"
+    rate.picker.value = CONSTANT
+    rate.part.input.source.value = "0.4"  # type: ignore[union-attr]
+    rate.picker.value = "stages"
+    assert rate.value["values"] == pytest.approx([0.4, 0.04])
+    rate.picker.value = "linear"
+    assert rate.value["start"] == 0.2, "what was shown before comes back"

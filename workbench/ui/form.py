@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, Problem, registry
+from workbench.choices.schedules import Schedule
 from workbench.ui.inputs import Shape, make_input, same, shape_of
 
 CONSTANT = "constant"
@@ -216,15 +217,27 @@ class ChoiceKnob:
     def _part_baseline(self, value: Any) -> Any:
         if self.kind == _kind(self._baseline):
             return self._baseline
-        return value if self.kind == CONSTANT else defaults(registry(self.axis)[self.kind])
+        return value if self.kind == CONSTANT else self._start(self._baseline)
 
-    def _picked(self, _change: Any) -> None:
+    def _start(self, constant: Any) -> dict[str, Any]:
+        """The chosen kind as it first appears: a schedule at the knob's constant, any other choice at its defaults."""
+        model = registry(self.axis)[self.kind]
+        number = isinstance(constant, int | float) and not isinstance(constant, bool)
+        if number and issubclass(model, Schedule):
+            return model.around(constant).model_dump(mode="json")
+        return defaults(model)
+
+    def _picked(self, change: Any) -> None:
         if self._quiet:
             return
         # A kind that was edited before comes back as it was left.
         known = self.kind in self._parts
         baseline = self._part_baseline(self.part.value)
-        self.part.load(self.part.value if known else baseline, baseline)
+        start = self.part.value if known else baseline
+        if not known and change["old"] == CONSTANT:
+            # What is in the box now, which may have been typed a moment ago: the baseline is the preset's.
+            start = self._start(self._parts[CONSTANT].value)
+        self.part.load(start, baseline)
         self._arrange()
         self._changed()
 

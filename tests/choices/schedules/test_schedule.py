@@ -100,3 +100,14 @@ def test_extremes_are_what_a_fine_grid_finds(kind: str) -> None:
     assert max(values) <= high
     assert low == pytest.approx(min(values), abs=1e-3)
     assert high == pytest.approx(max(values), abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", registry("schedule"))
+@pytest.mark.parametrize("value", [0.003, -2.0, 0.0])
+def test_a_shape_around_a_constant_is_the_default_shape_times_it(kind: str, value: float) -> None:
+    shape = registry("schedule")[kind]
+    assert issubclass(shape, Schedule)
+    around, default = shape.around(value), shape()
+    points = [step / 40 for step in range(50)]
+    assert [around.value(x) for x in points] == pytest.approx([value * default.value(x) for x in points])
+    assert any(around.value(x) == value for x in points), "somewhere it is what the knob was"

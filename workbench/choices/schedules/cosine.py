@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -17,6 +17,7 @@ class Cosine(Schedule):
     v(x) = end + (start - end) (1 + cos(pi (x - warmup) / (length - warmup))) / 2 (Loshchilov & Hutter 2017).
     """
 
+    levels: ClassVar[tuple[str, ...]] = ("start", "end")
     kind: Literal["cosine"] = "cosine"
     start: float = knob(1.0, "value at the end of the warm-up")
     end: float = knob(0.0, "value from `length` on")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.schedules.schedule import Schedule
@@ -11,6 +11,7 @@ from workbench.choices.schedules.schedule import Schedule
 class Linear(Schedule):
     """A straight line from ``start`` to ``end``, then ``end``: v(x) = start + (end - start) min(1, x / length)."""
 
+    levels: ClassVar[tuple[str, ...]] = ("start", "end")
     kind: Literal["linear"] = "linear"
     start: float = knob(1.0, "value at the beginning")
     end: float = knob(0.0, "value from `length` on")

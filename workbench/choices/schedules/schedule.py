@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, SerializeAsAny
 
@@ -18,7 +18,20 @@ class Schedule(Choice):
     """
 
     axis: ClassVar[str] = "schedule"
+    levels: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that hold values of the knob (not lengths); their defaults are for a knob of 1.0."""
     over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "what the lengths of this shape count")
+
+    @classmethod
+    def around(cls, value: float) -> Self:
+        """This shape for a knob that was the constant ``value`` so far: its defaults, every level times ``value``.
+
+        Example:
+            >>> from workbench.choices.schedules import Linear
+            >>> Linear.around(0.003).start
+            0.003
+        """
+        return cls(**{name: _scaled(cls.model_fields[name].default, value) for name in cls.levels})
 
     def at(self, progress: Progress) -> float:
         """The value at ``progress``."""
@@ -31,6 +44,13 @@ class Schedule(Choice):
     def extremes(self) -> tuple[float, float]:
         """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against."""
         raise TypeError(f"{type(self).__name__} defines no extremes()")
+
+
+def _scaled(default: Any, factor: float) -> Any:
+    if isinstance(default, tuple):
+        return tuple(_scaled(each, factor) for each in default)
+    # Twelve digits: 0.1 * 0.003 is to stand as 0.0003 in the form and in the recipe's JSON.
+    return float(f"{default * factor:.12g}")
 
 
 def _number_or_schedule(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -13,6 +13,7 @@ from workbench.choices.schedules.schedule import Schedule
 class Stages(Schedule):
     """Constant pieces: ``values[i]`` until ``until[i]``, the last value from then on."""
 
+    levels: ClassVar[tuple[str, ...]] = ("values",)
     kind: Literal["stages"] = "stages"
     values: tuple[float, ...] = knob((1.0, 0.1), "value of each stage", min_length=1)
     until: tuple[float, ...] = knob((0.5,), "where each stage but the last ends, counted as `over` says")

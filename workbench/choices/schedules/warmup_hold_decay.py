@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -16,6 +16,7 @@ class WarmupHoldDecay(Schedule):
     Zheng et al. 2020 (arXiv 2006.13484), section 3.3. ``hold=0`` is BERT's warm-up and linear decay.
     """
 
+    levels: ClassVar[tuple[str, ...]] = ("peak", "end")
     kind: Literal["warmup_hold_decay"] = "warmup_hold_decay"
     peak: float = knob(1.0, "value on the plateau")
     end: float = knob(0.0, "value from `length` on")
