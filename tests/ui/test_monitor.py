@@ -78,6 +78,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[st
     """What the widget hands to IPython's display."""
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
     monkeypatch.setattr(module, "display", lambda bundle, **options: calls.append((bundle, options)))
+    monkeypatch.setattr(module.InteractiveShell, "initialized", lambda: True)
     return calls
 
 
@@ -194,6 +195,38 @@ def test_the_end_of_a_cell_settles_what_ended_in_it(run: Run, shown: list, monke
         shell.user_ns["monitor"].close()
     finally:
         InteractiveShell.clear_instance()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_watching_shows_once_per_cell_wherever_it_stands(
+    ended: bool, run: Run, shown: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = InteractiveShell.instance()
+    monkeypatch.setattr(module, "get_ipython", lambda: shell)
+    shell.user_ns["run"] = run
+    if ended:
+        write_state(run.folder, status="finished")
+    try:
+        shell.run_cell("monitor = run.watch(target_loss=2.5, keep_live=True); 1", store_history=True)
+        assert len(shown) == 1, "shown though it is not the last expression"
+        shell.run_cell("(second := run.watch())", store_history=True)
+        assert len(shown) == 2, "shown once though it is also the last expression"
+        monitor = shell.user_ns["monitor"]
+        assert (monitor.target_loss, monitor.keep_live) == (2.5, True)
+        shell.run_cell("monitor", store_history=True)
+        assert len(shown) == 3, "and again where another cell asks for it"
+        monitor.close()
+        shell.user_ns["second"].close()
+    finally:
+        shell.user_ns.clear()
+        InteractiveShell.clear_instance()
+
+
+def test_without_ipython_the_text_is_printed(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run.watch().close()
+    said = capsys.readouterr().out
+    assert "JupyterLab" in said
+    assert "{" not in said
 
 
 def test_no_runs_is_an_error_that_says_what_to_do() -> None:

@@ -278,10 +278,18 @@ class Run:
         self._child(REPORT, str(self.folder.path))
         return self.folder.report
 
-    def watch(self) -> Any:
-        """The live view for JupyterLab."""
+    def watch(self, target_loss: float | None = None, keep_live: bool = False) -> Any:
+        """Show the live view in the present notebook cell; returns it (see :class:`workbench.ui.monitor.Monitor`).
+
+        It shows itself here, so that it also appears when more of the cell follows, and only once when it ends it.
+
+        Args:
+            target_loss: draws a line there, nats.
+            keep_live: keep the live view at the end of the run, beside the static picture.
+        """
         module, _, name = MONITOR.partition(":")
-        return getattr(importlib.import_module(module), name)([self])
+        monitor = getattr(importlib.import_module(module), name)
+        return monitor([self], target_loss=target_loss, keep_live=keep_live).show()
 
     def _child(self, module: str, *arguments: str) -> None:
         done = subprocess.run(

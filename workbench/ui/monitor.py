@@ -17,6 +17,7 @@ from typing import Any
 import anywidget
 import traitlets
 from IPython.core.getipython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from workbench.errors import RunError
@@ -78,22 +79,25 @@ class Monitor(anywidget.AnyWidget):
         self.feed.start()
 
     def show(self) -> Monitor:
-        """Show the view in the output of the present cell, once per cell; returns itself."""
+        """Show the view in the output of the present cell, once per cell; returns itself.
+
+        Outside of IPython there is nowhere to show it: its text is printed.
+        """
         shell = get_ipython()
         present = getattr(shell, "execution_count", None)
-        # `monitor = run.watch().show()` at the end of a cell must not give two views.
-        if self._display_ids and present is not None and present == self._shown_in:
+        # `run.watch()` shows the view; as the last expression of the cell it must not give a second one.
+        if present is not None and present == self._shown_in:
             return self
         self._shown_in = present
         display_id = f"workbench-{uuid.uuid4().hex}"
         if self._settled or self.feed_ended:
-            display(self._static_bundle(), raw=True, display_id=display_id)
+            publish(self._static_bundle(), display_id)
             return self
         self._display_ids.append(display_id)
         if shell is not None and self._shell is None:
             self._shell = shell
             shell.events.register("post_run_cell", self._after_cell)
-        display(self._live_bundle(), raw=True, display_id=display_id)
+        publish(self._live_bundle(), display_id)
         return self
 
     def settle(self) -> bool:
@@ -130,7 +134,7 @@ class Monitor(anywidget.AnyWidget):
         if self.keep_live:
             bundle = self._live_bundle() | bundle
         for display_id in self._display_ids:
-            display(bundle, raw=True, display_id=display_id, update=True)
+            publish(bundle, display_id, update=True)
         if self._display_ids and not self.keep_live and not self.feed.watched:
             # No page has ever drawn this: the executed notebook need not carry the bundle in its widget state.
             self._esm = self._css = ""
@@ -201,3 +205,18 @@ class Monitor(anywidget.AnyWidget):
         self._tell(notice, [])
         # A run that was resumed has news again.
         self.feed.start()
+
+
+def publish(bundle: dict[str, Any], display_id: str, update: bool = False) -> None:
+    """Put a MIME bundle into the output of the present cell, or replace what stands under its display id.
+
+    Args:
+        bundle: MIME type -> content.
+        display_id: names the output.
+        update: replace, wherever it was first shown.
+    """
+    if InteractiveShell.initialized():
+        display(bundle, raw=True, display_id=display_id, **({"update": True} if update else {}))
+    elif not update:
+        # IPython's own fallback prints the whole mapping, the bytes of a PNG included.
+        print(bundle["text/plain"])
