@@ -50,7 +50,6 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
         "evaluation",
         "finish",
     ]
-    assert not (run.folder.path / ".reserve").exists()
 
 
 def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,12 +13,11 @@ from workbench.runs.folder import RunFolder, new_run_id, runs_root, write_json
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin
 from workbench.runs.run import Run
-from workbench.runs.state import write_state
+from workbench.runs.state import fill_reserve, write_state
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
-RESERVE_BYTES = 64 * 1024
 _ID_ATTEMPTS = 8
 
 
@@ -67,8 +65,7 @@ def _create(recipe: Recipe, root: Path) -> tuple[RunFolder, int]:
         draft.telemetry.mkdir()
         draft.control.mkdir()
         draft.checkpoints.mkdir()
-        # Real bytes: a sparse file would reserve nothing.
-        draft.reserve.write_bytes(os.urandom(RESERVE_BYTES))
+        fill_reserve(draft)
         write_state(draft, status="queued", message="waiting to start")
         lock = begin(draft, resume=False)
         return _move_into_place(draft, recipe, root), lock

@@ -28,6 +28,7 @@ from workbench.runs.folder import RunFolder, write_json
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
 FINAL = ("finished", "stopped", "failed", "lost")
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
+RESERVE_BYTES = 1 << 16
 _READ_LIMIT_BYTES = 1 << 20
 _threads = threading.Lock()
 
@@ -110,6 +111,16 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
             folder.reserve.unlink()
             write_json(folder.state, merged, durable=durable)
     return _parse(merged)
+
+
+def fill_reserve(folder: RunFolder) -> None:
+    """Set aside what the last word of a run will need on a full disk (:data:`RESERVE_BYTES`).
+
+    Raises:
+        OSError: the disk is too full for that already.
+    """
+    # Random, since a file system that compresses, or a sparse file, would reserve nothing.
+    folder.reserve.write_bytes(os.urandom(RESERVE_BYTES))
 
 
 def actual_status(folder: RunFolder, state: RunState | None = None) -> str:

@@ -1,9 +1,8 @@
-"""The trainer's side of ``state.json``: transitions at once, a heartbeat every second, a reserve for a full disk."""
+"""The trainer's side of ``state.json``: transitions at once, a heartbeat every second."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import math
 import threading
 import time
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from workbench.training.loop import Training
 
 HEARTBEAT_SECONDS = 1.0
-RESERVE_BYTES = 1 << 16
 
 
 class Status:
@@ -28,11 +26,8 @@ class Status:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._reserve = folder.path / ".reserve"
         self._training: Training | None = None
         self._closed = threading.Event()
-        with contextlib.suppress(OSError):
-            self._reserve.write_bytes(bytes(RESERVE_BYTES))
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
 
@@ -46,20 +41,17 @@ class Status:
         self._training = training
 
     def write(self, **changes: Any) -> None:
-        """A transition, made durable; on a full disk the reserve is given up for it."""
-        try:
-            self._write(durable=True, **changes)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            self._reserve.unlink(missing_ok=True)
-            self._write(durable=True, **changes)
+        """A transition, made durable (see :func:`workbench.runs.state.write_state`).
+
+        Raises:
+            OSError: the disk is full; the last word of a run takes the space kept for it (``RunFolder.reserve``).
+        """
+        self._write(durable=True, **changes)
 
     def close(self) -> None:
         """Let the heartbeat end; the last word has been written."""
         self._closed.set()
         self._thread.join(timeout=5)
-        self._reserve.unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._closed.wait(HEARTBEAT_SECONDS):

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.state import lock_held, process_identity, read_state, take_lock, write_state
+from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
 RESUME_PATIENCE_SECONDS = 10.0
 
@@ -99,6 +99,9 @@ def begin(folder: RunFolder, *, resume: bool) -> int:
     lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0)
     if resume:
         control.dismiss_pending(folder, "the run ended before it could answer")
+        # The attempt before may have given it up; one that can train without is not refused for it.
+        with contextlib.suppress(OSError):
+            fill_reserve(folder)
     attempt = read_state(folder).attempt + 1 if resume else 1
     write_state(
         folder,

@@ -1,0 +1,64 @@
+"""What all launchers share: becoming responsible for a run, finding it again, how processes are started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.launchers.launcher import Handle, begin, child_environment, module_command
+from workbench.runs.launchers.local import LocalLauncher
+from workbench.runs.state import RESERVE_BYTES, read_state, write_state
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_state(folder, status="failed", error="the disk is full", exit_code=1)
+    return folder
+
+
+def test_a_new_attempt_starts_clean_and_with_a_reserve_again(folder: RunFolder) -> None:
+    request = control.send(folder, "stop")
+    lock = begin(folder, resume=True)
+    try:
+        state = read_state(folder)
+        assert (state.status, state.attempt, state.error, state.exit_code) == ("starting", 2, "", None)
+        assert state.pid == os.getpid()
+        assert folder.reserve.stat().st_size == RESERVE_BYTES
+        answer = control.outcome(folder, request)
+        assert answer is not None
+        assert answer["done"] is False, "what the earlier attempt was asked is not obeyed by this one"
+        with pytest.raises(RunError, match="already being trained"):
+            begin(folder, resume=False)
+    finally:
+        os.close(lock)
+
+
+def test_any_process_finds_the_handle_again(folder: RunFolder) -> None:
+    launcher = LocalLauncher()
+    assert launcher.adopt(folder) is None
+    for damaged in ([], {"on": "local"}, {"folder": 3}):
+        write_json(folder.launched, damaged)
+        assert launcher.adopt(folder) is None
+    write_json(folder.launched, {"on": "inline", "folder": "/somewhere", "pid": "x"})
+    assert launcher.adopt(folder) == Handle("inline", "/somewhere", 0)
+
+
+def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module_command("a.b", "c") == [sys.executable, "-P", "-m", "a.b", "c"]
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    environment = child_environment(EXTRA="1")
+    assert environment["EXTRA"] == "1"
+    assert "MPLBACKEND" not in environment, "a trainer draws to files"
+    paths = environment["PYTHONPATH"].split(os.pathsep)
+    assert paths[-1] == "/elsewhere"
+    monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+    assert child_environment()["PYTHONPATH"] == environment["PYTHONPATH"], "added once, not by every generation"
