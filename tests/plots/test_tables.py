@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.plots.tables import (
-    asked_table,
-    environment_table,
-    escape,
-    events_table,
-    fingerprint,
-    heldout_table,
-    recipe_table,
-    result_table,
-)
+from workbench.plots import tables
 
 
 def test_result_compares_speed_with_the_first(view, plateau):
-    assert "<td>1.00x</td><td>0.25x</td>" in result_table([view, plateau])
-    assert "against the first" not in result_table([view])
+    assert "<td>1.00x</td><td>0.25x</td>" in tables.result_table([view, plateau])
+    assert "against the first" not in tables.result_table([view])
 
 
 def test_differences_only(view):
     other = replace(view, name="other", recipe={**view.recipe, "optimizer": {"kind": "lans", "lr": 3e-3}})
-    page = recipe_table([view, other], differing_only=True)
+    page = tables.recipe_table([view, other], differing_only=True)
     assert "<td>adamw</td><td>lans</td>" in page
     assert "optimizer.lr" not in page
-    whole = recipe_table([view, other], differing_only=False)
+    whole = tables.recipe_table([view, other], differing_only=False)
     assert whole.count('class="differs"') == 1
     assert "optimizer.lr" in whole
 
 
 def test_asked_by_axis(view):
-    page = asked_table(view)
+    page = tables.asked_table(view)
     assert '<th scope="row">optimizer</th><td>adamw</td><td>lr 0.003</td>' in page
 
 
@@ -41,8 +32,9 @@ def test_everything_from_a_run_is_escaped(view):
     bad = replace(view, recipe=attack, environment={"data": attack, **attack}, name="<script>n")
     bad.telemetry.events[0]["text"], kept = "<script>t", bad.telemetry.events[0]["text"]
     pages = [
-        recipe_table([bad], differing_only=False), asked_table(bad), environment_table([bad]), fingerprint(bad),
-        events_table(bad), result_table([bad]),
+        tables.recipe_table([bad], differing_only=False), tables.asked_table(bad), tables.environment_table([bad]),
+        tables.fingerprint(bad),
+        tables.events_table(bad), tables.result_table([bad]),
     ]  # fmt: skip
     bad.telemetry.events[0]["text"] = kept
     for page in pages:
@@ -51,6 +43,6 @@ def test_everything_from_a_run_is_escaped(view):
 
 
 def test_heldout_and_empty(view, empty):
-    assert heldout_table(view).count("<tr") == 5
-    assert "nothing here yet" in heldout_table(empty)
-    assert escape("\ud800") == "?"
+    assert tables.heldout_table(view).count("<tr") == 5
+    assert "nothing here yet" in tables.heldout_table(empty)
+    assert tables.escape("\ud800") == "?"

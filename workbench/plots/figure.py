@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from workbench.plots.curves import X_LABELS, check_axis, curve, x_at_steps
-from workbench.plots.palette import REFERENCE_COLOUR, RUN_COLOURS, plotly_text
+from workbench.plots.curves import X_LABELS, Curve, check_axis, curve, x_at_steps
+from workbench.plots.palette import REFERENCE_COLOUR, RUN_COLOURS, plotly_text, run_colour, run_dash
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -119,6 +119,24 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         )
     )  # fmt: skip
     figure.update_layout(yaxis99={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True})
+
+
+def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str) -> go.Scatter:
+    """One scalar of one run as a line in the run's colour and dash.
+
+    Args:
+        view: the run; its lines in all panels are one group of the legend.
+        index: place of the run among those drawn, which decides its colour.
+        line: what to draw.
+        legend: whether this line is the one that stands in the legend for the group.
+        hover: Plotly number format of the value, for example ``.4g``.
+    """
+    return go.Scatter(
+        x=line.x_N, y=line.y_N.astype("float32"), mode="lines", name=plotly_text(view.name),
+        legendgroup=view.id, showlegend=legend,
+        line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
+        hovertemplate=f"%{{y:{hover}}} at %{{x:.4s}}<extra>%{{fullData.name}}</extra>",
+    )  # fmt: skip
 
 
 def x_title(x: str) -> str:

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.plots.curves import curve, thin
-from workbench.plots.figure import finish, require, x_title
-from workbench.plots.palette import plotly_text, run_colour, run_dash
+from workbench.plots.figure import finish, require, run_line, x_title
+from workbench.plots.palette import plotly_text
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -39,15 +39,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     for row, name in enumerate(names, start=1):
         for index, view in enumerate(views):
             line = thin(curve(view, name, x), 600)
-            figure.add_trace(
-                go.Scatter(
-                    x=line.x_N, y=line.y_N, mode="lines", name=plotly_text(view.name), legendgroup=view.id,
-                    showlegend=row == 1, line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
-                    hovertemplate="%{y:.4g} at %{x:.4s}<extra>%{fullData.name}</extra>",
-                ),
-                row=row,
-                col=1,
-            )  # fmt: skip
+            figure.add_trace(run_line(view, index, line, legend=row == 1, hover=".4g"), row=row, col=1)
     figure.update_layout(title="Schedules")
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(title_text=x_title(x), row=len(names), col=1)

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.plots.curves import Curve, curve, smooth, thin
-from workbench.plots.figure import finish, require, x_title
-from workbench.plots.palette import PART_COLOURS, PARTS, plotly_text, run_colour, run_dash
+from workbench.plots.figure import finish, require, run_line, x_title
+from workbench.plots.palette import PART_COLOURS, PARTS, plotly_text
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -68,12 +68,7 @@ def _over_time(
     view: RunView, index: int, name: str, x: str, *, factor: float = 1.0, legend: bool = False
 ) -> go.Scatter:
     line = thin(smooth(curve(view, name, x)))
-    return go.Scatter(
-        x=line.x_N, y=(line.y_N * factor).astype("float32"), mode="lines", name=plotly_text(view.name),
-        legendgroup=view.id, showlegend=legend,
-        line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
-        hovertemplate="%{y:.4s} at %{x:.4s}<extra>%{fullData.name}</extra>",
-    )  # fmt: skip
+    return run_line(view, index, Curve(line.x_N, line.y_N * factor), legend=legend, hover=".4s")
 
 
 def _part(views: Sequence[RunView], splits: Sequence[dict[str, float]], part: str, colour: str) -> go.Bar:

@@ -326,18 +326,35 @@ class Run:
         return f"<table>{rows}</table>"
 
 
-def describe(run: Run) -> dict[str, str]:
-    """What a table says about a run, as text: one reading of its state."""
+def summary(run: Run) -> dict[str, Any]:
+    """What tables say about a run, as numbers, from one reading of its state. Losses in nats, progress 0..1."""
     state = run.state
     return {
-        "run": run.id,
+        "id": run.id,
         "name": run.name,
         "status": actual_status(run.folder, state),
-        "progress": f"{state.progress:.0%}",
-        "step": f"{state.step:,}",
-        "loss": _number(state.loss),
-        "held-out": _number(state.heldout_loss),
-        "tokens/s": "" if state.tokens_per_second is None else f"{state.tokens_per_second:,.0f}",
+        "progress": state.progress,
+        "step": state.step,
+        "loss": state.loss,
+        "heldout_loss": state.heldout_loss,
+        "tokens_per_second": state.tokens_per_second,
+        "message": state.error or state.message,
+    }
+
+
+def describe(run: Run) -> dict[str, str]:
+    """The columns of a table of runs as text; see :func:`summary`."""
+    said = summary(run)
+    speed = said["tokens_per_second"]
+    return {
+        "run": said["id"],
+        "name": said["name"],
+        "status": said["status"],
+        "progress": f"{said['progress']:.0%}",
+        "step": f"{said['step']:,}",
+        "loss": _number(said["loss"]),
+        "held-out": _number(said["heldout_loss"]),
+        "tokens/s": "" if speed is None else f"{speed:,.0f}",
     }
 
 

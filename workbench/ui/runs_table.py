@@ -6,13 +6,11 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import Any
 
 import anywidget
 import traitlets
 
-from workbench.runs.run import Run
-from workbench.runs.state import actual_status
+from workbench.runs.run import Run, summary
 from workbench.runs.store import runs
 
 REFRESH_SECONDS = 2.0
@@ -53,7 +51,7 @@ class RunsTable(anywidget.AnyWidget):
     def refresh(self) -> None:
         """Read the folders now; sends only when something is new."""
         try:
-            found = [row(run) for run in runs(self._runs_dir)[:SHOWN]]
+            found = [summary(run) for run in runs(self._runs_dir)[:SHOWN]]
         except OSError as error:
             self.complaint = f"the runs folder cannot be read: {error}"
             return
@@ -72,22 +70,6 @@ class RunsTable(anywidget.AnyWidget):
         """Stop reading and leave the page."""
         self._closed.set()
         super().close()
-
-
-def row(run: Run) -> dict[str, Any]:
-    """What the table says about one run, from one reading of its state. Losses in nats, times in Unix seconds."""
-    state = run.state
-    return {
-        "id": run.id,
-        "name": run.name,
-        "status": actual_status(run.folder, state),
-        "progress": state.progress,
-        "step": state.step,
-        "loss": state.loss,
-        "heldout_loss": state.heldout_loss,
-        "tokens_per_second": state.tokens_per_second,
-        "message": state.error or state.message,
-    }
 
 
 def _follow(table: weakref.ref[RunsTable], closed: threading.Event, seconds: float) -> None:
