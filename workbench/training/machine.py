@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -29,7 +30,7 @@ PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
     "V100": {torch.float16: 125e12, torch.float32: 15.7e12},
     "T4": {torch.float16: 65e12, torch.float32: 8.1e12},
 }
-"""Peak rate by a part of the device's name (the first that fits) and precision."""
+"""Peak rate by whole words of the device's name (the first that fits) and precision."""
 
 PACKAGES = ("torch", "numpy", "pydantic", "tokenizers", "safetensors", "transformers")
 MEASURE_SECONDS = 0.4
@@ -51,7 +52,9 @@ def peak_flops(device: torch.device, precision: torch.dtype) -> float | None:
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
-    return next((rates.get(precision) for part, rates in PEAK_FLOPS.items() if part in name), None)
+    # Whole words: an L40 is no L4, a T400 no T4, and a wrong peak makes a wrong MFU that looks right.
+    found = (rates for part, rates in PEAK_FLOPS.items() if re.search(rf"\b{part}\b", name))
+    return next(found, {}).get(precision)
 
 
 def gemm_flops(device: torch.device, precision: torch.dtype) -> float:
