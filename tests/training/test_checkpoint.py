@@ -98,6 +98,15 @@ def test_saving_a_step_again_keeps_a_good_one_and_replaces_a_damaged_one(tmp_pat
     assert checkpoint.problem_with(path) is None
 
 
+def test_saving_a_step_again_after_a_knob_was_turned_replaces_it(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, 1, tensors(1), {**META, "overrides": {}})
+    checkpoint.save(tmp_path, 1, tensors(1), {**META, "overrides": {"optimizer.lr": 0.1}})
+    read = checkpoint.load_latest(tmp_path)
+    assert read is not None
+    assert read.meta["overrides"] == {"optimizer.lr": 0.1}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["LATEST", "step-1"]
+
+
 def test_prune_keeps_two_and_never_trusts_a_damaged_newest(tmp_path: Path) -> None:
     for step in (1, 2, 10):
         checkpoint.save(tmp_path, step, tensors(step), META)

@@ -52,7 +52,7 @@ class Checkpoint:
 
 
 def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], meta: Mapping[str, Any]) -> Path:
-    """Write ``folder/step-N`` whole or not at all.
+    """Write ``folder/step-N`` whole or not at all; one that is there stays if it is good and no knob was turned since.
 
     Args:
         folder: the run's checkpoints folder; created when missing.
@@ -68,9 +68,10 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
             are untouched.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    final, aside = folder / f"step-{step}", folder / f"step-{step}.tmp"
+    final, aside, replaced = (folder / f"step-{step}{ending}" for ending in ("", ".tmp", ".replaced"))
     shutil.rmtree(aside, ignore_errors=True)
-    if final.exists() and problem_with(final) is None:
+    # While a run is paused its weights stay what they are, but knobs may be turned: these alone can differ.
+    if final.exists() and problem_with(final) is None and _overrides(final) == meta.get("overrides"):
         return final
     _check_space(folder, sum(tensor.nbytes for group in tensors.values() for tensor in group.values()))
     try:
@@ -84,10 +85,12 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
         (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")
         _sync_and_hash(aside / MANIFEST)
         _sync_folder(aside)
+        shutil.rmtree(replaced, ignore_errors=True)
         if final.exists():
-            shutil.rmtree(final)  # damaged, as found above
+            final.rename(replaced)  # not deleted before the new one stands
         aside.rename(final)
         _sync_folder(folder)
+        shutil.rmtree(replaced, ignore_errors=True)
         _point_at(folder, final.name)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
@@ -262,6 +265,11 @@ def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor, dict
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
+
+
+def _overrides(path: Path) -> Any:
+    """Knobs that had been turned when a (whole) checkpoint was made, by path."""
+    return json.loads((path / STATE).read_text(encoding="utf-8")).get("overrides")
 
 
 def _check_space(folder: Path, needed: int) -> None:
