@@ -185,7 +185,7 @@ class Session:
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
-        self.status.write(message="training", heldout_loss=result.loss)
+        self.status.write(message=self._pause_asked or "training", heldout_loss=result.loss)
         return result
 
     def save(self) -> Path | None:

@@ -1,0 +1,124 @@
+"""A session in this process: what is said, written and answered between steps (whole runs: test_worker)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.recipe import Recipe
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import read_state
+from workbench.telemetry import read_telemetry
+from workbench.training import checkpoint
+from workbench.training.session import Session
+from workbench.training.status import Status
+
+Begin = Callable[..., Session]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """``begin(recipe, resume=False)`` -> a Session on one run folder that has taken no step yet."""
+    sessions: list[Session] = []
+
+    def _begin(recipe: Recipe, resume: bool = False) -> Session:
+        folder = RunFolder(tmp_path / "run")
+        folder.path.mkdir(exist_ok=True)
+        recipe.save(folder.recipe)
+        sessions.append(Session(folder, Status(folder), resume))
+        return sessions[-1]
+
+    yield _begin
+    for session in sessions:
+        session.training.close()
+        if not session.writer._closed.is_set():  # run() has closed it
+            session.writer.close()
+        session.status.close()
+
+
+def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny.with_(budget={"amount": 6}))
+    assert session.run() == "finished"
+    state = read_state(session.folder)
+    assert (state.status, state.step, state.progress, state.exit_code) == ("finished", 6, 1.0, 0)
+    said = json.loads(session.folder.evaluations.read_text())
+    assert [point["step"] for point in said["heldout"]] == [3, 6]
+    result = said["result"]
+    assert (result["steps"], result["tokens"], result["stopped_early"]) == (6, 6 * 16 * 32, False)
+    assert result["heldout_loss"] == said["heldout"][-1]["loss"]
+    assert result["learned"] == "words only", "six steps cannot beat word frequencies"
+    kinds = [event["kind"] for event in read_telemetry(session.folder.telemetry).events]
+    assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]
+    assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
+
+
+def test_a_stop_before_the_first_step_leaves_a_run_that_can_be_resumed(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    session.stop("stopped by SIGTERM")
+    session.stop("asked again")
+    assert session.run() == "stopped"
+    assert session.stop_asked == "stopped by SIGTERM", "the first reason is the one that is told"
+    said = json.loads(session.folder.evaluations.read_text())
+    assert said["result"]["stopped_early"]
+    assert said["result"]["heldout_loss"] is None
+    assert said["result"]["train_loss"] is None
+    assert begin(tiny, resume=True).training.progress.step == 0
+
+
+def test_requests_are_answered_and_refusals_change_nothing(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    refused = control.send(session.folder, "set", path="architecture.layers", value=9)
+    bad = control.send(session.folder, "set", path="optimizer.lr", value=-1)
+    good = control.send(session.folder, "set", path="optimizer.lr", value=0.5)
+    unpaused = control.send(session.folder, "resume")
+    session._answer_requests()
+    answers = [control.outcome(session.folder, request) for request in (refused, bad, good, unpaused)]
+    assert [answer["done"] for answer in answers if answer] == [False, False, True, True]
+    assert "legal: " in answers[0]["text"]
+    assert "optimizer.lr" in answers[1]["text"]
+    assert answers[2]["text"] == "optimizer.lr 0.003 -> 0.5"
+    assert answers[3]["text"] == "the run was not paused"
+    assert session.training.recipe.optimizer.lr == 0.5
+    assert session.asked == tiny, "the recipe of the run stays what was launched"
+
+
+def test_an_evaluation_while_paused_does_not_say_that_the_run_is_training(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    session.pause("paused on request")
+    session.status.write(status="paused", message="paused on request")
+    request = control.send(session.folder, "evaluate")
+    session._answer_requests()
+    assert control.outcome(session.folder, request)["done"]
+    state = read_state(session.folder)
+    assert (state.status, state.message) == ("paused", "paused on request")
+    assert state.heldout_loss == pytest.approx(5.5, abs=1.0)
+
+
+def test_a_knob_turned_after_the_checkpoint_of_a_pause_is_in_that_of_the_stop(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    session.training.step()
+    session.pause("paused on request")
+    session.save()
+    control.send(session.folder, "set", path="optimizer.lr", value=0.25)
+    session._answer_requests()
+    session.save()
+    again = begin(tiny, resume=True)
+    assert again.training.progress.step == 1
+    assert again.training.recipe.optimizer.lr == 0.25
+
+
+def test_a_resumed_session_forgets_evaluations_beyond_its_checkpoint(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    session.training.step()
+    session.evaluate(final=False)
+    session.save()
+    session.training.step()
+    session.evaluate(final=False)
+    again = begin(tiny, resume=True)
+    assert [point["step"] for point in again._evaluations["heldout"]] == [1]
+    fresh = begin(tiny)
+    assert fresh._evaluations["heldout"] == []
