@@ -229,3 +229,17 @@ def test_choice_defaults_are_the_published_first_phase() -> None:
     assert rates[0] == 0.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-12)
     assert choice.clip_norm is None
+
+
+def test_another_default_type_changes_nothing() -> None:
+    moved = []
+    for default in (torch.float32, torch.float64):
+        weight = nn.Parameter(torch.linspace(-1, 1, 50, dtype=torch.float32))
+        weight.grad = weight.detach().cos()
+        torch.set_default_dtype(default)
+        try:
+            LANS([weight], **SETTINGS).step()
+        finally:
+            torch.set_default_dtype(torch.float32)
+        moved.append(weight.detach().clone())
+    assert torch.equal(*moved)

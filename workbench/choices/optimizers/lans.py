@@ -191,7 +191,7 @@ def _step_in_blocks(weight: Tensor, grad: Tensor, state: dict[str, Any], group: 
     flat = weight.reshape(-1)  # a view, or for a transposed tensor a copy that is written back at the end
     tensors = (flat, grad.reshape(-1), state["exp_avg"].view(-1), state["exp_avg_sq"].view(-1))
     blocks = list(zip(*(tensor.split(_BLOCK) for tensor in tensors), strict=True))
-    buffers = [torch.empty(min(_BLOCK, flat.numel())) for _ in range(3)]
+    buffers = [torch.empty(min(_BLOCK, flat.numel()), dtype=torch.float32, device="cpu") for _ in range(3)]
 
     sum_x = sum_r = sum_c = 0.0
     for x, g, m, v in blocks:
