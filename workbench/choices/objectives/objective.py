@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -71,7 +70,3 @@ class Objective(Choice):
     def labelled_fraction(self, progress: Progress) -> float:
         """Share of positions that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError
-
-    def scheduled(self) -> Mapping[str, object]:
-        """Names and values of this choice's scheduled knobs (telemetry plots them)."""
-        return {}
