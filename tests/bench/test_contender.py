@@ -1,0 +1,62 @@
+"""The protocol between a race and its contenders, with real child processes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.bench.contender import Contender, Stage
+
+CHILD = """
+import json, sys
+from workbench.bench.contender import Stage
+setting = json.loads(sys.argv[1])
+stage = Stage()
+print("a library that prints")
+stage.say({"ready": {"greeting": setting["greeting"]}})
+while (steps := stage.next_steps()) is not None:
+    if steps == 13:
+        sys.exit("thirteen is too many")
+    stage.say({"seconds": 0.5 * steps, "tokens": 100 * steps})
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "quick_contender.py").write_text(CHILD, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "quick_contender"
+
+
+def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: Path) -> None:
+    contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
+    assert contender.ready == {"greeting": "hello"}
+    assert contender.run(3) == {"seconds": 1.5, "tokens": 300}
+    assert contender.run(1) == {"seconds": 0.5, "tokens": 100}
+    contender.close()
+    assert contender._child.returncode == 0
+    assert "a library that prints" in (tmp_path / "log").read_text(), "kept out of the protocol, not lost"
+
+
+def test_a_child_that_dies_is_quoted(module: str, tmp_path: Path) -> None:
+    contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
+    with pytest.raises(RuntimeError, match=r"(?s)contender 'quick' ended with exit code 1.*thirteen is too many"):
+        contender.run(13)
+    contender.close()
+
+
+def test_the_childs_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, errors = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"steps": 4}\n'))
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", errors)
+    stage = Stage()
+    print("noise")
+    stage.say({"seconds": 1.0})
+    assert (stage.next_steps(), stage.next_steps()) == (4, None)
+    assert json.loads(out.getvalue()) == {"seconds": 1.0}
+    assert errors.getvalue() == "noise\n"

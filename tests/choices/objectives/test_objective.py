@@ -1,0 +1,62 @@
+"""What every objective promises, over the registry: static label counts, finite losses, comparable evaluations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.choices.architectures import PreLN
+from workbench.choices.choice import registry
+from workbench.choices.data.order import RowOrder
+from workbench.choices.data.tokens import TokenStore, Vocabulary
+from workbench.choices.depth import LayerPlan
+from workbench.choices.objectives import Objective
+from workbench.choices.progress import Budget, Progress
+
+VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
+START = Progress(step=0, tokens=0, seconds=0.0, budget=Budget())
+
+
+@pytest.fixture
+def order() -> RowOrder:
+    """Forty documents of 5 to 14 tokens, [CLS] and [SEP] around random ordinary ids."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 15, size=40)
+    documents = [np.concatenate([[2], rng.integers(5, 60, size=length - 2), [3]]) for length in lengths]
+    offsets_D1 = np.concatenate([[0], np.cumsum(lengths)])
+    return RowOrder(TokenStore(np.concatenate(documents).astype(np.uint16), offsets_D1), 16, seed=0)
+
+
+@pytest.mark.parametrize("kind", sorted(registry("objective")))
+def test_losses_are_finite_and_counts_are_those_announced(kind: str, order: RowOrder) -> None:
+    objective = registry("objective")[kind]()
+    assert isinstance(objective, Objective)
+    architecture = PreLN(layers=2, width=16, heads=2)
+    torch.manual_seed(0)
+    backbone = architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
+    model = objective.build(backbone, architecture, VOCABULARY, seed=3)
+    batch, plan = order.batch(np.arange(8)), LayerPlan.full(2)
+    loss = model(batch, plan, START)
+    assert loss.loss.shape == ()
+    assert type(loss.count) is int, "a tensor would have to be waited for"
+    # Rows have a whole number of labels each, so the share is met up to half a label a row.
+    assert loss.count / batch.tokens_BT.numel() == pytest.approx(objective.labelled_fraction(START), abs=1 / 16)
+    loss.loss.backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+    # An untrained model knows nothing: ln 60 would be its loss if its logits were equal.
+    assert 3.0 < float(loss.loss.detach()) < 5.5
+    assert not any(value.requires_grad for value in loss.metrics.values())
+
+
+@pytest.mark.parametrize("kind", sorted(registry("objective")))
+def test_an_evaluation_is_the_same_every_time_and_for_every_seed(kind: str, order: RowOrder) -> None:
+    objective = registry("objective")[kind]()
+    architecture = PreLN(layers=1, width=16, heads=2)
+    sums = []
+    for seed in (3, 4):
+        torch.manual_seed(0)
+        backbone = architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
+        model = objective.build(backbone, architecture, VOCABULARY, seed=seed).eval()
+        sums += [model.heldout(order.batch(np.arange(8)), LayerPlan.full(1)) for _ in range(2)]
+    assert len({(float(nats), count) for nats, count in sums}) == 1

@@ -1,0 +1,46 @@
+"""Which knobs turn while a run trains: those that are read anew at every step, and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.choices.choice import registry
+from workbench.errors import RecipeError, RunError
+from workbench.recipe import Recipe
+from workbench.training.knobs import turnable, turned
+
+
+@pytest.mark.parametrize("axis", ["optimizer", "objective", "depth"])
+def test_every_knob_called_turnable_exists(axis: str) -> None:
+    for kind in registry(axis):
+        recipe = Recipe(**{axis: kind})
+        paths = turnable(recipe)
+        assert paths == sorted(set(paths))
+        for path in paths:
+            name, knob = path.split(".")
+            assert knob in type(getattr(recipe, name)).model_fields, path
+
+
+def test_a_turned_knob_changes_nothing_else() -> None:
+    recipe = Recipe()
+    assert recipe.diff(turned(recipe, "optimizer.lr", 5e-4)) == {"optimizer.lr": (1e-3, 5e-4)}
+    lengthened = turned(recipe, "optimizer.schedule.warmup", 0.25)
+    assert list(recipe.diff(lengthened)) == ["optimizer.schedule.warmup"]
+
+
+def test_a_scheduled_knob_takes_a_shape() -> None:
+    recipe = turned(Recipe(), "objective.mask_rate", {"kind": "linear", "start": 0.4, "end": 0.2})
+    assert recipe.objective.mask_rate.end == 0.2
+    with pytest.raises(RecipeError, match=r"objective\.mask_rate"):
+        turned(Recipe(), "objective.mask_rate", {"kind": "linear", "start": 1.4, "end": 0.2})
+
+
+@pytest.mark.parametrize("path", ["architecture.layers", "optimizer.beta1", "data.batch_size", "optimizer", "seed"])
+def test_what_is_built_in_is_refused_with_the_legal_ones(path: str) -> None:
+    with pytest.raises(RunError, match=r"knob of a running run.*legal: .*optimizer\.lr.*launch a changed recipe"):
+        turned(Recipe(), path, 1)
+
+
+def test_the_nearest_is_named() -> None:
+    with pytest.raises(RunError, match=r"unknown value 'optimiser\.lr'; did you mean 'optimizer\.lr'\?"):
+        turned(Recipe(), "optimiser.lr", 1e-3)

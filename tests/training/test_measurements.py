@@ -1,0 +1,94 @@
+"""Per-layer statistics against the slow, obvious reference."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from workbench.choices.architectures import PreLN
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth import LayerPlan
+from workbench.training.measurements import ENTROPY_EVERY, PARTS, HostCopy, LayerMeter, StepTimes, memory_gib
+
+CPU = torch.device("cpu")
+
+
+def test_host_copies_keep_names_sizes_and_values() -> None:
+    copy = HostCopy({"one": torch.tensor(2.5), "none": torch.empty(0), "three": torch.tensor([1.0, 2.0, 3.0])})
+    assert copy.read() == {"one": [2.5], "none": [], "three": [1.0, 2.0, 3.0]}
+    assert HostCopy({}).read() == {}
+    assert HostCopy({"half": torch.tensor(0.5, dtype=torch.bfloat16, requires_grad=True)}).read() == {"half": [0.5]}
+
+
+def test_parts_of_a_step_add_up_to_it() -> None:
+    times = StepTimes(CPU)
+    for part in ("data", "forward", "backward", "forward", "backward", "optimizer"):
+        time.sleep(0.002)
+        times.mark(part)
+    read = times.milliseconds()
+    assert set(read) == {f"{part}_ms" for part in PARTS} | {"step_ms"}
+    assert read["step_ms"] == pytest.approx(sum(read[f"{part}_ms"] for part in PARTS))
+    assert read["data_ms"] >= 2
+    assert read["forward_ms"] >= 4, "micro-batches are added up"
+
+
+@pytest.fixture
+def parts() -> tuple[nn.Module, torch.optim.Optimizer, Batch]:
+    """Three layers x 16, plain SGD, four rows of 8 tokens."""
+    torch.manual_seed(0)
+    backbone = PreLN(layers=3, width=16, heads=2).build(
+        Vocabulary(64, 60, 2, 3, 4, 0, 1), 8, causal=False, attention="plain"
+    )
+    zeros = torch.zeros(4, 8, dtype=torch.int64)
+    batch = Batch(torch.randint(5, 60, (4, 8)), torch.arange(8).expand(4, 8), zeros.int(), torch.arange(4))
+    return backbone, torch.optim.SGD(backbone.parameters(), lr=0.1), batch
+
+
+def test_norms_and_ratios_are_those_of_the_whole_block(parts: tuple[nn.Module, torch.optim.Optimizer, Batch]) -> None:
+    backbone, optimizer, batch = parts
+    full = LayerPlan.full(3)
+    plan = LayerPlan((True, False, True), full.scale, full.trains, full.keep, total=4)
+    meter = LayerMeter(backbone, optimizer)
+    meter.saw(full)
+    meter.saw(plan)
+    meter.before()
+    backbone(batch.tokens_BT, batch, plan).square().mean().backward()
+    meter.gradients()
+    flat = [torch.cat([p.detach().flatten() for p in block.parameters()]) for block in backbone.blocks]
+    grads = [torch.cat([p.grad.flatten() for p in block.parameters()]) for block in backbone.blocks[::2]]
+    optimizer.step()
+    after = [torch.cat([p.detach().flatten() for p in block.parameters()]) for block in backbone.blocks]
+    read = meter.after(plan, batch).vectors()
+    assert all(len(vector) == 4 for vector in read.values()), "one entry per layer of the finished model"
+    assert read["state"] == [0, 1, 0, 3]
+    assert read["ran"] == [1.0, 0.5, 1.0, None]
+    assert read["grad_norm"][1] is None
+    assert read["grad_norm"][0] == pytest.approx(float(grads[0].norm()), rel=1e-4)
+    assert read["grad_norm"][2] == pytest.approx(float(grads[1].norm()), rel=1e-4)
+    for layer in range(3):
+        ratio = float((after[layer] - flat[layer]).norm() / flat[layer].norm())
+        assert read["update_ratio"][layer] == pytest.approx(ratio, rel=1e-3, abs=1e-9)
+    assert read["activation_rms"][1] is None
+    assert read["activation_rms"][2] > 0
+    assert "trust_ratio" not in read, "SGD keeps none"
+    assert backbone.taps is None, "steps that are not recorded must not collect activations"
+
+
+def test_entropy_is_read_now_and_then(parts: tuple[nn.Module, torch.optim.Optimizer, Batch]) -> None:
+    backbone, optimizer, batch = parts
+    meter, plan = LayerMeter(backbone, optimizer), LayerPlan.full(3)
+    read = []
+    for _ in range(ENTROPY_EVERY + 1):
+        meter.saw(plan)
+        meter.before()
+        backbone(batch.tokens_BT, batch, plan).mean().backward()
+        meter.gradients()
+        read.append("attention_entropy" in meter.after(plan, batch).vectors())
+    assert read == [True, *[False] * (ENTROPY_EVERY - 1), True]
+
+
+def test_memory_is_that_of_a_process_with_torch() -> None:
+    assert 0.05 < memory_gib(CPU) < 1024

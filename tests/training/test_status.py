@@ -1,0 +1,70 @@
+"""The trainer's word in ``state.json``: transitions at once, a heartbeat by itself, never NaN."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import read_state
+from workbench.training import status as module
+from workbench.training.loop import Training
+from workbench.training.status import Status
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    (tmp_path / "run").mkdir()
+    return RunFolder(tmp_path / "run")
+
+
+def test_the_heartbeat_goes_on_by_itself_and_ends(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
+    status = Status(folder)
+    status.write(status="starting", message="loading torch")
+    first = read_state(folder).heartbeat
+    time.sleep(0.2)
+    later = read_state(folder)
+    assert later.heartbeat > first
+    assert (later.status, later.message) == ("starting", "loading torch"), "a heartbeat changes nothing else"
+    status.close()
+    last = read_state(folder).heartbeat
+    time.sleep(0.1)
+    assert read_state(folder).heartbeat == last
+    assert not status._thread.is_alive()
+
+
+def test_a_folder_that_is_gone_does_not_end_the_heartbeat(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
+    status = Status(folder)
+    away = folder.path.rename(folder.path.with_name("away"))
+    time.sleep(0.1)
+    away.rename(folder.path)
+    time.sleep(0.2)
+    assert read_state(folder).heartbeat > 0
+    status.close()
+
+
+def test_every_word_says_where_the_training_stands(
+    tiny: Recipe, build: Callable[..., Training], folder: RunFolder
+) -> None:
+    status = Status(folder)
+    assert status.step == 0
+    training = build(tiny)
+    status.follow(training)
+    status.write(status="running", message="training")
+    before = json.loads(folder.state.read_text())
+    assert (before["loss"], before["tokens_per_second"]) == (None, None), "NaN is no JSON"
+    training.step()
+    training.settle()
+    status.write(message="training")
+    state = read_state(folder)
+    assert (state.step, state.tokens, state.progress) == (1, 16 * 32, 1 / 20)
+    assert state.loss == pytest.approx(5.5, abs=1.0)
+    assert status.step == 1
+    status.close()

@@ -1,0 +1,50 @@
+"""Compiling ahead meets every shape of work that training will, and leaves no trace in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from workbench.recipe import Recipe
+from workbench.training.loop import Training
+from workbench.training.warmup import LOOK_AHEAD, _progress_at, _variants, compile_ahead
+
+Build = Callable[..., Training]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lans"])
+def test_training_is_the_same_with_and_without(tiny: Recipe, build: Build, optimizer: str) -> None:
+    recipe = tiny.with_(optimizer=optimizer, depth="progressive_drop")
+    warm, cold = build(recipe), build(recipe)
+    assert compile_ahead(warm) > 0
+    assert warm.progress == cold.progress
+    assert all(parameter.grad is None for parameter in warm.model.parameters())
+    assert not warm.optimizer.state
+    for _ in range(2):
+        warm.step()
+        cold.step()
+    for one, other in zip(warm.model.parameters(), cold.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_one_pass_when_nothing_changes_shape(tiny: Recipe, build: Build) -> None:
+    assert len(list(_variants(build(tiny)))) == 1
+    # Dropped layers are skipped, not compiled anew: whatever the draw, every layer runs here.
+    plans = [plan for plan, _ in _variants(build(tiny.with_(depth="progressive_drop")))]
+    assert [plan.runs for plan in plans] == [(True, True, True)]
+
+
+def test_every_number_of_labels_is_met(tiny: Recipe, build: Build) -> None:
+    shape = {"kind": "stages", "values": [0.3, 0.2, 0.1], "until": [0.4, 0.8]}
+    met = [progress for _, progress in _variants(build(tiny.with_(objective={"mask_rate": shape})))]
+    rates = [tiny.with_(objective={"mask_rate": shape}).objective.labelled_fraction(progress) for progress in met]
+    assert rates == [0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize("budget", ["640 steps", "3200 tokens", "64 s"])
+def test_points_lie_within_the_budget(tiny: Recipe, budget: str) -> None:
+    whole = tiny.with_(budget=budget).budget
+    fractions = [_progress_at(whole, point / LOOK_AHEAD).fraction for point in range(LOOK_AHEAD)]
+    assert fractions == pytest.approx([point / LOOK_AHEAD for point in range(LOOK_AHEAD)])
