@@ -6,6 +6,7 @@ import gc
 import shutil
 import threading
 import time
+import weakref
 from pathlib import Path
 
 from workbench.runs.folder import RunFolder, write_json
@@ -89,3 +90,12 @@ def test_the_thread_sees_other_processes_runs_and_ends_with_the_table(tmp_path: 
     own.join(5)
     assert not own.is_alive()
     gc.collect()
+
+
+def test_a_closed_table_is_collected(tmp_path: Path) -> None:
+    table = RunsTable(tmp_path, refresh_seconds=0)
+    trace = weakref.ref(table)
+    table.close()
+    del table
+    gc.collect()
+    assert trace() is None

@@ -20,6 +20,7 @@ from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.state import RunState, actual_status, read_state
+from workbench.runs.summary import describe, name_of
 from workbench.runs.view import RunView
 from workbench.telemetry import Telemetry, read_telemetry
 
@@ -30,6 +31,7 @@ ENDED = ("finished", "stopped", "failed", "lost")
 EXPORT, REPORT = "workbench.training.export", "workbench.plots.report"
 MONITOR = "workbench.ui.monitor:Monitor"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
+# Before Python 3.12 a comprehension is a frame of its own between the cell and the call.
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>")
 _READ_BLOCK_BYTES = 1 << 16
 
@@ -54,6 +56,7 @@ class Run:
         if isinstance(run, RunFolder):
             self.folder = run
         elif isinstance(run, Path):
+            # Through `find` as well, so that a link or a mistyped folder is told the same way as an id.
             self.folder = find(run.name, run.absolute().parent)
         else:
             self.folder = find(run, runs_dir)
@@ -66,9 +69,7 @@ class Run:
     @property
     def name(self) -> str:
         """What people call it; the id when the recipe cannot be read."""
-        recipe = read_json(self.folder.recipe)
-        name = recipe.get("name") if isinstance(recipe, dict) else None
-        return name if isinstance(name, str) and name else self.id
+        return name_of(self.folder)
 
     @property
     def state(self) -> RunState:
@@ -237,6 +238,7 @@ class Run:
         """
         status = self.status
         if status in ENDED:
+            # A request to a run that nobody trains would lie there unread: said now, with the way out.
             resumable = (
                 "" if status == "finished" else f"; `workbench resume {self.id}` goes on from its last checkpoint"
             )
@@ -245,6 +247,7 @@ class Run:
         if timeout is None:
             return request
         deadline = time.monotonic() + timeout
+        # Polled, as everything in the folder is: file events do not reach across network file systems.
         while (answer := control.outcome(self.folder, request)) is None:
             if time.monotonic() >= deadline:
                 raise TimeoutError(
@@ -321,41 +324,9 @@ class Run:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for key, value in describe(self).items()
+            for key, value in describe(self.folder).items()
         )
         return f"<table>{rows}</table>"
-
-
-def summary(run: Run) -> dict[str, Any]:
-    """What tables say about a run, as numbers, from one reading of its state. Losses in nats, progress 0..1."""
-    state = run.state
-    return {
-        "id": run.id,
-        "name": run.name,
-        "status": actual_status(run.folder, state),
-        "progress": state.progress,
-        "step": state.step,
-        "loss": state.loss,
-        "heldout_loss": state.heldout_loss,
-        "tokens_per_second": state.tokens_per_second,
-        "message": state.error or state.message,
-    }
-
-
-def describe(run: Run) -> dict[str, str]:
-    """The columns of a table of runs as text; see :func:`summary`."""
-    said = summary(run)
-    speed = said["tokens_per_second"]
-    return {
-        "run": said["id"],
-        "name": said["name"],
-        "status": said["status"],
-        "progress": f"{said['progress']:.0%}",
-        "step": f"{said['step']:,}",
-        "loss": _number(said["loss"]),
-        "held-out": _number(said["heldout_loss"]),
-        "tokens/s": "" if speed is None else f"{speed:,.0f}",
-    }
 
 
 def _called_from_coroutine() -> bool:
@@ -363,15 +334,12 @@ def _called_from_coroutine() -> bool:
     frame = sys._getframe(2)
     while frame.f_code.co_name in _COMPREHENSIONS and frame.f_back is not None:
         frame = frame.f_back
+    # Whether a loop is running would not tell: in a notebook one always is, also around a cell without `await`.
     return bool(frame.f_code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
 
 
 def _deadline(timeout: float | None) -> float:
     return math.inf if timeout is None else time.monotonic() + timeout
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
 
 
 def _tail(path: Path, lines: int) -> str:

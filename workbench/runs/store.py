@@ -8,8 +8,10 @@ from pathlib import Path
 
 from workbench.runs.find import run_ids
 from workbench.runs.folder import RunFolder, runs_root
-from workbench.runs.run import Run, describe
+from workbench.runs.run import Run
+from workbench.runs.summary import describe
 
+# Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
@@ -27,7 +29,7 @@ class RunList(list[Run]):
 
     def table(self, limit: int | None = None) -> list[dict[str, str]]:
         """One row of texts per run (the newest ``limit``), read now."""
-        return [describe(run) for run in self[:limit]]
+        return [describe(run.folder) for run in self[:limit]]
 
     def text(self, limit: int | None = SHOWN) -> str:
         """The table as text, its newest ``limit`` rows (None: all)."""
@@ -50,6 +52,7 @@ class RunList(list[Run]):
         rows = self.table(SHOWN)
         if not rows:
             return f"<em>no runs in {escape(str(self.root))}</em>"
+        # Escaped throughout: names come from anybody's recipes and must not become markup of this notebook.
         head = "".join(f"<th style='text-align:left'>{escape(column)}</th>" for column in rows[0])
         body = "".join(
             "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row.values()) + "</tr>"
@@ -71,6 +74,7 @@ def runs(runs_dir: str | Path | None = None) -> RunList:
         A list of :class:`workbench.runs.run.Run` that shows itself as a table.
     """
     root = runs_root(runs_dir)
+    # By id rather than by the folder's own time, which every heartbeat changes.
     folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
     return RunList([Run(folder) for folder in folders], root)
 

@@ -14,5 +14,6 @@ class Page(anywidget.AnyWidget):
     entry; without this it would insert a cell), and keeps ``aria`` attributes in step with what is shown.
     """
 
-    _esm = Path(__file__).parent / "page.js"
-    _css = Path(__file__).parent / "page.css"
+    # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
+    _esm = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
+    _css = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")

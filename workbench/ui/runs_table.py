@@ -10,8 +10,9 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-from workbench.runs.run import Run, summary
+from workbench.runs.run import Run
 from workbench.runs.store import runs
+from workbench.runs.summary import summary
 
 REFRESH_SECONDS = 2.0
 SHOWN = 50
@@ -31,8 +32,9 @@ class RunsTable(anywidget.AnyWidget):
         complaint: why the folders cannot be read, else empty.
     """
 
-    _esm = Path(__file__).parent / "runs_table.js"
-    _css = Path(__file__).parent / "runs_table.css"
+    # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
+    _esm = (Path(__file__).parent / "runs_table.js").read_text(encoding="utf-8")
+    _css = (Path(__file__).parent / "runs_table.css").read_text(encoding="utf-8")
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -51,13 +53,15 @@ class RunsTable(anywidget.AnyWidget):
     def refresh(self) -> None:
         """Read the folders now; sends only when something is new."""
         try:
-            found = [summary(run) for run in runs(self._runs_dir)[:SHOWN]]
+            found = [summary(run.folder) for run in runs(self._runs_dir)[:SHOWN]]
         except OSError as error:
             self.complaint = f"the runs folder cannot be read: {error}"
             return
         self.complaint = ""
+        # Compared here, since a trait of dicts would be sent every two seconds although nothing moved.
         if found != self.rows:
             self.rows = found
+        # A deleted run must not stay selected, or the next button would ask for it.
         known = {entry["id"] for entry in found}
         if any(run_id not in known for run_id in self.selected):
             self.selected = [run_id for run_id in self.selected if run_id in known]

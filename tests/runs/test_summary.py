@@ -1,0 +1,51 @@
+"""The facts of one run, as numbers and as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+from workbench.runs.summary import describe, name_of, summary
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "a run"})
+    return folder
+
+
+def test_numbers_and_text_say_the_same(folder: RunFolder) -> None:
+    write_state(folder, status="finished", progress=0.5, step=12345, loss=2.34567, tokens_per_second=9876.5)
+    said = summary(folder)
+    assert (said["name"], said["status"], said["step"], said["loss"]) == ("a run", "finished", 12345, 2.34567)
+    assert describe(folder) == {
+        "run": "run-a",
+        "name": "a run",
+        "status": "finished",
+        "progress": "50%",
+        "step": "12,345",
+        "loss": "2.346",
+        "held-out": "",
+        "tokens/s": "9,876",
+    }
+
+
+def test_a_failed_run_says_why(folder: RunFolder) -> None:
+    write_state(folder, status="failed", message="training", error="the disk is full")
+    assert summary(folder)["message"] == "the disk is full"
+
+
+def test_a_run_that_should_be_alive_and_is_not_is_lost(folder: RunFolder) -> None:
+    write_state(folder, status="running")
+    assert (summary(folder)["status"], describe(folder)["status"]) == ("lost", "lost")
+
+
+@pytest.mark.parametrize("recipe", ['{"name": 7}', '{"name": ""}', "[]", "{not json"])
+def test_without_a_readable_name_the_id_stands(folder: RunFolder, recipe: str) -> None:
+    folder.recipe.write_text(recipe)
+    assert name_of(folder) == "run-a"

@@ -1,0 +1,32 @@
+"""The invisible first child: what it brings along, and that it does not stay behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from workbench.ui.composer import Composer
+from workbench.ui.page import Page
+
+
+def test_it_brings_style_shortcut_guard_and_words_for_screen_readers() -> None:
+    page = Page()
+    assert "lmSuppressShortcuts" in page._esm or "data-lm-suppress-shortcuts" in page._esm
+    assert "aria-" in page._esm
+    assert ".lab-root" in page._css
+    assert page.get_state()["_css"] == page._css, "the page gets the style itself, never a path of this machine"
+    page.close()
+
+
+def test_every_root_has_one() -> None:
+    composer = Composer()
+    assert [isinstance(child, Page) for child in composer.children] == [True, False, False, False], "first of all"
+
+
+def test_a_closed_page_is_collected() -> None:
+    page = Page()
+    trace = weakref.ref(page)
+    page.close()
+    del page
+    gc.collect()
+    assert trace() is None
