@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from workbench.runs.state import fill_reserve, write_state
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
+# A clash takes the same recipe, second and random number: eight in a row mean that something else is wrong.
 _ID_ATTEMPTS = 8
 
 
@@ -59,6 +61,7 @@ def _create(recipe: Recipe, root: Path) -> tuple[RunFolder, int]:
         root.mkdir(parents=True, exist_ok=True)
         # The name starts with a dot, which no run id does: lists never see it.
         aside = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        # mkdtemp makes folders for the owner alone; colleagues may want to watch.
         aside.chmod(0o755)
         draft = RunFolder(aside)
         write_json(draft.recipe, recipe.to_dict())
@@ -67,8 +70,14 @@ def _create(recipe: Recipe, root: Path) -> tuple[RunFolder, int]:
         draft.checkpoints.mkdir()
         fill_reserve(draft)
         write_state(draft, status="queued", message="waiting to start")
+        # Taken while nobody can see the folder, so that no list ever finds a run that is not alive yet and calls it
+        # lost. The lock is on the file and moves with it.
         lock = begin(draft, resume=False)
-        return _move_into_place(draft, recipe, root), lock
+        try:
+            return _move_into_place(draft, recipe, root), lock
+        except OSError:
+            os.close(lock)
+            raise
     except OSError as error:
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)

@@ -13,7 +13,7 @@ from workbench.runs import control
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.launchers.launcher import Handle, begin, child_environment, module_command
 from workbench.runs.launchers.local import LocalLauncher
-from workbench.runs.state import RESERVE_BYTES, read_state, write_state
+from workbench.runs.state import RESERVE_BYTES, lock_held, read_state, write_state
 
 
 @pytest.fixture
@@ -62,3 +62,11 @@ def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypa
     assert paths[-1] == "/elsewhere"
     monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
     assert child_environment()["PYTHONPATH"] == environment["PYTHONPATH"], "added once, not by every generation"
+
+
+def test_a_run_that_cannot_be_begun_is_not_left_looking_alive(folder: RunFolder) -> None:
+    folder.state.unlink()
+    folder.state.mkdir()
+    with pytest.raises(OSError, match=r"state\.json"):
+        begin(folder, resume=True)
+    assert not lock_held(folder)

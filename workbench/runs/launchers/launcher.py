@@ -18,6 +18,7 @@ from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
+# A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
 RESUME_PATIENCE_SECONDS = 10.0
 
 
@@ -61,10 +62,14 @@ class Launcher(ABC):
             RunError: the supervisor could not be started; the run is marked failed.
         """
         before = self.adopt(folder)
+        # Relative paths of a recipe mean what they meant at the first launch, wherever the run is resumed from.
         working_folder = Path(before.folder if resume and before else Path.cwd())
+        # Deleted since: a recipe of absolute paths, or of none, does not need it.
         if not working_folder.is_dir():
             working_folder = Path.cwd()
         try:
+            # Once before the start, without a pid: should this process die right after it, the run can still be
+            # resumed.
             write_json(folder.launched, asdict(Handle(self.name, str(working_folder))))
             handle = Handle(self.name, str(working_folder), self.start(folder, lock, working_folder, resume))
         except OSError as error:
@@ -72,6 +77,7 @@ class Launcher(ABC):
             write_state(folder, status="failed", error=message)
             raise RunError(message) from None
         finally:
+            # The supervisor holds a copy of its own; ours would keep the run "alive" for as long as this kernel lives.
             os.close(lock)
         with contextlib.suppress(OSError):
             write_json(folder.launched, asdict(handle), durable=False)
@@ -95,23 +101,30 @@ def begin(folder: RunFolder, *, resume: bool) -> int:
 
     Raises:
         RunError: another process trains this run.
+        OSError: the disk is full or the folder cannot be written to; the lock is free again.
     """
+    # First of all: whoever has no lock must not touch the state of a run that goes on.
     lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0)
-    if resume:
-        control.dismiss_pending(folder, "the run ended before it could answer")
-        # The attempt before may have given it up; one that can train without is not refused for it.
-        with contextlib.suppress(OSError):
-            fill_reserve(folder)
-    attempt = read_state(folder).attempt + 1 if resume else 1
-    write_state(
-        folder,
-        status="starting",
-        message="resuming from the last checkpoint" if resume else "starting",
-        error="",
-        exit_code=None,
-        attempt=attempt,
-        **process_identity(),
-    )
+    try:
+        if resume:
+            control.dismiss_pending(folder, "the run ended before it could answer")
+            # The attempt before may have given it up; one that can train without is not refused for it.
+            with contextlib.suppress(OSError):
+                fill_reserve(folder)
+        attempt = read_state(folder).attempt + 1 if resume else 1
+        write_state(
+            folder,
+            status="starting",
+            message="resuming from the last checkpoint" if resume else "starting",
+            error="",
+            exit_code=None,
+            attempt=attempt,
+            **process_identity(),
+        )
+    except BaseException:
+        # Kept, it would make the run look alive, and impossible to resume, for as long as this process lives.
+        os.close(lock)
+        raise
     return lock
 
 
