@@ -43,7 +43,7 @@ def test_a_clock_that_is_set_back_does_not_change_the_order(folder: RunFolder, m
         ("stpo", {}, "did you mean 'stop'"),
         ("set", {}, "path"),
         ("set", {"path": 3, "value": 1}, "path"),
-        ("set", {"path": "notes", "value": "x" * 100_000}, "characters long"),
+        ("set", {"path": "notes", "value": "x" * 100_000}, "bytes long"),
     ],
 )
 def test_what_cannot_be_asked_is_said_at_once(folder: RunFolder, verb: str, arguments: dict, said: str) -> None:
@@ -97,3 +97,12 @@ def test_looking_is_cheap(folder: RunFolder) -> None:
 def test_a_run_that_is_gone_cannot_be_asked(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="could not be written"):
         send(RunFolder(tmp_path / "gone"), "stop")
+
+
+def test_a_request_that_grows_beyond_the_limit_on_disk_is_refused(folder: RunFolder) -> None:
+    value: list = [1] * 5000
+    for _ in range(12):
+        value = [value]
+    with pytest.raises(RunError, match="bytes long"):
+        send(folder, "set", path="optimizer.lr", value=value)
+    assert pending(folder) == []

@@ -19,7 +19,10 @@ from workbench.runs.folder import RunFolder, write_json
 
 VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "set")
 _REQUEST, _ANSWER = ".request.json", ".answer.json"
+# Twenty digits of nanoseconds sort by time; 32 random bits keep two who ask in the same nanosecond apart. Any other
+# name in the folder (an editor's backup, a planted file) is no request.
 _ID = re.compile(r"[0-9]{20}-[a-z]{1,16}-[0-9a-f]{8}")
+# The trainer reads these between two steps: a huge file must cost it neither time nor memory.
 _READ_LIMIT_BYTES = 1 << 16
 
 
@@ -51,17 +54,23 @@ def send(folder: RunFolder, verb: str, **arguments: Any) -> str:
     """
     if verb not in VERBS:
         raise RunError(unknown("control verb", verb, VERBS))
+    # Refused here, where somebody looks, instead of a step later in the trainer's log.
     if verb == "set" and not (isinstance(arguments.get("path"), str) and "value" in arguments):
         raise RunError("`set` needs the path of a knob and its value, for example path='optimizer.lr', value=0.001")
-    text = json.dumps(arguments)
-    if len(text) > _READ_LIMIT_BYTES // 2:
-        raise RunError(f"request '{verb}' is {len(text)} characters long; at most {_READ_LIMIT_BYTES // 2} are read")
+    request = {"verb": verb, "arguments": arguments}
+    # As `write_json` lays it out: indented, nested lists grow severalfold, and a request that is read in part is never
+    # answered.
+    size = len(json.dumps(request, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+    if size > _READ_LIMIT_BYTES:
+        raise RunError(f"request '{verb}' is {size} bytes long; at most {_READ_LIMIT_BYTES} are read")
     try:
+        # Made at the launch; a run folder that was copied or unpacked may have lost it, empty as it is.
         folder.control.mkdir(exist_ok=True)
         # A clock that was set back must not let a new request overtake an older one.
         latest = max((int(name[:20]) for name in _ids(folder.control, _REQUEST)), default=0)
         request_id = f"{max(time.time_ns(), latest + 1):020d}-{verb}-{os.urandom(4).hex()}"
-        write_json(folder.control / f"{request_id}{_REQUEST}", {"verb": verb, "arguments": arguments}, durable=False)
+        # Not synced: a power cut that loses the request has ended the run as well.
+        write_json(folder.control / f"{request_id}{_REQUEST}", request, durable=False)
     except OSError as error:
         raise RunError(f"request '{verb}' could not be written to {folder.control}: {error}") from None
     return request_id
@@ -72,6 +81,7 @@ def pending(folder: RunFolder) -> list[Request]:
     asked = _ids(folder.control, _REQUEST)
     if not asked:
         return []
+    # Looked for after the requests: one that is answered between the two scans counts as answered.
     answered = _ids(folder.control, _ANSWER)
     read = (_read_request(folder.control, request_id) for request_id in sorted(asked - answered))
     return [request for request in read if request is not None]
@@ -86,6 +96,7 @@ def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
         done: whether the run did, or now does, what was asked.
         text: one line for people: what happened, or why not.
     """
+    # Ours to get right: ids come from `pending`. (In `outcome` they may come from a page, so there it is an error.)
     assert _ID.fullmatch(request_id), request_id
     value = {"done": done, "text": text, "time": time.time()}
     write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
@@ -97,6 +108,7 @@ def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
     Raises:
         RunError: that is no request id.
     """
+    # Joined to a path below: without the form it could name any file.
     if not _ID.fullmatch(request_id):
         raise RunError(f"'{request_id}' is not the id of a request")
     return _read(folder.control / f"{request_id}{_ANSWER}")
@@ -120,6 +132,7 @@ def _ids(control: Path, suffix: str) -> set[str]:
 
 def _read_request(control: Path, request_id: str) -> Request | None:
     raw = _read(control / f"{request_id}{_REQUEST}")
+    # Requests appear whole, by rename: what cannot be read now never will be, so it is passed over, not retried.
     if raw is None or raw.get("verb") not in VERBS:
         return None
     arguments = raw.get("arguments")
@@ -132,6 +145,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             value = json.loads(file.read(_READ_LIMIT_BYTES))
+    # RecursionError: ten thousand opening brackets are within the limit, too.
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
