@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import take_lock, write_state
+from ui.live import until
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 from workbench.ui import wire
 from workbench.ui.feed import Feed
@@ -37,30 +36,6 @@ class Page:
         """Scalars received since and with the last snapshot."""
         start = max(i for i, kind in enumerate(self.types()) if kind == "snapshot")
         return sum(run.get("clock", 0) for message in self.messages[start:] for run in message["runs"])
-
-
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    folder = RunFolder(tmp_path / "run-a")
-    folder.path.mkdir()
-    write_json(folder.recipe, {"name": "a run"})
-    take_lock(folder)  # held until the test process ends: the run counts as alive
-    write_state(folder, status="running", heartbeat=time.time())
-    return folder
-
-
-@pytest.fixture
-def writer(folder: RunFolder):
-    writer = TelemetryWriter(folder.telemetry, flush_seconds=0.02)
-    yield writer
-    writer.close()
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ui.live import run_folder
 from workbench import presets
+from workbench.runs import control
 from workbench.ui.lab import Lab
 
 
@@ -73,4 +75,17 @@ def test_an_error_of_a_handler_is_told_in_the_widget(tmp_path: Path) -> None:
     lab.launch_button.click()
     assert "lab-bad" in lab.status.value
     assert "cannot take a new run" in lab.status.value
+    lab.close()
+
+
+def test_a_run_that_refuses_does_not_keep_the_others_from_being_asked(tmp_path: Path) -> None:
+    old, new = (run_folder(tmp_path / f"2026010{day}-000000-run-abcdef-0000", name=f"day {day}") for day in (1, 2))
+    new.control.write_text("a file where the folder should be")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table.selected = [new.id, old.id]
+    lab.buttons["stop"].click()
+    assert [request.verb for request in control.pending(old)] == ["stop"]
+    assert "asked day 1" in lab.status.value
+    assert "could not be written" in lab.status.value
+    assert "lab-bad" in lab.status.value
     lab.close()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import gc
 import threading
-import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,11 @@ import comm
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from ui.live import run_folder, until
 from workbench.errors import RunError
 from workbench.runs import control
-from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
-from workbench.runs.state import take_lock, write_state
+from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 from workbench.ui import monitor as module
 from workbench.ui.monitor import Monitor
@@ -44,20 +42,9 @@ def wired(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comm, "create_comm", Wire)
 
 
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    folder = RunFolder(tmp_path / "run-a")
-    folder.path.mkdir()
-    write_json(folder.recipe, {"name": "<script>alert(1)</script>", "budget": {"amount": 20, "unit": "steps"}})
-    take_lock(folder)  # held until the test process ends: the run counts as alive
-    write_state(folder, status="running", heartbeat=time.time())
+    folder = run_folder(tmp_path / "run-a", name="<script>alert(1)</script>", budget={"amount": 20, "unit": "steps"})
     writer = TelemetryWriter(folder.telemetry)
     for step in range(1, 21):
         writer.scalars(step, step, step * 100, loss=10.0 / step, lr=1e-3, tokens_per_second=100.0)

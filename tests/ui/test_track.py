@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from ui.live import run_folder
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.track import LAYER_COLUMNS, Track
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    folder = RunFolder(tmp_path / "run-a")
-    folder.path.mkdir()
-    write_json(folder.recipe, {"name": "a <b>run</b>", "budget": {"amount": 100, "unit": "steps"}})
-    write_state(folder, status="queued", heartbeat=time.time())
-    return folder
-
-
-@pytest.fixture
-def writer(folder: RunFolder):
-    writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
-    yield writer
-    writer.close()
 
 
 def test_poll_parses_only_what_is_new(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -99,7 +82,8 @@ def test_heat_map_columns_are_bounded_and_keep_the_latest_of_each_stretch(
     assert track.layers == 2
 
 
-def test_status_reports_changes_only_and_a_dead_run_is_lost(folder: RunFolder) -> None:
+def test_status_reports_changes_only_and_a_dead_run_is_lost(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run-a", status="queued", alive=False, name="a <b>run</b>")
     track = Track(folder)
     assert track.poll().changes["step"] == 0
     assert track.name == "a <b>run</b>"

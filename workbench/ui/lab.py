@@ -9,6 +9,7 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
@@ -23,6 +24,7 @@ VERBS = {
     "resume": ("play", "go on, or go on from the last checkpoint", ("paused", "stopped", "failed", "lost")),
     "stop": ("stop", "end after the present step, with a checkpoint", ("queued", "starting", "running", "paused")),
 }
+# Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
 
 
@@ -67,11 +69,13 @@ class Lab(ipywidgets.Box):
         """Show these runs on the right."""
         chosen = runs[:WATCHED_AT_MOST]
         ids = [run.id for run in chosen]
+        # The table sends its selection whenever rows move; a view built anew each time would blink and forget its zoom.
         if ids == self._watched:
             return
         self._watched = ids
         old, self.monitor = self.monitor, Monitor(chosen) if chosen else None
         self._watch.children = (self.monitor or self._nothing,)
+        # Closed after its successor stands, so that the page never shows an empty region.
         if old is not None:
             old.close()
 
@@ -107,15 +111,22 @@ class Lab(ipywidgets.Box):
             raise ValueError("; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems))
         run = launch(recipe, runs_dir=self._runs_dir)
         self.table.refresh()
+        # After the refresh: the table drops selected ids that it does not know.
         self.table.selected = [run.id]
         self._say(f"launched {run.id}")
 
     def _ask(self, verb: str) -> None:
         allowed = VERBS[verb][2]
-        runs = [run for run in self.table.chosen() if run.status in allowed]
-        for run in runs:
-            getattr(run, verb)()
-        self._say(f"{verb}: asked {', '.join(run.name for run in runs)}")
+        asked, refused = [], []
+        for run in (run for run in self.table.chosen() if run.status in allowed):
+            # One that ended a moment ago must not keep the others from being asked.
+            try:
+                getattr(run, verb)()
+                asked.append(run.name)
+            except RunError as error:
+                refused.append(str(error))
+        said = [f"{verb}: asked {', '.join(asked) or 'none'}", *refused]
+        self._say("; ".join(said), error=bool(refused))
         self.table.refresh()
 
     def _selected(self) -> None:
@@ -131,6 +142,7 @@ class Lab(ipywidgets.Box):
     def _enable(self) -> None:
         statuses = {row["status"] for row in self.table.rows if row["id"] in self.table.selected}
         for verb, button in self.buttons.items():
+            # Any of them suffices: a mixed selection is asked as far as it can be.
             button.disabled = not statuses & set(VERBS[verb][2])
 
     def _safely(self, do: Callable[[], Any]) -> None:

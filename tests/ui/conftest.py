@@ -1,0 +1,26 @@
+"""What the tests of feeds, tracks and views share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ui.live import run_folder
+from workbench.runs.folder import RunFolder
+from workbench.telemetry import TelemetryWriter
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A running run that has said nothing yet."""
+    return run_folder(tmp_path / "run-a", name="a <b>run</b>", budget={"amount": 100, "unit": "steps"})
+
+
+@pytest.fixture
+def writer(folder: RunFolder) -> Iterator[TelemetryWriter]:
+    """Its telemetry, in the file almost at once."""
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=0.02)
+    yield writer
+    writer.close()
