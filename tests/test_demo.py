@@ -15,7 +15,11 @@ import pytest
 from rich.console import Console
 
 from workbench import demo, presets
-from workbench.errors import RunFailed, TargetMissed
+from workbench.errors import RunError, RunFailed, TargetMissed
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.run import Run
+from workbench.runs.state import take_lock, write_state
 from workbench.runs.store import runs as list_runs
 
 
@@ -96,3 +100,22 @@ def test_wrong_request_is_one_line(capfd):
     error = capfd.readouterr().err
     assert "budget.amount" in error
     assert "Traceback" not in error
+
+
+def test_a_second_launch_that_fails_stops_the_first_run(recipes, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    take_lock(folder)  # held until the test process ends: the run counts as alive
+    write_state(folder, status="running")
+    launched = [Run(folder)]
+
+    def launch(recipe, runs_dir):
+        if not launched:
+            raise RunError("the disk is full")
+        return launched.pop()
+
+    monkeypatch.setattr(demo, "launch", launch)
+    monkeypatch.setattr(demo, "STOP_PATIENCE_SECONDS", 0.1)
+    with pytest.raises(RunError, match="disk is full"):
+        demo.compare(recipes, tmp_path / "out", tmp_path, Console(file=io.StringIO()))
+    assert [request.verb for request in control.pending(folder)] == ["stop"]

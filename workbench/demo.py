@@ -81,16 +81,18 @@ def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console
         TargetMissed: the last run ended less than :data:`LEARNED_NATS` below the unigram entropy.
         RunError: the notebooks are not there.
     """
+    # Before anything trains: a missing notebook is to be known now, not in five minutes.
     notebook = _notebook()
     started = time.monotonic()
     prepare(recipes, console)
-    runs = [launch(recipe, runs_dir=runs_dir) for recipe in recipes]
-    for run in runs:
-        console.print(Text(f"launched {run.id}"))
+    runs: list[Run] = []
     try:
+        for recipe in recipes:
+            runs.append(launch(recipe, runs_dir=runs_dir))
+            console.print(Text(f"launched {runs[-1].id}"))
         follow(runs, console)
     except BaseException:
-        # Ctrl-C, or a run that failed: nothing may go on training unseen.
+        # Ctrl-C, a run that failed, a second one that could not start: nothing may go on training unseen.
         stop(runs, console)
         raise
     views = [run.view() for run in runs]
@@ -99,8 +101,10 @@ def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console
         console.print(Text(verdict(outcome(view))))
     written = write_all(views, runs, notebook, out)
     for what, path in written.items():
+        # Unwrapped, so that a path can be copied from a narrow terminal. (`Text`: nothing of a run is read as markup.)
         console.print(Text(f"{what}: {path}"), soft_wrap=True)
     console.print(Text(f"{time.monotonic() - started:.0f} s in all"))
+    # Last: a missed claim leaves table, report and notebook behind, to see why.
     judge(views)
     return views
 
@@ -109,6 +113,7 @@ def prepare(recipes: Sequence[Recipe], console: Console) -> None:
     """Collect, tokenize and cache each corpus once, so that both runs start from the cache."""
     from workbench.choices.data.prepare import prepare as prepare_data
 
+    # Once per corpus, and before the launch: two runs would collect the same text at the same time.
     for data in {recipe.data.model_dump_json(): recipe.data for recipe in recipes}.values():
         if not console.is_terminal:
             prepare_data(data, say=lambda line: console.print(Text(f"data: {line}")))
@@ -147,6 +152,7 @@ def _wait(runs: Sequence[Run], show: Callable[[Sequence[RunView]], None]) -> Non
         show(views)
         for view in views:
             if view.status in ("failed", "lost"):
+                # The run's own words are the error; the caller stops the others.
                 require(outcome(view))
         if all(view.final for view in views):
             return
@@ -154,6 +160,7 @@ def _wait(runs: Sequence[Run], show: Callable[[Sequence[RunView]], None]) -> Non
 
 
 def _say_lines(console: Console) -> Callable[[Sequence[RunView]], None]:
+    # In the past, so that the first line comes at once.
     said = -LOG_EVERY_SECONDS
 
     def show(views: Sequence[RunView]) -> None:
