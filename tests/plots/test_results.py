@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 
@@ -49,3 +51,11 @@ def test_failed_run(empty, tmp_path):
 def test_names_that_are_no_xml(evil, tmp_path):
     path = write_outcome({**outcome(evil), "recipe": {}}, tmp_path / "r.json")
     ElementTree.fromstring(path.with_suffix(".xml").read_bytes())
+
+
+def test_a_diverged_run_is_still_strict_json(view):
+    result = {"train_loss": math.nan, "heldout_loss": math.inf}
+    found = outcome(replace(view, evaluations={**view.evaluations, "result": result}), target_loss=5.0)
+    assert (found["train_loss"], found["heldout_loss"], found["target_met"]) == (None, None, False)
+    kept = {key: value for key, value in found.items() if key not in ("recipe", "environment")}
+    json.dumps(kept, allow_nan=False)

@@ -13,10 +13,12 @@ from workbench.errors import RunFailed, TargetMissed
 from workbench.plots.facts import failure, heldout_loss, learned, measured, unigram_entropy
 from workbench.plots.palette import plain, plain_lines
 from workbench.runs.folder import write_json
+from workbench.telemetry import number
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
+# A traceback with the log's last words fits; a whole log does not belong into a result.
 LONGEST_ERROR = 10_000
 
 
@@ -32,6 +34,7 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
         learned, mfu, parameters, target_loss, target_met, error, recipe, environment``.
     """
     result = view.evaluations.get("result") or {}
+    # A loss that is not finite is none: JSON has no word for it, and it can meet no target.
     loss = _finite(heldout_loss(view))
     met = None if target_loss is None else loss is not None and loss <= target_loss
     steps = measured(view, "steps") or measured(view, "step")
@@ -44,7 +47,7 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
         "tokens": None if tokens is None else int(tokens),
         "seconds": _finite(measured(view, "seconds")),
         "tokens_per_second": _finite(measured(view, "tokens_per_second")),
-        "train_loss": result.get("train_loss"),
+        "train_loss": _finite(None if result.get("train_loss") is None else number(result["train_loss"])),
         "heldout_loss": loss,
         "unigram_entropy": _finite(unigram_entropy(view)),
         "learned": learned(view),
@@ -53,6 +56,7 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
         "target_loss": target_loss,
         "target_met": met,
         "error": failure(view)[:LONGEST_ERROR],
+        # Whole, so that this file alone is enough to run it again.
         "recipe": view.recipe,
         "environment": view.environment,
     }
@@ -118,12 +122,14 @@ def junit(found: dict[str, Any]) -> bytes:
     """An :func:`outcome` as a JUnit test suite of two cases, ``run`` and ``target``, UTF-8."""
     name = plain(found["name"])
     broken, missed = found["state"] not in ("finished", "stopped"), found["target_met"] is False
+    # A run that broke has not also missed its target: CI is to show the one cause.
     suite = ElementTree.Element(
         "testsuite", name="workbench", tests="2", failures=str(int(missed and not broken)), errors=str(int(broken)),
         skipped=str(int(found["target_loss"] is None)), time=f"{found['seconds'] or 0:.3f}",
     )  # fmt: skip
     ran = ElementTree.SubElement(suite, "testcase", classname=name, name="run", time=f"{found['seconds'] or 0:.3f}")
     target = ElementTree.SubElement(suite, "testcase", classname=name, name="target", time="0")
+    # XML 1.0 cannot hold control characters, not even escaped: one terminal code in a log would void the whole file.
     words = plain_lines(verdict(found))
     if broken:
         ElementTree.SubElement(ran, "error", message=plain(words, 300)).text = words
