@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from workbench.cli.command import DELEGATED, main
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import write_state
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,15 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     for verb in ("train", "launch", "runs", "watch", "stop", "pause", "resume", "evaluate", "export", *DELEGATED):
         assert f"\n    {verb} " in said
+
+
+def test_what_the_system_refuses_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_state(folder, status="stopped")
+    folder.lock.mkdir()
+    assert main(["resume", "run-a", "--runs", str(tmp_path), "--json"]) == 1
+    said = capsys.readouterr()
+    assert "trainer.lock" in said.err
+    assert "Traceback" not in said.err
+    assert json.loads(said.out)["exit_code"] == 1

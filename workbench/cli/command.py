@@ -28,12 +28,14 @@ DELEGATED = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors are one message on stderr, never a traceback."""
     argv = sys.argv[1:] if argv is None else argv
+    # Looked for by hand: an option that cannot be parsed is to be answered in JSON too, where JSON was asked for.
     as_json = "--json" in argv
     try:
         return _run(argv)
     except WorkbenchError as error:
         return _fail(WRONG, error, as_json)
     except TargetMissed as error:
+        # The verb has printed the run's JSON, the missed target in it; a second object would break its readers.
         return _fail(MISSED, error, False)
     except (RunFailed, TimeoutError) as error:
         return _fail(FAILED, error, as_json)
@@ -41,6 +43,9 @@ def main(argv: list[str] | None = None) -> int:
         # The reader (`| head`) has enough; keep Python from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except OSError as error:
+        # A full disk, a folder of somebody else: the system's own words name the file.
+        return _fail(FAILED, error, as_json)
     except KeyboardInterrupt:
         return _fail(FAILED, "interrupted", False)
 
@@ -51,6 +56,7 @@ def _run(argv: list[str]) -> int:
         code: int = module.main(argv[1:])
         return code
     options = _parser().parse_args(argv)
+    # Only the verb's own module is imported: listing runs must not wait for torch.
     module_name, _, function = options.verb.partition(":")
     verb: Verb = getattr(importlib.import_module(f"workbench.cli.{module_name}"), function)
     return verb(options)
@@ -69,6 +75,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise WorkbenchError(f"{message}; see `{self.prog} --help`")
 
+    # argparse's own text quotes every legal name, which buries the one that was meant.
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         legal = [str(choice) for choice in action.choices or ()]
         if legal and value not in legal:
@@ -79,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="workbench", description="Compose, launch, watch and measure language-model pre-training.")
     verbs = parser.add_subparsers(dest="command", required=True, metavar="VERB", parser_class=_Parser)
     for name, (_, text) in DELEGATED.items():
+        # For the list alone: their own parsers answer their --help, see `_run`.
         verbs.add_parser(name, help=text, add_help=False)
 
     train = _verb(verbs, "train", "training:train", "train in the foreground; Ctrl-C stops with a checkpoint")
