@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
+# A ValueError, so that callers who know nothing of this package still catch bad input the usual way.
 class WorkbenchError(ValueError):
     """Base of every error that is the request's fault, not the program's (CLI exit code 2)."""
 
@@ -44,6 +45,7 @@ def unknown(what: str, value: object, legal: Iterable[str], hint: str = "") -> s
         "optimizer.kind: unknown value 'lanz'; did you mean 'lans'? legal: adamw, lans"
     """
     names = sorted(legal)
+    # At 0.5 a missing or swapped letter is found and an unrelated word is not: a wrong guess is worse than none.
     near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     guess = f"; did you mean '{near[0]}'?" if near else ";"
     tail = f". {hint}" if hint else ""

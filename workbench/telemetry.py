@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 STREAMS = ("scalars", "layers", "events")
+# A disk that stays full for hours must not fill the memory too: this is some 20 MB per stream.
 KEPT_LINES = 100_000
 Record = dict[str, Any]
 
@@ -46,6 +47,7 @@ class TelemetryWriter:
         self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
         self._files = {stream: _open_append(path) for stream, path in self._paths.items()}
         self._pending: dict[str, list[bytes]] = {stream: [] for stream in STREAMS}
+        # A resumed run goes on counting, so that readers see one stream.
         self._seq = {stream: _count_lines(path) for stream, path in self._paths.items()}
         self._on_full, self._told = on_full, False
         self._lock = threading.Lock()
@@ -55,6 +57,7 @@ class TelemetryWriter:
 
     def scalars(self, step: int, seconds: float, tokens: int, **values: float | None) -> None:
         """One record of numbers; NaN and infinities are kept as the strings ``"nan"``, ``"inf"``, ``"-inf"``."""
+        # A tenth of a millisecond; more digits would only lengthen every line.
         self._add("scalars", {"step": step, "seconds": round(seconds, 4), "tokens": tokens, **values})
 
     def layers(self, step: int, **vectors: Sequence[float | int | None]) -> None:
@@ -63,6 +66,7 @@ class TelemetryWriter:
 
     def event(self, step: int, kind: str, text: str, **data: Any) -> None:
         """Something that happened once, written through at once."""
+        # Through at once, not with the next tick: events are rare, and somebody may be waiting for just this one.
         self._add("events", {"step": step, "kind": kind, "text": text, "time": time.time(), **data})
         self.flush()
 
@@ -75,8 +79,11 @@ class TelemetryWriter:
     def flush(self) -> None:
         """Hand everything pending to the operating system: from here on kill -9 loses nothing of it."""
         with self._lock:
+            # A list, not a generator that `next` would leave early: every stream is tried, whatever became of the one
+            # before.
             failures = [self._write(stream, lines) for stream, lines in self._pending.items() if lines]
         problem = next(filter(None, failures), "")
+        # Told once per outage, not with every tick of it.
         told, self._told = self._told, bool(problem)
         # After the lock is free: whoever is told may want to write an event.
         if problem and not told and self._on_full:
@@ -85,6 +92,7 @@ class TelemetryWriter:
     def close(self) -> None:
         """Flush and release the files."""
         self._closed.set()
+        # The tick ends first, so that nothing writes to a descriptor that is being closed.
         self._thread.join(timeout=5)
         self.flush()
         for descriptor in self._files.values():
@@ -92,6 +100,8 @@ class TelemetryWriter:
 
     def _add(self, stream: str, record: Record) -> None:
         with self._lock:
+            # Numbered and queued under one lock: any thread may speak, and numbers must stand in the file in their
+            # order.
             line = json.dumps({"seq": self._seq[stream], **_finite(record)}, separators=(",", ":"), allow_nan=False)
             self._seq[stream] += 1
             self._pending[stream].append(line.encode() + b"\n")
@@ -158,6 +168,7 @@ class TelemetryReader:
             kept: list[Record] = getattr(self.telemetry, stream)
             for record in fresh[stream]:
                 if "rewind" in record:
+                    # Steps rise within an attempt, so all that is to be forgotten stands at the end.
                     while kept and kept[-1]["step"] > record["rewind"]:
                         kept.pop()
                     self.telemetry.version += 1
@@ -172,6 +183,7 @@ class TelemetryReader:
                 block = file.read()
         except FileNotFoundError:
             return []
+        # The writer may be in the middle of a line: its beginning is read again at the next poll, with the rest.
         whole = block.rfind(b"\n") + 1
         self._offsets[stream] += whole
         records = []
@@ -180,6 +192,7 @@ class TelemetryReader:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 continue  # a damaged line (a bad disk) must not hide the rest of the run
+            # Curves and rewinds go by the step: a record without one has no place.
             if isinstance(record, dict) and isinstance(record.get("rewind", record.get("step")), int):
                 records.append(record)
         return records
@@ -199,6 +212,7 @@ def number(value: float | str) -> float:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
+        # JSON has no word for these, and a run that diverges must be able to say so.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
@@ -211,6 +225,7 @@ def _open_append(path: Path) -> int:
     """Open for appending, first cutting off a last line that a dead writer left unfinished."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o644)
     size = os.fstat(descriptor).st_size
+    # One write of a flush is far below a mebibyte; the file may be gigabytes.
     tail = os.pread(descriptor, min(size, 1 << 20), max(0, size - (1 << 20)))
     os.ftruncate(descriptor, size - (len(tail) - (tail.rfind(b"\n") + 1)))
     return descriptor

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from workbench.plots.figure import mark_events, require, span, template
+from workbench.plots.curves import Curve
+from workbench.plots.figure import mark_events, require, run_line, span, template
+from workbench.plots.palette import RUN_COLOURS, RUN_DASHES
 
 
 def test_events_are_marked_where_they_happened(view):
@@ -27,3 +30,13 @@ def test_require_and_span(view, plateau, empty):
         require([])
     assert span([empty], "step") is None
     assert span([view, plateau, empty], "seconds") == (pytest.approx(0.512), pytest.approx(409.6))
+
+
+def test_lines_of_one_run_are_one_group_of_the_legend_in_its_colour(view):
+    line = Curve(np.arange(3.0), np.array([1.0, np.nan, 3.0]))
+    first, second = (run_line(view, 1, line, legend=legend, hover=".4g") for legend in (True, False))
+    assert first.legendgroup == second.legendgroup == view.id
+    assert (first.showlegend, second.showlegend) == (True, False)
+    assert (first.line.color, first.line.dash) == (RUN_COLOURS[1], RUN_DASHES[1])
+    assert first.hovertemplate.startswith("%{y:.4g} at ")
+    assert np.isnan(first.y[1]), "a gap stays a gap"

@@ -32,6 +32,7 @@ def choices(options: argparse.Namespace) -> int:
         print(axis)
         for kind, choice in kinds.items():
             print(f"  {kind:<20} {choice.summary()}")
+            # Knobs only of the axis asked for: those of all axes would scroll the names away.
             if options.axis:
                 _print_fields(describe(choice)["fields"])
     return 0

@@ -31,6 +31,7 @@ def watch(options: argparse.Namespace) -> int:
         print(json.dumps(result))
     elif status in ENDED:
         result = run.outcome()
+        # Here, since `training` imports this module.
         from workbench.cli.training import summary
 
         print(summary(run, result))
@@ -39,6 +40,7 @@ def watch(options: argparse.Namespace) -> int:
 
 def follow(run: Run) -> None:
     """Show a run's progress on stderr until it ends."""
+    # Progress goes to stderr, so that stdout holds nothing but the result.
     if sys.stderr.isatty():
         _follow_bar(run)
     else:

@@ -79,6 +79,7 @@ def _as_data(run: Run) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
+        # As with --set: what is JSON is read as JSON, anything else is text (the kind of a schedule).
         return json.loads(text)
     except json.JSONDecodeError:
         return text

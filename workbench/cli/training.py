@@ -61,9 +61,11 @@ def train(options: argparse.Namespace) -> int:
 
     if options.target_loss is not None and not math.isfinite(options.target_loss):
         raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
+    # Complete before anything starts: a mistyped knob leaves no run folder behind.
     recipe = recipe_from(options)
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
+    # Tied to this process: a foreground command that is killed must leave nothing running behind.
     run = start(recipe, on="inline", runs_dir=options.runs)
     _follow_to_the_end(run)
     # The supervisor lives no longer than we do, and it still has the report to write.
@@ -72,6 +74,7 @@ def train(options: argparse.Namespace) -> int:
         result = run.outcome()
     except RunFailed as error:
         if options.json:
+            # The one JSON object on stdout names the run; the handler above knows only the error.
             state = run.state
             print(json.dumps({"run": run.id, "state": run.status, "steps": state.step, "error": str(error)}))
             print(f"error: {error}", file=sys.stderr)
@@ -101,6 +104,7 @@ def _follow_to_the_end(run: Run) -> None:
 
 def _conclude(run: Run, result: dict[str, Any], options: argparse.Namespace) -> int:
     loss, target = result.get("heldout_loss"), options.target_loss
+    # A loss that was not measured meets no target.
     missed = target is not None and not (isinstance(loss, (int, float)) and loss <= target)
     if options.json:
         target_keys = {} if target is None else {"target_loss": target, "target_met": not missed}

@@ -70,6 +70,7 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
 
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
     """Held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
+    # A loss that could not be measured stands there as null.
     points: list[dict[str, Any]] = [
         point for point in view.evaluations.get("heldout") or [] if point.get("loss") is not None
     ]
@@ -93,6 +94,7 @@ def smooth(line: Curve, share: float = SMOOTHING) -> Curve:
     if half < 1:
         return line
     finite_N = np.isfinite(line.y_N)
+    # Running sums: the cost does not grow with the window, which for a long run is tens of thousands of points.
     sums = np.concatenate([[0.0], np.cumsum(np.where(finite_N, line.y_N, 0.0))])
     counts = np.concatenate([[0], np.cumsum(finite_N)])
     index_N = np.arange(count)
@@ -109,6 +111,7 @@ def thin(line: Curve, points: int = 1200) -> Curve:
     if len(line) <= points:
         return line
     edges = np.linspace(0, len(line), points // 2 + 1).astype(int)
+    # The ends stay, or the line would seem to begin late or to have stopped early.
     keep: set[int] = {0, len(line) - 1}
     for low, high in itertools.pairwise(edges):
         bucket = line.y_N[low:high]
@@ -129,6 +132,7 @@ def x_at_steps(view: RunView, steps_K: Sequence[float], x: str) -> np.ndarray:
     asked_K = np.asarray(steps_K, dtype=np.float64)
     if check_axis(x) == "step":
         return asked_K
+    # Interpolated, since records of layers and events say only the step, while people compare runs by time.
     records = [(record["step"], record[x]) for record in view.telemetry.scalars if x in record]
     if not records:
         return np.zeros_like(asked_K)

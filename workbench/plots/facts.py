@@ -28,6 +28,7 @@ def unigram_entropy(view: RunView) -> float | None:
 def heldout_loss(view: RunView) -> float | None:
     """The latest held-out loss in nats: of the final result, else of the last evaluation."""
     result = view.evaluations.get("result") or {}
+    # The result's is measured on all of the held-out text, those during training on a part of it.
     if result.get("heldout_loss") is not None:
         return number(result["heldout_loss"])
     points = heldout_curve(view)
@@ -49,6 +50,7 @@ def learned(view: RunView) -> str:
         return "not evaluated yet"
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
+    # Before the comparison: a loss just below the entropy is still word frequencies, not context.
     if on_plateau(loss, entropy):
         return "has learned word frequencies only"
     if loss > entropy:
@@ -101,6 +103,7 @@ def progress_line(view: RunView) -> str:
     Example: ``fast: running 40%, step 1,200, loss 5.12, held-out 5.40, 8,312 tokens/s``
     """
     state = view.state
+    # `plain`, because this goes into logs and terminals: a name may hold line breaks or control codes.
     parts = [f"{plain(view.name)}: {view.status} {state.get('progress') or 0:.0%}", f"step {count(state.get('step'))}"]
     if state.get("loss") is not None:
         parts.append(f"loss {number(state['loss']):.2f}")

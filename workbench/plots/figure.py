@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MARKED = ("stage", "knob", "pause", "resume", "stop", "warning", "error")
 """Event kinds worth a line on every picture; evaluations and checkpoints are too many."""
+# Dotted lines closer than this are a grey wall.
 MOST_MARKS = 60
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
@@ -76,6 +77,7 @@ def finish(
         height: in pixels.
         panels: axis numbers (``""``, ``"2"``, ...) of the subplots whose x axis is time.
     """
+    # The legend's groups are runs: one click hides the raw, the smoothed and the held-out line together.
     figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
     if not any(_has_points(trace) for trace in figure.data):
         words = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
@@ -103,6 +105,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         return
     where_K = x_at_steps(view, [event.get("step", 0) for event in events], x)
     line = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
+    # Over the panel's height, not the data's: the lines stay whole when somebody zooms.
     shapes = [
         {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "xref": f"x{panel}", "yref": f"y{panel} domain"}
         for panel in panels
@@ -132,6 +135,7 @@ def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str
         hover: Plotly number format of the value, for example ``.4g``.
     """
     return go.Scatter(
+        # Half the bytes of the page, and still more digits than a screen shows.
         x=line.x_N, y=line.y_N.astype("float32"), mode="lines", name=plotly_text(view.name),
         legendgroup=view.id, showlegend=legend,
         line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
@@ -146,6 +150,7 @@ def x_title(x: str) -> str:
 
 def span(views: Sequence[RunView], x: str) -> tuple[float, float] | None:
     """From where to where the runs' telemetry reaches on the x axis; None before anything was measured."""
+    # Every record has a loss, so its curve reaches as far as the run does.
     ends = [line.x_N[[0, -1]] for view in views if len(line := curve(view, "loss", x))]
     return (float(min(a for a, _ in ends)), float(max(b for _, b in ends))) if ends else None
 

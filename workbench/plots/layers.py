@@ -49,6 +49,7 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
     if quantity not in QUANTITIES:
         raise ValueError(unknown("quantity", quantity, QUANTITIES))
     records = [record for record in view.telemetry.layers if record.get(quantity) is not None]
+    # Whole records, never means of neighbours: the mean of "running" and "frozen" would be read as "dropped".
     records = records[:: max(1, -(-len(records) // MOST_COLUMNS))]
     figure = go.Figure()
     if records:
@@ -84,6 +85,7 @@ def _matrix(records: list[dict[str, Any]], quantity: str) -> np.ndarray:
 
 def _states(values_LK: np.ndarray, where_K: np.ndarray, quantity: str) -> go.Heatmap:
     codes_LK = np.where(np.isnan(values_LK), STATES.index("absent"), values_LK).astype(np.uint8)
+    # Each colour at both ends of its stretch: given once, Plotly would blend it into the next.
     edges = np.arange(len(STATES) + 1) / len(STATES)
     steps = [[edge, colour] for i, colour in enumerate(STATE_COLOURS) for edge in (edges[i], edges[i + 1])]
     return go.Heatmap(
@@ -99,6 +101,7 @@ def _numbers(values_LK: np.ndarray, where_K: np.ndarray, quantity: str) -> go.He
     bar: dict[str, Any] = {"title": {"text": QUANTITIES[quantity], "side": "right"}, "thickness": 14}
     if quantity in LOGARITHMIC:
         with np.errstate(divide="ignore", invalid="ignore"):
+            # A frozen layer's zero has no logarithm; it stays empty instead of pulling the scale to minus infinity.
             shown_LK = np.where(values_LK > 0, np.log10(values_LK), np.nan)
         bar |= {"tickprefix": "10^", "tickformat": ".1f"}
     return go.Heatmap(

@@ -50,6 +50,7 @@ def loss_figure(
     for index, view in enumerate(views):
         figure.add_traces(_training(view, index, x, smoothing))
         figure.add_trace(_heldout(view, index, x))
+    # Runs on one corpus share one line: rounding removes what only float noise tells apart.
     levels = {round(e, 4): "dashdot" for view in views if (e := unigram_entropy(view)) is not None}
     names = {level: f"unigram entropy {level:.2f}: word frequencies only" for level in levels}
     if target is not None:
@@ -65,9 +66,11 @@ def loss_figure(
 def _training(view: RunView, index: int, x: str, smoothing: float) -> list[go.Scatter]:
     raw = curve(view, "loss", x)
     name = plotly_text(view.name)
+    # Two points have no noise to smooth away.
     if smoothing <= 0 or len(raw) < 3:
         return [_line(raw, view, index, name)]
     faint = thin(raw)
+    # Without hover: two answers under one pointer, the noisy one on top, would only confuse.
     behind = go.Scatter(
         x=faint.x_N, y=faint.y_N.astype("float32"), mode="lines", opacity=0.3, showlegend=False,
         legendgroup=view.id, name=f"{name}, raw", line={"color": run_colour(index), "width": 1}, hoverinfo="skip",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 
+# Six of the eight: black is lost on dark pages, yellow on light ones.
 RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 REFERENCE_COLOUR = "#808080"
@@ -33,6 +34,7 @@ def run_colour(index: int) -> str:
 
 def run_dash(index: int) -> str:
     """Plotly dash of the ``index``-th run."""
+    # Shifted by one whenever the colours repeat: no two of the first 36 runs share both.
     return RUN_DASHES[(index // len(RUN_COLOURS) + index) % len(RUN_DASHES)]
 
 
@@ -43,6 +45,7 @@ def plain(text: object, longest: int = LONGEST_NAME) -> str:
         >>> plain("two\\nlines")
         'two lines'
     """
+    # Not printable are line breaks, terminal codes, and lone surrogates, which UTF-8 cannot write at all.
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 

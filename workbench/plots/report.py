@@ -65,6 +65,7 @@ def write_report(views: Sequence[RunView], path: str | Path) -> Path:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            # Often all that is kept of a run: a power cut must not leave an empty page under its name.
             os.fsync(file.fileno())
         # mkstemp makes files for the owner alone; a report is there to be passed on.
         os.chmod(aside, 0o644)
@@ -124,6 +125,7 @@ def _head(views: Sequence[RunView]) -> str:
 def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     """Places for the figures, filled into ``figures`` under ``place/variant``."""
     places = ["<h2>Pictures</h2>"]
+    # Every x axis is drawn now: the page has no Python that could draw another one later.
     for x in X_LABELS:
         figures[f"loss/{x}"] = loss_figure(views, x)
         figures[f"speed/{x}"] = speed_figure(views, x)
@@ -137,6 +139,7 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     )  # fmt: skip
     places.append(_place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(views):
+        # A run that said nothing about its layers still gets the picture, which then says just that.
         quantities = available(view) or ["state"]
         for quantity in quantities:
             figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)
@@ -176,6 +179,7 @@ def _circumstances(views: Sequence[RunView]) -> str:
 
 def _figures_json(figures: dict[str, go.Figure]) -> str:
     """Figures and templates as JSON that no HTML parser can leave: ``<``, ``>`` and ``&`` are written as escapes."""
+    # Both, since the page follows the colour scheme of whoever reads it.
     templates = {"light": template(), "dark": template(dark=True)}
     for figure in figures.values():
         figure.layout.template = None  # the page puts in the one that fits
@@ -183,6 +187,7 @@ def _figures_json(figures: dict[str, go.Figure]) -> str:
         "figures": {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()},
         "templates": {name: value.to_plotly_json() for name, value in templates.items()},
     }
+    # Names of runs are in here, and an HTML parser ends a script at the first "</script", quoted or not.
     text = json.dumps(whole, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -198,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise RunError(f"{len(asked.folders)} runs in one report: say where it goes with --out FILE")
         folders = [RunFolder(path.absolute()) for path in asked.folders]
         for folder in folders:
+            # A mistyped path reads as an empty run and would become an empty report.
             if not folder.recipe.is_file():
                 raise RunError(f"'{folder.path}' is not the folder of a run (no recipe.json in it)")
         print(write_report([RunView.read(folder) for folder in folders], asked.out or folders[0].report))

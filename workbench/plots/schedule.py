@@ -33,6 +33,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     require(views, x)
     names = moving_knobs(views)
     titles = [TITLES.get(name, plotly_text(name)) for name in names]
+    # The gap is a share of the whole height, which grows with the rows.
     figure = make_subplots(
         rows=len(names), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.14 / len(names) ** 0.5
     )
@@ -50,7 +51,9 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
 def moving_knobs(views: Sequence[RunView]) -> list[str]:
     """``lr`` and the scheduled knobs whose value changed in some run, at most :data:`MOST_ROWS`."""
     said = {name for view in views for record in view.telemetry.scalars for name in record}
+    # Scheduled knobs are logged under their path, which holds a dot; no other scalar's name does.
     candidates = ["weight_decay", "layers_run", *sorted(name for name in said if "." in name)]
+    # A knob that stands still is in the recipe's table; a flat line would take the place of one that moves.
     moved = [name for name in candidates if name in said and any(_moves(view, name) for view in views)]
     return ["lr", *moved][:MOST_ROWS]
 
@@ -58,4 +61,5 @@ def moving_knobs(views: Sequence[RunView]) -> list[str]:
 def _moves(view: RunView, name: str) -> bool:
     values = curve(view, name).y_N
     finite = values[np.isfinite(values)]
+    # Relative to the knob's own size: a learning rate of 1e-5 that halves has moved, float noise has not.
     return len(finite) > 1 and bool(np.ptp(finite) > 1e-9 * max(1e-12, float(np.abs(finite).max())))

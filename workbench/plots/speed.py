@@ -51,11 +51,13 @@ def median_split(view: RunView) -> dict[str, float]:
     Returns:
         part -> ms, in the order of :data:`~workbench.plots.palette.PARTS`; empty before anything was measured.
     """
+    # Medians: one step that waited for an evaluation or a compiler would hide what all the others cost.
     medians = {part: _median(curve(view, f"{part}_ms")) for part in PARTS[:-1]}
     whole = _median(curve(view, "step_ms"))
     if whole is None and all(value is None for value in medians.values()):
         return {}
     known = {part: value or 0.0 for part, value in medians.items()}
+    # Medians of parts need not add up to the median of the whole; a negative bar would mean nothing.
     return {**known, "other": max(0.0, (whole or 0.0) - sum(known.values()))}
 
 

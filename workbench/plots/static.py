@@ -37,7 +37,9 @@ SIZE_INCHES = (10.0, 6.0)
 DOTS_PER_INCH = 100
 MOST_COLUMNS = 300
 """Columns of the layer picture; more than the panel has pixels would only be averaged away."""
+# The same dashes under the names that Plotly gives them in the palette.
 _DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3)), "longdashdot": (0, (8, 3, 2, 3))}
+# Inline, because GitHub and nbconvert keep no style sheets of ours.
 _CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
 
 
@@ -64,6 +66,7 @@ def summary_png(views: Sequence[RunView]) -> bytes:
     _draw_lines(speed, views, "tokens_per_second", "tokens/s")
     _draw_layers(layers, views)
     _draw_lines(rate, views, "lr", "learning rate")
+    # From zero: a speed that wavers by a percent must not look like a cliff.
     speed.set_ylim(bottom=0)
     for axes in (loss, speed, rate):
         axes.grid(alpha=0.25, linewidth=0.6)
@@ -77,6 +80,7 @@ def summary_html(views: Sequence[RunView]) -> str:
 
     Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page.
     """
+    # In the HTML itself: an attachment or a file beside the notebook is lost when it is mailed or converted.
     image = base64.b64encode(summary_png(views)).decode()
     described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
     return (
@@ -175,6 +179,7 @@ def _draw_lines(axes: Axes, views: Sequence[RunView], name: str, title: str) -> 
     drawn = False
     for index, view in enumerate(views):
         raw = curve(view, name, "seconds")
+        # A learning rate is exact: smoothing would round off the very corners one looks for.
         line = thin(smooth(raw) if name == "tokens_per_second" else raw, 400)
         axes.plot(line.x_N, line.y_N, linewidth=1.4, **_style(index))
         drawn = drawn or len(line) > 0
@@ -195,6 +200,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
     whose = f": {_label(shown, 20)}" if len(views) > 1 else ""
     axes.set_title(f"layer activity{whose}", fontsize=10, loc="left")
     records = [record for record in shown.telemetry.layers if "state" in record]
+    # Whole records: a mean of states would be another state.
     records = records[:: -(-len(records) // MOST_COLUMNS)]
     layers = max(len(record["state"]) for record in records)
     absent = STATES.index("absent")
@@ -203,6 +209,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
         codes_LK[: len(record["state"]), column] = [absent if code is None else code for code in record["state"]]
     colours = ListedColormap(list(STATE_COLOURS))
     norm = BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES))
+    # A single record would have no width.
     last = max(records[-1]["step"], records[0]["step"] + 1)
     axes.imshow(
         codes_LK, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, norm=norm,
@@ -210,6 +217,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
     )  # fmt: skip
     axes.set_ylabel("layer (1 is next to the embedding)", fontsize=8)
     axes.locator_params(axis="y", integer=True)
+    # Only what occurs: a legend of states that this method does not know explains nothing.
     present = [code for code in range(len(STATES)) if (codes_LK == code).any()]
     handles = [Patch(facecolor=STATE_COLOURS[code], edgecolor="#555555", label=STATE_WORDS[code]) for code in present]
     axes.legend(

@@ -24,6 +24,7 @@ def result_table(views: Sequence[RunView]) -> str:
     """The facts of every run; with several runs also each speed as a multiple of the first one's."""
     columns = [facts(view) for view in views]
     rows = [(label, [column[label] for column in columns]) for label in columns[0]]
+    # The first run given is the baseline, as it has the first colour in the pictures.
     first = measured(views[0], "tokens_per_second")
     if len(views) > 1 and first:
         speeds = [measured(view, "tokens_per_second") for view in views]
@@ -41,6 +42,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     """
     flat = [flatten(view.recipe) for view in views]
     paths = list(dict.fromkeys(path for fields in flat for path in fields))
+    # The union of all knobs, in the order of first appearance: recipes of other kinds have other knobs.
     rows, marked = [], set()
     for path in paths:
         values = [_value(fields[path]) if path in fields else "-" for fields in flat]
@@ -49,6 +51,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
         elif differing_only:
             continue
         rows.append((path, values))
+    # Where only rows that differ are shown, marking all of them would say nothing.
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
 
@@ -56,6 +59,7 @@ def asked_table(view: RunView) -> str:
     """What was asked, one row per axis: the choice and its knobs in a line."""
     rows = []
     for axis, value in view.recipe.items():
+        # Name and notes stand in the page's heading, and the version is of no interest to people.
         if axis in ("name", "notes", "schema_version"):
             continue
         fields = flatten(value) if isinstance(value, dict) else {}
@@ -103,6 +107,7 @@ def environment_table(views: Sequence[RunView]) -> str:
 def fingerprint(view: RunView) -> str:
     """What the data were made of, as indented JSON."""
     text = json.dumps(view.environment.get("data") or {}, indent=2, ensure_ascii=False)
+    # A corpus of thousands of files would otherwise be most of the page.
     if len(text) > MOST_FINGERPRINT_CHARACTERS:
         text = text[:MOST_FINGERPRINT_CHARACTERS] + "\n... the rest is in the run's environment.json"
     return f"<pre>{escape(text)}</pre>"

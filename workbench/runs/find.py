@@ -22,6 +22,7 @@ def find(run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
         return folder
     root = runs_root(runs_dir)
     known = run_ids(root)
+    # As git does with hashes: nobody types forty characters.
     matching = [known_id for known_id in known if known_id.startswith(run_id)]
     if len(matching) == 1:
         return RunFolder(root / matching[0])
@@ -29,6 +30,7 @@ def find(run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
         raise RunError(
             f"'{run_id}' begins {len(matching)} run ids: {', '.join(sorted(matching)[-5:])}; write more of it"
         )
+    # Ids begin with their time: where nothing is similar, the latest runs are the best guess.
     near = difflib.get_close_matches(run_id, known, n=3, cutoff=0.3) or sorted(known)[-3:]
     nearest = f"nearest: {', '.join(near)}" if near else "that folder holds no runs"
     raise RunError(f"no run '{run_id}' in {root}; {nearest}. `workbench runs` lists them")
@@ -37,6 +39,7 @@ def find(run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
 def run_ids(root: Path) -> list[str]:
     """Names in the runs folder that are run ids of folders; empty when there is no such folder."""
     try:
+        # scandir knows folders without a stat per entry: tables read folders of thousands of runs every two seconds.
         with os.scandir(root) as entries:
             return [entry.name for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)]
     except OSError:

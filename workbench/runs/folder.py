@@ -14,11 +14,13 @@ from typing import Any
 from workbench.errors import RunError
 
 RUNS_VARIABLE = "WORKBENCH_RUNS"
+# Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 def runs_root(runs_dir: str | Path | None = None) -> Path:
     """The runs folder: the argument, else ``$WORKBENCH_RUNS``, else ``./runs``; absolute."""
+    # Absolute at once: a notebook may change its working folder while it holds runs.
     return Path(runs_dir or os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
 
 
@@ -29,8 +31,11 @@ def is_run_id(name: str) -> bool:
 
 def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
     """``<UTC time>-<name>-<short hash>-<random>``, within ``[a-z0-9-]{1,64}``."""
+    # UTC, so that ids sort by time across machines and across the hour that summer time repeats.
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:24].strip("-") or "run"
+    # At most 15 + 24 + 6 + 4 characters and three dashes: within the 64 of the form. The random part tells runs of one
+    # recipe and second apart; `launch` draws again on a clash.
     return f"{stamp}-{slug}-{recipe_hash[:6]}-{os.urandom(2).hex()}"
 
 
@@ -139,14 +144,20 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     Raises:
         OSError: the disk is full or the folder is gone; the old file is untouched.
     """
+    # Beside the file, since a rename is atomic only within one file system; under a name of its own, since two
+    # processes may write the same file at once.
     handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
+            # Indented: people read these files, and a diff of two recipes shows the one knob.
             json.dump(value, file, ensure_ascii=False, indent=1)
             file.flush()
             if durable:
+                # The rename may reach the disk before the data: after a power cut the new name would stand on an empty
+                # file.
                 os.fsync(file.fileno())
         os.replace(aside, path)
+    # Not only Exception: a Ctrl-C in here must not leave the file aside behind.
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
@@ -156,5 +167,6 @@ def read_json(path: Path, default: Any = None) -> Any:
     """A JSON file's value, or ``default`` when it is missing or not (yet) JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    # Both are ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
     except (OSError, ValueError):
         return default

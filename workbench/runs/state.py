@@ -28,7 +28,9 @@ from workbench.runs.folder import RunFolder, write_json
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
 FINAL = ("finished", "stopped", "failed", "lost")
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
+# Room for several states with a long traceback in each.
 RESERVE_BYTES = 1 << 16
+# Room for any error text; a huge file in its place must not fill the memory of whoever watches.
 _READ_LIMIT_BYTES = 1 << 20
 _threads = threading.Lock()
 
@@ -97,9 +99,12 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
     legal = {field.name for field in fields(RunState)}
     assert changes.keys() <= legal, f"no such state: {sorted(changes.keys() - legal)}"
     assert changes.get("status", "lost") in STATUSES, changes["status"]
+    # The trainer's heartbeat and the supervisor's last word may come together: unlocked, the later merge would undo the
+    # earlier one, and a finished run could read "running" for ever.
     with _threads, _exclusive(folder.path):
         present = _read_object(folder.state)
         merged = present | {key: _plain(value) for key, value in changes.items()}
+        # The first write of a folder names every key, so that other programs need no table of our defaults.
         if "status" not in merged:
             merged = {**asdict(RunState(status="queued")), **merged}
         try:
@@ -165,6 +170,8 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
     Raises:
         RunError: another supervisor or trainer of this run is alive.
     """
+    # Close-on-exec: the lock is passed on by name (`pass_fds`) and never by accident to some tool that outlives the
+    # run.
     descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     deadline = time.monotonic() + patience_seconds
     while True:
@@ -183,11 +190,13 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
 
 def inherited_lock(folder: RunFolder) -> int | None:
     """The lock descriptor that the parent process passed on, if it is this run's; close-on-exec from here on."""
+    # Removed, since in a grandchild the same number would stand for another file.
     text = os.environ.pop(LOCK_VARIABLE, "")
     if not text.isdigit():
         return None
     descriptor = int(text)
     try:
+        # A number proves nothing: whoever started us may have set the variable and passed no descriptor.
         if not os.path.samestat(os.fstat(descriptor), os.stat(folder.lock, follow_symlinks=False)):
             return None
     except OSError:
@@ -209,6 +218,7 @@ def keep_lock(folder: RunFolder) -> int | None:
     if descriptor is None:
         return None
 
+    # Lists, because the handlers below change what they hold.
     held, forking = [descriptor], [os.getpid()]
 
     def let_go() -> None:
@@ -218,6 +228,7 @@ def keep_lock(folder: RunFolder) -> int | None:
         die_with_parent()
         # The parent may have died before the kernel knew that we care.
         if os.getppid() != forking[0]:
+            # Not sys.exit: a fork must not run its parent's exit handlers (a progress bar, a profile, a test runner).
             os._exit(1)
 
     os.register_at_fork(before=lambda: forking.__setitem__(0, os.getpid()), after_in_child=let_go)
@@ -244,6 +255,7 @@ def process_identity() -> dict[str, Any]:
 
     return {
         "pid": os.getpid(),
+        # With its start a pid names one process, also after the number was given to another.
         "pid_started": psutil.Process().create_time(),
         "boot_id": boot_id(),
         "host": socket.gethostname(),
@@ -266,6 +278,7 @@ def _exclusive(folder: Path) -> Iterator[None]:
     """Only one process merges at a time; the lock is on the folder itself, so it leaves no file behind."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        # Waiting is safe: a merge takes milliseconds, and the kernel unlocks for whoever dies in one.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -288,6 +301,7 @@ def _parse(raw: dict[str, Any]) -> RunState:
         if raw.get(field.name) is None:
             continue
         try:
+            # Value by value, so that one damaged number hides no other: such a run can still be stopped.
             known[field.name] = _READERS[str(field.type).partition(" ")[0]](raw[field.name])
         except (TypeError, ValueError, OverflowError):
             continue

@@ -59,6 +59,7 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
     state = read_state(folder)
     # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
     status = actual_status(folder, state)
+    # It ended, or was found lost, in between: the newer state has the error and the last numbers.
     if status != state.status:
         state = read_state(folder)
     reader.poll()

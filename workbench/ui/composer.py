@@ -19,6 +19,7 @@ from workbench.ui.section import Section
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
+# What is changed most; with every section open the form is several screens long.
 _OPEN_AT_FIRST = ("architecture", "optimizer")
 _SHOW = {
     "Form": "change knobs",
@@ -43,6 +44,8 @@ class Composer(ipywidgets.VBox):
     """
 
     def __init__(self, recipe: Recipe | None = None, changed: Callable[[], None] = lambda: None) -> None:
+        # The caller is told from the end of this constructor on: building and first loading are no changes of the
+        # user's.
         self._told: Callable[[], None] = lambda: None
         self._recipe: Recipe | None = None
         self._problems: list[Problem] = []
@@ -124,11 +127,13 @@ class Composer(ipywidgets.VBox):
 
     def _changed(self) -> None:
         fields = self.fields
+        # Checked as plain data first: a recipe that is wrong cannot even be built.
         self._problems = Recipe.check(fields)
         self._recipe = None if self._problems else Recipe(**fields)
         rest = self._problems
         parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
         for part in parts:
+            # Each shows its own problems and hands on the others; what is left at the end belongs to no knob.
             rest = part.take(rest)
         for section in self.sections:
             section.update(self._problems)
@@ -140,7 +145,9 @@ class Composer(ipywidgets.VBox):
         form = self.show.value == "Form"
         shown = self._forms if form else self.text
         if not form:
+            # Focusable, since text longer than its box can otherwise not be scrolled with the keyboard.
             self.text.value = f"<pre tabindex='0'>{html.escape(self._as_text(self.show.value))}</pre>"
+        # Assigning children draws them anew, and the box one is typing in would lose the focus.
         if self._middle.children != (shown,):
             self._middle.children = (shown,)
         about = getattr(presets, self._preset).__doc__.strip().splitlines()[0] if self._preset else ""

@@ -43,6 +43,7 @@ class Note:
 
     def __init__(self, row: ipywidgets.Box) -> None:
         self._row = row
+        # Every widget is a model in the kernel and a view in the page, and nearly all knobs are right nearly always.
         self._line: ipywidgets.HTML | None = None
 
     def say(self, message: str) -> None:
@@ -91,12 +92,14 @@ class Knob:
     def load(self, value: Any, baseline: Any) -> None:
         """Show ``value``; "reset" will return to ``baseline``."""
         self._baseline = baseline
+        # An equal value is not written again: the box keeps it as it was typed (30_000, not 30000).
         if not same(self.value, value):
             self.input.set(value)
         self._mark()
 
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show the problems of this knob, return the others."""
+        # Also what lies below: an entry of a list has a path of its own.
         mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
         self._note.say("; ".join(problem.message for problem in mine))
         return [problem for problem in problems if problem not in mine]
@@ -146,6 +149,7 @@ class ChoiceKnob:
         self._changed = changed
         self._baseline: Any = default
         self._quiet = False
+        # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing.
         self._parts: dict[str, Form | Knob] = {}
         if plain is not None:
             number = default if not isinstance(default, Mapping) else 0.0

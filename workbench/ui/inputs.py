@@ -159,6 +159,7 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
         lines = lambda text: [one(line.strip()) for line in text.splitlines() if line.strip()]  # noqa: E731
         return Input(area, area, lines, lambda values: "\n".join(_text(value) for value in values))
     hint = "empty" if shape.optional else ""
+    # Heard when the box is left: a number that is half typed is not wrong yet.
     text = ipywidgets.Text(continuous_update=False, placeholder=hint, **common)
     read = _reader(shape.kind)
     source = Input(text, text, lambda typed: _maybe(read, typed, shape.optional), _text)
@@ -192,6 +193,7 @@ def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | N
 
 def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Widget:
     """Text box and slider as one control; the text is the truth, the slider follows it as far as it reaches."""
+    # Each sets the other: unguarded, their roundings would send values back and forth.
     moving = [False]
     base = getattr(slider, "base", None)
     low, high = (base**slider.min, base**slider.max) if base else (slider.min, slider.max)
@@ -210,6 +212,7 @@ def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Wid
         if not moving[0]:
             moving[0] = True
             try:
+                # Three digits: a slider is no finer, and 0.003 says more than 0.0030199517.
                 text.value = _text(round(change["new"]) if whole else float(f"{change['new']:.3g}"))
             finally:
                 moving[0] = False
@@ -240,6 +243,7 @@ def _int(typed: str) -> Any:
     try:
         return int(typed)
     except ValueError:
+        # "1e6" and "512.0" are whole numbers too, however they are written.
         number = _float(typed)
         return int(number) if isinstance(number, float) and number.is_integer() else typed
 

@@ -26,6 +26,7 @@ class MethodCard(ipywidgets.HTMLMath):
 
 def card_html(choice: type[Choice]) -> str:
     """The card as HTML; raw HTML in it is escaped, since other packages may bring cards of their own."""
+    # Found by its place beside the code, so that choices of other packages bring theirs without registering it.
     card = Path(inspect.getfile(choice)).with_suffix(".md")
     if card.is_file():
         return MarkdownIt("commonmark", {"html": False}).enable("table").render(card.read_text(encoding="utf-8"))

@@ -74,6 +74,7 @@ class Monitor(anywidget.AnyWidget):
         self._shown_in: object = None
         self._shell: Any = None
         super().__init__(target_loss=target_loss)
+        # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
         self.on_msg(self._heard)
         self.feed.start()
@@ -195,6 +196,7 @@ class Monitor(anywidget.AnyWidget):
     def _control(self, message: dict[str, Any]) -> None:
         place = next((i for i, run in enumerate(self.runs) if run.id == message.get("run")), None)
         verb = message.get("verb")
+        # The verb becomes a method's name below: a page may name only these.
         if place is None or verb not in VERBS:
             return
         notice = {"type": "notice", "run": place, "error": False, "text": ""}

@@ -70,6 +70,7 @@ class Section:
         count = self.changes
         bad = f"<span class='lab-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
         text = f"<span title='knobs changed'>{count} changed</span>" if count else ""
+        # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text
         if mine:
             self.toggle.value = True
@@ -83,6 +84,7 @@ class Section:
     def _arrange(self) -> None:
         shown: list[ipywidgets.Widget] = [self.heading]
         if self.help is not None and self.help.value:
+            # Made at the first "?": a card brings the page's formula typesetter along, and most are never asked for.
             self._card = self._card or MethodCard()
             self._show_card()
             shown.append(self._card)

@@ -36,6 +36,7 @@ _STATE_KEYS = (
     "attempt",
     "device",
 )
+# Ten heartbeats: a slow disk or a long step of the garbage collector is no silence yet.
 _SILENT_SECONDS = 10.0
 
 
@@ -85,6 +86,7 @@ class Track:
 
     def clear(self) -> None:
         """Forget all numbers; events and status stay."""
+        # Arrays, not lists: 8 bytes per number instead of a boxed 32, and numpy reads them without a copy.
         self.steps, self.seconds, self.tokens = array("q"), array("d"), array("d")
         self.values: dict[str, array[float]] = {}
         self.layer_steps: list[int] = []
@@ -124,6 +126,7 @@ class Track:
         news.events = [event for event in fresh["events"] if "kind" in event]
         self.events += news.events
         self._release()
+        # Deltas name columns by their number in the last snapshot, so a new name needs a new one.
         news.restart |= set(self.values) != known or (self.layers, len(self.layer_values)) != shapes
         return news
 
@@ -163,6 +166,8 @@ class Track:
             found = getattr(self.folder, part).stat()
         except OSError:
             return False
+        # One stat instead of a read: these files are looked at ten times a second and change a few times an hour. The
+        # size tells two writes apart that a coarse clock gives one time.
         stamp = (found.st_mtime_ns, found.st_size)
         changed = self._stamps.get(part) != stamp
         self._stamps[part] = stamp
@@ -179,6 +184,8 @@ class Track:
             if name in _CLOCK or value is None:
                 continue
             column = self.values.setdefault(name, array("f"))
+            # A name that comes late (the first evaluation) was missing in all rows before this one; what a record
+            # leaves out is missing in its own.
             column.extend([math.nan] * (row - len(column)))
             column.append(_float32(value))
         for column in self.values.values():
@@ -199,6 +206,7 @@ class Track:
         for name, vector in record.items():
             if isinstance(vector, list):
                 columns = self.layer_values.setdefault(name, [])
+                # One vector, shared by all of these columns: none is ever written to again.
                 columns.extend([np.full(width, np.nan, np.float32)] * (place - len(columns)))
                 columns.append(np.array([math.nan if v is None else number(v) for v in vector], np.float32))
         for columns in self.layer_values.values():
@@ -206,6 +214,7 @@ class Track:
         return self._thin() if place + 1 >= 2 * LAYER_COLUMNS else False
 
     def _thin(self) -> bool:
+        # The later of each pair, as the stride above keeps the last of its records.
         self.layer_steps = self.layer_steps[1::2]
         self.layer_values = {name: columns[1::2] for name, columns in self.layer_values.items()}
         self._stride, self._phase = 2 * self._stride, 0

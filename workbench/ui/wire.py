@@ -15,9 +15,11 @@ import numpy as np
 
 from workbench.ui.track import News, Track
 
+# The lowest and the highest per pixel of a plot 1000 pixels wide; more could not be seen.
 SNAPSHOT_POINTS = 2000
 SNAPSHOT_COLUMNS = 600
 SNAPSHOT_BYTES = 32 * 1024
+# What somebody would read; an error text of megabytes must not travel ten times a second.
 _EVENTS = 200
 _TEXT = 400
 
@@ -36,6 +38,7 @@ def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
     if len(present) <= points:
         return present
     buckets = max(1, (points - 2) // 2)
+    # Buckets of equal width, as pixels are; of equal counts, a pause in the logging would take none.
     span = steps[present].astype(np.float64)
     place = (span - span[0]) / max(span[-1] - span[0], 1e-12) * buckets
     bucket = np.minimum(place.astype(np.int64), buckets - 1)
@@ -62,6 +65,7 @@ class _Block:
 
     def add(self, column: Any, dtype: str) -> None:
         raw = np.ascontiguousarray(column, dtype=dtype).tobytes()
+        # A typed array on an odd offset throws in JavaScript, and copying is what this layout saves.
         raw += bytes(-len(raw) % 8)
         self.parts.append(raw)
         self.size += len(raw)
@@ -127,6 +131,7 @@ def delta(
             entry["status"] = found.changes
         if found.events:
             entry["events"] = [_event(event) for event in found.events[-_EVENTS:]]
+        # A run that said nothing is left out: with eight of them watched, mostly one has news.
         if len(entry) > 1:
             runs.append(entry)
     return ({"type": "delta", "seq": seq, "runs": runs}, b"".join(block.parts)) if runs else None
@@ -134,7 +139,9 @@ def delta(
 
 def sealed(header: dict[str, Any], block: bytes) -> bytes:
     """Header and block as one piece, for a widget trait: length of the header (u4), the header, padding, the block."""
+    # NaN is no JSON to the page: better an error here that can be found than a widget that stays blank there.
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    # Spaces, which JSON ignores, so that the block behind is aligned.
     text += b" " * (-(len(text) + 4) % 8)
     return len(text).to_bytes(4, "little") + text + block
 
@@ -145,6 +152,7 @@ def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> byte
     Returns:
         A sealed snapshot; empty when even names and states do not fit.
     """
+    # From rich to poor. Numbers per layer go first, then resolution: states and a rough curve still tell the story.
     sizes = [(400, 240), (250, 160), (160, 100), (100, 64), (64, 40), (32, 24), (16, 8), (0, 0)]
     for quantities in (True, False):
         for points, columns in sizes if not quantities else sizes[:4]:
@@ -167,6 +175,7 @@ def _identity(track: Track, quantities: bool) -> dict[str, Any]:
 
 
 def _clock(block: _Block, track: Track, rows: np.ndarray) -> None:
+    # Tokens as f8: float32 counts exactly only to 16.8 million.
     for column, dtype in ((track.steps, "<i4"), (track.seconds, "<f4"), (track.tokens, "<f8")):
         # Slices of the fresh rows only: a whole column per message would grow with the run.
         picked = np.asarray(column[rows[0] : rows[-1] + 1])[rows - rows[0]] if len(rows) else np.empty(0)
@@ -200,6 +209,7 @@ def _columns(block: _Block, track: Track, picked: np.ndarray, names: list[str]) 
             vector = track.layer_values[name][i]
             values[row, : len(vector)] = vector
         if name == "state":
+            # A byte has no NaN; 255 is no state.
             block.add(np.where(np.isnan(values), 255, values), "u1")
         else:
             block.add(values, "<f4")

@@ -35,6 +35,7 @@ def start_supervisor(
     Raises:
         OSError: the log cannot be opened or the process not started.
     """
+    # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
     with folder.log.open("ab") as log:
         child = subprocess.Popen(
             module_command("workbench.runs.launchers.supervisor", str(folder.path), *options),
@@ -43,8 +44,11 @@ def start_supervisor(
             stderr=log,
             cwd=working_folder,
             env=child_environment(**{LOCK_VARIABLE: str(lock)}),
+            # The flock belongs to the open file, not to a process: inherited, it is held without a gap.
             pass_fds=[lock],
             start_new_session=own_session,
+            # A terminal sends Ctrl-C to its whole foreground group; the run is to get a request instead, and keep a
+            # checkpoint.
             process_group=None if own_session else 0,
         )
     # Kept so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies.

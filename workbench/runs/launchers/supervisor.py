@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = RunFolder(options.folder.absolute())
     try:
         inherited = inherited_lock(folder)
+        # Without one we were started by hand or by a scheduler, and are the first to be responsible.
         lock = begin(folder, resume=options.resume) if inherited is None else inherited
     except (RunError, OSError) as error:
         print(f"supervisor: {error}", file=sys.stderr)
@@ -52,6 +53,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -> int:
     kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
+    # Sent to whole groups by a terminal that is interrupted or closed; whether the run ends is for requests to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
@@ -146,6 +148,7 @@ def _last_lines(log: Path, start: int) -> list[str]:
     """The last lines that were written after ``start`` (what an earlier attempt said is no news)."""
     try:
         with log.open("rb") as file:
+            # Enough for any traceback, and a log of gigabytes is never read whole.
             file.seek(max(start, _size(log) - 16_384))
             text = file.read().decode("utf-8", "replace")
     except OSError:
