@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import RESULTS, Server
-from jupyter import Notebook, write_notebook
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import RESULTS, Server
+from tests.browser.jupyter import Notebook, write_notebook
 from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser

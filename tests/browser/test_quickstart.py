@@ -7,10 +7,10 @@ import time
 
 import psutil
 import pytest
-from conftest import RESULTS, Server
-from jupyter import Notebook, code_cell, set_parameters
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import RESULTS, Server
+from tests.browser.jupyter import Notebook, code_cell, set_parameters
 from workbench.runs.run import Run
 from workbench.runs.store import runs
 

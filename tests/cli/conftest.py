@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs.conftest import cache, corpus, root  # noqa: F401  (the same fixtures as for runs)
+
+from tests.runs.conftest import cache, corpus, root  # noqa: F401  (the same fixtures as for runs)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

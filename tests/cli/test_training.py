@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs.conftest import processes_of
-from runs.tiny import tiny_recipe, wait_until
 
-from cli.conftest import Command
+from tests.cli.conftest import Command
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.run import Run
 from workbench.runs.store import runs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.tiny import write_corpus
+from tests.runs.tiny import write_corpus
 from workbench.runs.folder import RunFolder
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.conftest import processes_of
-from runs.tiny import tiny_recipe
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch

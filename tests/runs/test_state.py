@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.tiny import wait_until
+from tests.runs.tiny import wait_until
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import (

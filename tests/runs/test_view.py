@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runs.tiny import wait_until
+from tests.runs.tiny import wait_until
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 from workbench.runs.view import RunView, follow

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import LiveRun
 
+from tests.training.conftest import LiveRun
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Budget, Progress
 from workbench.recipe import Recipe

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import LiveRun
 from safetensors.torch import load_file
-from test_resume import train
 
+from tests.training.conftest import LiveRun
+from tests.training.test_resume import train
 from workbench.recipe import Recipe
 from workbench.training.evaluate import restore
 from workbench.training.export import main

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import LiveRun
 
+from tests.training.conftest import LiveRun
 from workbench.choices.choice import registry
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import LiveRun
 
+from tests.training.conftest import LiveRun
 from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import read_json

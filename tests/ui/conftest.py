@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.live import run_folder
+from tests.ui.live import run_folder
 from workbench.runs.folder import RunFolder
 from workbench.telemetry import TelemetryWriter
 

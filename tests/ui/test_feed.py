@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ui.live import until
+from tests.ui.live import until
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.live import run_folder
+from tests.ui.live import run_folder
 from workbench import presets
 from workbench.runs import control
 from workbench.ui.lab import Lab

@@ -13,7 +13,7 @@ import comm
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from ui.live import run_folder, until
+from tests.ui.live import run_folder, until
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.run import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ui.live import run_folder
+from tests.ui.live import run_folder
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter

@@ -24,5 +24,6 @@ def main(argv: list[str]) -> int:
         return 0 if argv else 2
     if argv[0] not in BENCHES:
         raise WorkbenchError(unknown("bench", argv[0], BENCHES))
+    # By name and only when asked for: the list of benchmarks must not load torch.
     code: int = importlib.import_module(f"workbench.bench.{argv[0]}").main(argv[1:])
     return code

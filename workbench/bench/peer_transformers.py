@@ -50,6 +50,7 @@ class Rounds(transformers.TrainerCallback):
         if self._left:
             return
         seconds = time.perf_counter() - self._start
+        # Nothing was asked for yet: what has ended is the warm-up.
         if self._steps:
             self._stage.say({"seconds": seconds, "tokens": self._steps * self._tokens})
         else:
@@ -82,6 +83,7 @@ def main() -> None:
     tuned: dict[str, Any] = (
         {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
     )
+    # No logging, saving or progress bar, which would be charged to the Trainer; more steps than any race asks for.
     arguments = transformers.TrainingArguments(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.batch_size, max_steps=100_000,
         learning_rate=setting["lr"], report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,

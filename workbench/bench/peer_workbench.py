@@ -42,6 +42,7 @@ def main() -> None:
             start, tokens = time.perf_counter(), training.progress.tokens
             for _ in range(steps):
                 training.step()
+            # Before the clock is read: work still under way on a GPU belongs to this round.
             training.settle()
             stage.say({"seconds": time.perf_counter() - start, "tokens": training.progress.tokens - tokens})
         training.close()

@@ -61,6 +61,7 @@ def measure(
             say(f"starting {setting['name']} (warm-up and compilation)")
             stage.append(Contender(module, setting, Path(logs) / f"{len(stage)}.log"))
         readings: dict[str, list[float]] = {contender.name: [] for contender in stage}
+        # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):
             for contender in stage:
                 answer = contender.run(steps)
@@ -77,6 +78,7 @@ def measure(
             for c in stage
         },
         "ratios": {
+            # Ratios within a round, then their median: a slow minute cancels.
             name: spread([a / b for a, b in zip(ours, theirs, strict=True)])
             for name, theirs in readings.items()
             if name != "workbench"

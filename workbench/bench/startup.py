@@ -15,6 +15,7 @@ from workbench.bench.result import save, spread
 
 COMMANDS = {
     "import workbench": ["-c", "import workbench"],
+    # In every reading below and above: how much of it is the interpreter itself.
     "python alone": ["-c", "pass"],
     "workbench runs": ["-m", "workbench", "runs"],
 }

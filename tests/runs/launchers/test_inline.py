@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runs.conftest import processes_of
-from runs.launchers.test_local import launch_elsewhere
-from runs.tiny import tiny_recipe, wait_until
+from tests.runs.conftest import processes_of
+from tests.runs.launchers.test_local import launch_elsewhere
+from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.run import Run
 
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runs.conftest import processes_of
-from runs.tiny import tiny_recipe, wait_until
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.run import Run
 from workbench.runs.store import runs
 

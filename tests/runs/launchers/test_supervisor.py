@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.conftest import processes_of
-from runs.tiny import tiny_recipe, wait_until
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.errors import RunError, RunFailed
 from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
