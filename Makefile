@@ -17,7 +17,7 @@ lab: $(STAMP)
 	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
 
 check: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -36,7 +36,9 @@ def recipes(learnable: list[str]) -> list:
 
 
 @pytest.mark.slow
-def test_demo_from_corpus_to_report(recipes, tmp_path):
+def test_demo_from_corpus_to_report(recipes, tmp_path, monkeypatch):
+    # A cache of its own: other tests may have prepared this corpus already, and then there is nothing to say.
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     said = io.StringIO()
     views = demo.compare(recipes, tmp_path / "out", tmp_path / "runs", Console(file=said, width=150))
     text = said.getvalue()
