@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from workbench.choices.progress import Progress
 
 ENTRY_POINT_GROUP = "workbench.choices"
+# Filled by class definitions: importing a module is all it takes to register what is in it.
 _REGISTRY: dict[str, dict[str, type[Choice]]] = {}
 
 
@@ -50,7 +51,9 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
         scale: ``linear`` or ``log``, how a slider should move.
         **bounds: pydantic's ``gt, ge, lt, le, multiple_of, min_length, pattern``; or ``default_factory``.
     """
+    # Travels with the field, where forms, listings and the JSON schema find it.
     extra: dict[str, Any] = {"unit": unit, "scale": scale}
+    # pydantic refuses a default beside a default_factory, even when it is `...`.
     if "default_factory" in bounds:
         return Field(description=help, json_schema_extra=extra, **bounds)
     return Field(default, description=help, json_schema_extra=extra, **bounds)
@@ -71,6 +74,7 @@ BOUNDS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 def bounds_of(field: FieldInfo) -> dict[str, float]:
     """Bounds of a knob that moves, in JSON Schema's words (``schedules.scheduled_knob`` declares them)."""
     extra = field.json_schema_extra
+    # pydantic would take a function there as well; `knob` always writes a dictionary.
     return {word: float(str(extra[word])) for word in BOUNDS if word in extra} if isinstance(extra, dict) else {}
 
 
@@ -99,6 +103,8 @@ class Choice(BaseModel):
     Subclasses that carry ``kind: Literal["name"] = "name"`` are registered when they are defined.
     """
 
+    # Frozen, because a hash must not go stale. Defaults are checked too: one that breaks its own bounds is a bug that
+    # no input of a user would show. No NaN: it equals nothing, so two recipes that hold it would always differ.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
     axis: ClassVar[str] = ""
 
@@ -109,10 +115,12 @@ class Choice(BaseModel):
         if field is not None and isinstance(field.default, str):
             known = _REGISTRY.setdefault(cls.axis, {})
             other = known.get(field.default)
+            # The same module may define a kind again (a notebook cell run twice, importlib.reload).
             if other is not None and other.__module__ != cls.__module__:
                 raise TypeError(f"{cls.axis}.kind '{field.default}' is already defined by {other.__module__}")
             known[field.default] = cls
 
+    # Ahead of pydantic's own refusal of extra fields, which names neither the legal knobs nor the nearest.
     @model_validator(mode="before")
     @classmethod
     def _known_knobs(cls, value: Any) -> Any:
@@ -126,7 +134,7 @@ class Choice(BaseModel):
         return self
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """Every knob that may move, at ``progress``, by path below this choice: what telemetry plots.
+        """Every knob that may move, by path, when that many steps, tokens and seconds are done: what telemetry plots.
 
         Choices that derive a number of their own from the progress add it here.
         """
@@ -149,11 +157,13 @@ class Choice(BaseModel):
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0]
 
 
+# Once per process, and at the first look-up rather than at import: a plug-in imports this very module.
 @functools.cache
 def _load_plugins() -> None:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         try:
             entry.load()
+        # Importing a stranger's module can raise anything; naming the package is what helps.
         except Exception as error:
             package = entry.dist.name if entry.dist else "(unknown)"
             raise RecipeError(
@@ -182,6 +192,7 @@ def _resolve(axis: str, value: Any) -> Any:
                 "axis", "a choice of axis '{got}' stands where '{axis}' is expected", {"got": value.axis, "axis": axis}
             )
         return value
+    # A bare name is short for the kind with its defaults: `depth=full` on the command line.
     if isinstance(value, str):
         value = {"kind": value}
     if not isinstance(value, Mapping):
@@ -200,4 +211,5 @@ C = TypeVar("C", bound=Choice)
 
 def one_of(base: type[C]) -> Any:
     """Field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with ``kind``."""
+    # SerializeAsAny: otherwise only the fields of the base are written, and the knobs of the choice itself are lost.
     return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(_resolve, base.axis))]  # type: ignore[valid-type, misc]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from workbench.choices.choice import knob, known_fields
 
 Unit = Literal["steps", "tokens", "seconds"]
+# b is a billion, as in "1B tokens", never a byte.
 _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 _UNITS: dict[str, tuple[Unit, float]] = {
     "step": ("steps", 1), "steps": ("steps", 1),
@@ -49,7 +50,7 @@ class Budget(BaseModel):
 
 
 def parse_budget(text: str) -> dict[str, Any]:
-    """``"200 steps"`` -> ``{"amount": 200.0, "unit": "steps"}``.
+    """``"200 steps"`` -> ``{"amount": 200.0, "unit": "steps"}``; minutes and hours become seconds.
 
     Raises:
         ValueError: the text is not a number followed by a unit.
@@ -60,6 +61,7 @@ def parse_budget(text: str) -> dict[str, Any]:
             f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'"
         )
     unit, factor = _UNITS[match[3]]
+    # People write 1_000 and 1,000 alike.
     amount = float(match[1].replace("_", "").replace(",", ""))
     return {"amount": amount * _SIZES[match[2]] * factor, "unit": unit}
 
@@ -86,10 +88,11 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Spent share of the budget, 0 at the start, 1 when it is spent."""
+        """Share of the budget's steps, tokens or seconds that is spent: 0 at the start, 1 at the end."""
+        # The step that spends the budget may overshoot it, and a schedule must never see more than 1.
         return min(1.0, self.amount(self.budget.unit) / self.budget.amount)
 
     @property
     def done(self) -> bool:
-        """True once the budget is spent."""
+        """True once the budget's steps, tokens or seconds are spent."""
         return self.amount(self.budget.unit) >= self.budget.amount

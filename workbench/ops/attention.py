@@ -32,18 +32,20 @@ def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Ten
     entirely -inf.
 
     Args:
-        documents_BT: integer index of the document piece of each position.
+        documents_BT: (B, T) integer index of the document piece of each position.
         causal: attend to the past and oneself only.
         dtype: precision of the attention logits.
 
     Returns:
-        bias_B1TT: 0 where position t (third axis) may see position s (last axis), -inf elsewhere.
+        bias_B1TT: shape (B, 1, T, T), 0 where position t (third axis) may see position s (last axis), -inf elsewhere.
     """
+    # (B, 1, T, 1) == (B, 1, 1, T) -> (B, 1, T, T); the 1 broadcasts over heads.
     sees_B1TT = documents_BT[:, None, :, None] == documents_BT[:, None, None, :]
     if causal:
         length = documents_BT.shape[1]
         sees_B1TT &= torch.ones(length, length, dtype=torch.bool, device=documents_BT.device).tril_()
     bias_B1TT = torch.zeros(sees_B1TT.shape, dtype=dtype, device=documents_BT.device)
+    # -inf rather than a large number: exp gives exact zeros, so a packed document computes what it computes alone.
     return bias_B1TT.masked_fill_(~sees_B1TT, float("-inf"))
 
 
@@ -51,7 +53,7 @@ def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_B1TS: Tensor, dro
     """softmax(q k^T / sqrt(E) + bias) v, written out: two matrix products with the softmax between them in fp32.
 
     Args:
-        q_BHTE, k_BHSE, v_BHSE: queries, keys, values.
+        q_BHTE, k_BHSE, v_BHSE: queries (B, H, T, E), keys and values (B, H, S, E).
         bias_B1TS: from :func:`document_bias`.
         dropout: share of attention probabilities set to zero, the others scaled up.
 
@@ -59,6 +61,7 @@ def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_B1TS: Tensor, dro
         x_BHTE in the precision of ``q_BHTE``.
     """
     probabilities_BHTS = attention_probabilities(q_BHTE, k_BHSE, bias_B1TS).to(q_BHTE.dtype)
+    # The caller passes 0 outside training, so no flag is needed here.
     if dropout:
         probabilities_BHTS = F.dropout(probabilities_BHTS, dropout)
     return probabilities_BHTS @ v_BHSE
@@ -72,10 +75,12 @@ def attention_probabilities(q_BHTE: Tensor, k_BHSE: Tensor, bias_B1TS: Tensor) -
 
 
 def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_B1TS: Tensor, dropout: float = 0.0) -> Tensor:
-    """torch's scaled_dot_product_attention with an additive mask; arguments and result as for :func:`plain`."""
+    """torch's scaled_dot_product_attention, additive mask; arguments and result (B, H, T, E) as for :func:`plain`."""
     return F.scaled_dot_product_attention(q_BHTE, k_BHSE, v_BHSE, attn_mask=bias_B1TS, dropout_p=dropout)
 
 
+# Neither wins everywhere: on an AMX Xeon, blocks with sdpa took 1.57 times as long as with plain (pre_ln.md), while on
+# a GPU sdpa has kernels that never write (B, H, T, S). Hence the probe.
 ATTENTION: dict[str, Attention] = {"plain": plain, "sdpa": sdpa}
 """Implementations by the name that ``execution.attention`` uses."""
 
@@ -115,6 +120,7 @@ def choose_attention(
     """
     # At most 64k positions are probed: the ranking depends on the length, hardly on the number of rows.
     rows = max(1, min(rows, 65_536 // length))
+    # The key holds whatever may change the ranking: another torch or number of threads is measured anew.
     subject = {
         "torch": torch.__version__,
         "device": device_words(device),
@@ -162,6 +168,7 @@ def _remembered(file: Path | None, subject: dict[str, object]) -> dict[str, floa
 
 def _write_whole(file: Path, record: dict[str, object]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
+    # The process id: two trainers that start at once may probe at once.
     aside = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     with open(aside, "w", encoding="utf-8") as stream:
         json.dump(record, stream, indent=2)
@@ -189,6 +196,7 @@ def _measure(
             torch.autograd.grad(attention(q, k, v, bias, 0.0).sum(), (q, k, v))
             _synchronize(device)
             if turn:  # the first turn loads kernels
+                # The least of the turns: other work on the machine only ever adds time.
                 best[name] = min(best[name], 1e3 * (time.perf_counter() - start))
     return best
 

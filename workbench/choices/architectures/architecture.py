@@ -29,10 +29,10 @@ class Backbone(nn.Module):
     taps: list[Tensor] | None = None
 
     def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
-        """Hidden states x_BTD after the final norm, or x_ND of the positions ``rows_N`` alone.
+        """Hidden states after the final norm: (B, T, D), or (N, D) of the positions ``rows_N`` alone.
 
         Args:
-            tokens_BT: int64 ids, already corrupted by the objective.
+            tokens_BT: int64 ids, shape (B, T), already corrupted by the objective.
             batch: positions and document pieces of the same rows.
             plan: which blocks run, with which residual scale, and which train.
             rows_N: int64 flat positions b * T + t whose states are wanted, the same as x_BTD.flatten(0, 1)[rows_N];
@@ -45,7 +45,7 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:
-        """Mean entropy in nats of each layer's attention rows on these (few) rows, without gradient."""
+        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, without gradient."""
         raise NotImplementedError
 
 
@@ -63,11 +63,13 @@ class Architecture(Choice):
 
     @property
     def inner_width(self) -> int:
-        """Feed-forward width in use."""
+        """Feed-forward width F in use; an ungated part goes (B, T, D) -> (B, T, F) -> (B, T, D)."""
         return self.ffn_width or 4 * self.width
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A number of heads H that does not divide the width: queries are (B, H, T, E) with E = D / H."""
         if self.width % self.heads:
+            # Up to 64: nobody is helped by every divisor of 4096.
             legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % h == 0]
             yield Problem(
                 "architecture.heads", f"{self.heads} heads do not divide width {self.width}; use one of {legal}"
@@ -78,18 +80,18 @@ class Architecture(Choice):
 
         Args:
             vocabulary: its ``size`` is the number of embedding rows.
-            sequence_length: longest row T it must accept.
+            sequence_length: longest row T it must accept, in tokens.
             causal: attend to the past only.
             attention: name of the attention implementation (see ``ops.attention``).
         """
         raise NotImplementedError
 
     def block_parameters(self) -> int:
-        """Matmul parameters of one block (no norms, no biases, no embedding): the 6N of the FLOP formula."""
+        """Numbers in one block's matrices, (D, D) and the like, without norms and biases: N of the FLOP formula."""
         raise NotImplementedError
 
     def mixing_parameters(self) -> int:
-        """Those of them that every position needs before positions are mixed: queries, keys and values."""
+        """Those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D, 3D)."""
         return 3 * self.width**2
 
     def save_pretrained(self, backbone: Backbone, head: nn.Module, folder: Path, pad: int) -> bool:
@@ -106,7 +108,8 @@ class Architecture(Choice):
         return False
 
     def initialise(self, module: nn.Module) -> None:
-        """BERT's initialisation: normal(0, 0.02) for matrices, zeros for biases, ones for norm weights."""
+        """BERT's initialisation, whatever the shape: normal(0, 0.02) for matrices, zeros for biases, ones for norms."""
+        # Norm modules are made with ones and zeros already and draw nothing.
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear) and module.bias is not None:

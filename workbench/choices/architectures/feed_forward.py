@@ -18,6 +18,7 @@ def relu2(h_F: Tensor) -> Tensor:
 
 
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
+    # The exact (erf) form, as in BERT. Blocks with it took 1.14 times as long as with relu2 (pre_ln.md).
     "gelu": (F.gelu, False),
     "relu2": (relu2, False),
     "geglu": (F.gelu, True),
@@ -27,7 +28,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
 
 
 def gated_width(inner_width: int) -> int:
-    """Inner width of a gated part that has as many parameters as an ungated one of ``inner_width``.
+    """Inner width F of a gated part, (D, 2F) and (F, D), with as many parameters as an ungated ``inner_width``.
 
     Two thirds, rounded to a multiple of 32 (8 below 512): matrix units work in such tiles.
     """
@@ -36,7 +37,7 @@ def gated_width(inner_width: int) -> int:
 
 
 class FeedForward(nn.Module):
-    """y = act(x W1) W2, or act(x Wa) * (x Wb) W2 when gated (Shazeer 2020, arXiv 2002.05202).
+    """(..., D) -> (..., D): y = act(x W1) W2, or act(x Wa) * (x Wb) W2 when gated (Shazeer 2020, arXiv 2002.05202).
 
     Args:
         width: D.
@@ -51,6 +52,7 @@ class FeedForward(nn.Module):
             raise RecipeError(unknown("architecture.ffn", activation, ACTIVATIONS))
         self.activation, self.gated = ACTIVATIONS[activation]
         inner = gated_width(inner_width) if self.gated else inner_width
+        # Gate and value in one product (D, 2F): one wide matmul runs nearer to peak than two narrow ones.
         self.up = nn.Linear(width, 2 * inner if self.gated else inner, bias=bias)
         self.down = nn.Linear(inner, width, bias=bias)
 
@@ -58,6 +60,7 @@ class FeedForward(nn.Module):
         """(..., D) -> (..., D)."""
         h_F = self.up(x_D)
         if self.gated:
+            # (..., 2F) -> two of (..., F), views.
             gate_F, value_F = h_F.chunk(2, dim=-1)
             return self.down(self.activation(gate_F) * value_F)
         return self.down(self.activation(h_F))

@@ -24,12 +24,13 @@ def attention_span(documents_BT: Tensor) -> float:
     A causal model is counted as if it saw both sides, as published MFU figures do.
 
     Args:
-        documents_BT: int piece indices of packed rows (pass the CPU copy: on a GPU this waits for the device).
+        documents_BT: (B, T) int piece indices of packed rows (pass the CPU copy: on a GPU this waits for the device).
 
     Example:
         >>> attention_span(torch.tensor([[0, 0, 0, 1]]))
         2.5
     """
+    # Numbered across the batch: piece 0 of one row must not be counted together with piece 0 of the next.
     rows = torch.arange(documents_BT.shape[0], device=documents_BT.device)[:, None]
     piece_BT = rows * (documents_BT.max().long() + 1) + documents_BT.long()
     sizes = torch.bincount(piece_BT.flatten()).double()
@@ -52,9 +53,11 @@ def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_s
     """
     width, total, mixing = architecture.width, architecture.block_parameters(), architecture.mixing_parameters()
     first = plan.trains.index(True) if True in plan.trains else plan.layers
+    # The deepest layer that runs, not the deepest there is: that one may be dropped.
     last = max((layer for layer, run in enumerate(plan.runs) if run), default=-1)
     flops = []
     for layer, (runs, trains) in enumerate(zip(plan.runs, plan.trains, strict=True)):
+        # Per parameter and token 2 each for the forward pass, the gradient of the input, the gradient of the weights.
         passes = 6 if trains else (4 if layer > first else 2)
         parameters = mixing + (total - mixing) * (tail_share if layer == last else 1.0)
         flops.append(runs * (passes * parameters + (4 if layer < first else 12) * width * span))
@@ -62,7 +65,7 @@ def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_s
 
 
 def head_flops(architecture: Architecture, vocabulary_size: int) -> float:
-    """FLOPs per labelled position of the head, forward and backward: 6 (d^2 + d V), without d^2 for a linear head."""
+    """FLOPs per label of the head (D, D), (D, V), both passes: 6 (d^2 + d V), without d^2 for a linear head."""
     transform = architecture.width**2 if architecture.head == "transform" else 0
     return 6.0 * (transform + architecture.width * vocabulary_size)
 
@@ -100,7 +103,15 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def backbone_parameters(architecture: Architecture, vocabulary: Vocabulary, sequence_length: int) -> int:
-    """Parameters of the backbone that ``architecture`` would build, without allocating it (the head is not in it)."""
+    """Parameters of the backbone that ``architecture`` would build, without allocating it.
+
+    Args:
+        architecture: the model's choice; its head is not counted.
+        vocabulary: gives V, rows of the embedding (V, D).
+        sequence_length: T, tokens per row; matters to learned positions (T, D).
+    """
+    # Shapes without memory: a model of any size is counted at once. "plain" stands in for any attention: none has
+    # weights.
     with torch.device("meta"):
         backbone = architecture.build(vocabulary, sequence_length, causal=False, attention="plain")
     return count_parameters(backbone)

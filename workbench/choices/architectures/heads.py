@@ -30,11 +30,12 @@ class LinearHead(nn.Module):
 
     def forward(self, x_ND: Tensor) -> Tensor:
         """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
+        # (N, D) x (V, D)^T -> (N, V)
         return F.linear(x_ND, self.weight)
 
 
 class TransformHead(LinearHead):
-    """BERT's head: logits = LayerNorm(GELU(x W + b)) E^T + c (Devlin et al. 2019, released weights).
+    """BERT's head, (N, D) -> (N, V): LayerNorm(GELU(x W + b)) E^T + c (Devlin et al. 2019, released weights).
 
     Args:
         embedding: as for :class:`LinearHead`.
@@ -46,6 +47,7 @@ class TransformHead(LinearHead):
         vocabulary, width = embedding.weight.shape
         self.dense = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=eps)
+        # new_zeros: on the device and in the type of the model under construction, "meta" included.
         self.bias = nn.Parameter(self.dense.weight.new_zeros(vocabulary))
         nn.init.normal_(self.dense.weight, std=0.02)
         nn.init.zeros_(self.dense.bias)
@@ -65,6 +67,7 @@ def build_head(kind: str, embedding: nn.Embedding) -> LinearHead:
     Raises:
         RecipeError: no such head.
     """
+    # Recipes cannot get here with a wrong name; whoever builds a model by hand can.
     if kind not in HEADS:
         raise RecipeError(unknown("architecture.head", kind, HEADS))
     return HEADS[kind](embedding)

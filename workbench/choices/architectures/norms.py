@@ -12,7 +12,7 @@ from workbench.errors import RecipeError, unknown
 
 
 class RMSNorm(nn.Module):
-    """x / sqrt(mean(x^2) + eps) * w, computed in fp32 (Zhang & Sennrich 2019, arXiv 1910.07467, eq. 4).
+    """(..., D) -> (..., D): x / sqrt(mean(x^2) + eps) * w, in fp32 (Zhang & Sennrich 2019, arXiv 1910.07467, eq. 4).
 
     Args:
         width: D.
@@ -26,12 +26,13 @@ class RMSNorm(nn.Module):
 
     def forward(self, x_D: Tensor) -> Tensor:
         """Normalised x in fp32, (..., D) -> (..., D)."""
+        # A bf16 number has two to three digits; a mean of D squares in bf16 would have fewer.
         x_D = x_D.float()
         return x_D * torch.rsqrt(x_D.square().mean(-1, keepdim=True) + self.eps) * self.weight
 
 
 class LayerNorm(nn.Module):
-    """(x - mean) / sqrt(var + eps) * w, without a bias.
+    """(..., D) -> (..., D): (x - mean) / sqrt(var + eps) * w, without a bias.
 
     Args:
         width: D.
@@ -53,7 +54,7 @@ NORMS: dict[str, type[nn.Module]] = {"rms_norm": RMSNorm, "layer_norm": LayerNor
 
 
 def build_norm(kind: str, width: int) -> nn.Module:
-    """A fresh normalisation of ``kind`` over vectors of ``width``.
+    """A fresh normalisation of ``kind`` over the last axis, (..., width).
 
     Raises:
         RecipeError: no such normalisation.

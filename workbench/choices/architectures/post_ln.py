@@ -24,8 +24,8 @@ EPS = 1e-12
 class PostLN(Architecture):
     """BERT as published: normalisation after each residual, learned positions, biases everywhere.
 
-    h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), with s the layer's residual scale from the plan (1 in BERT).
-    Weights convert to and from transformers' ``BertForMaskedLM`` (see ``transformers_bert``).
+    h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), all (B, T, D), with s the layer's residual scale from the plan (1 in
+    BERT). Weights convert to and from transformers' ``BertForMaskedLM`` (see ``transformers_bert``).
 
     Source: Devlin et al. 2019 (arXiv 1810.04805) and its released weights.
     """
@@ -37,14 +37,18 @@ class PostLN(Architecture):
     dropout: float = knob(0.1, "dropout of embeddings, attention and residual branches", ge=0, lt=1)
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> PostNormStack:
+        """A :class:`PostNormStack` in fp32: tokens (B, T) -> states (B, T, D)."""
         return PostNormStack(self, vocabulary.size, sequence_length, causal, attention)
 
     def block_parameters(self) -> int:
+        """Matrices (D, 3D), (D, D), (D, F) and (F, D): 4 D^2 + 2 D F numbers."""
         return 4 * self.width**2 + 2 * self.width * self.inner_width
 
     def save_pretrained(self, backbone: Backbone, head: nn.Module, folder: Path, pad: int) -> bool:
+        """As ``BertForMaskedLM``; False for causal models and for linear heads, which BERT does not have."""
         if self.head != "transform" or getattr(backbone, "causal", False):
             return False  # BertForMaskedLM has BERT's own head and sees both sides
+        # Not at the top: that module imports this one.
         from workbench.choices.architectures.transformers_bert import save_transformers
 
         save_transformers(backbone, head, folder, pad)
@@ -52,7 +56,7 @@ class PostLN(Architecture):
 
 
 class PostNormBlock(Block):
-    """h = LN(x + s Attn(x)); y = LN(h + s FFN(h)).
+    """h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), each of shape (B, T, D).
 
     Args:
         choice: the knobs.
@@ -68,15 +72,19 @@ class PostNormBlock(Block):
         self.dropout = choice.dropout
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
+        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
         branch = self.attention(x_BTD, context, rows_N)
+        # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
         x = self.attention_norm(x + scale * self._drop(branch))
         return self.feed_forward_norm(x + scale * self._drop(self.feed_forward(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
+        """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
         return self.attention.entropy(x_BTD, context)
 
     def _drop(self, branch: Tensor) -> Tensor:
+        # Without dropout the training flag must not be read: compiled code would then depend on it.
         return F.dropout(branch, self.dropout, self.training) if self.dropout else branch
 
 
@@ -86,7 +94,7 @@ class PostNormStack(Stack):
     Args:
         choice: the knobs.
         vocabulary_size: rows of the embedding.
-        sequence_length: longest row, T; rows of the position table.
+        sequence_length: longest row T in tokens; rows of the position table.
         causal: attend to the past only.
         attention: name of the attention implementation.
     """
@@ -101,9 +109,12 @@ class PostNormStack(Stack):
         self.token_types = nn.Embedding(2, choice.width)
         self.embedding_norm = nn.LayerNorm(choice.width, eps=EPS)
         self.dropout = choice.dropout
+        # Last, when all modules exist: weights are drawn in their order, which thereby is part of what a seed means.
         self.apply(choice.initialise)
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
+        """Tokens (B, T) -> (B, T, D): LN(token + position in its piece + segment A)."""
+        # Segment A as one broadcast row (D,): a look-up of B * T zeros would give the same numbers.
         x_BTD = self.embedding(tokens_BT) + self.positions(batch.positions_BT) + self.token_types.weight[0]
         x_BTD = self.embedding_norm(x_BTD)
         return F.dropout(x_BTD, self.dropout, self.training) if self.dropout else x_BTD

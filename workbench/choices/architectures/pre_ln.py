@@ -22,8 +22,8 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 class PreLN(Architecture):
     """Normalisation before each branch and at the end, no biases, RoPE or learned positions, optional GLU.
 
-    h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), with s the layer's residual scale from the plan. The same block
-    is an encoder (masked objectives) or a decoder (causal ones).
+    h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), all (B, T, D), with s the layer's residual scale from the plan. The
+    same block is an encoder (masked objectives) or a decoder (causal ones).
 
     Source: Xiong et al. 2020 (arXiv 2002.04745); projections into the residual stream start at
     0.02 / sqrt(2 layers), as GPT-2 has it.
@@ -36,6 +36,7 @@ class PreLN(Architecture):
     dropout: float = knob(0.0, "dropout of embeddings and residual branches", ge=0, lt=1)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Heads that do not divide the width, and heads of odd width E under rotary positions, which turn pairs."""
         yield from super().problems(recipe)
         if self.positions == "rope" and self.width % self.heads == 0 and self.width // self.heads % 2:
             yield Problem(
@@ -45,16 +46,18 @@ class PreLN(Architecture):
             )
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> PreNormStack:
+        """A :class:`PreNormStack` in fp32: tokens (B, T) -> states (B, T, D)."""
         return PreNormStack(self, vocabulary.size, sequence_length, causal, attention)
 
     def block_parameters(self) -> int:
+        """Matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated, else two."""
         gated = ACTIVATIONS[self.ffn][1]
         feed = 3 * self.width * gated_width(self.inner_width) if gated else 2 * self.width * self.inner_width
         return 4 * self.width**2 + feed
 
 
 class PreNormBlock(Block):
-    """h = x + s Attn(norm(x)); y = h + s FFN(norm(h)).
+    """h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), each of shape (B, T, D).
 
     Args:
         choice: the knobs.
@@ -70,12 +73,15 @@ class PreNormBlock(Block):
         self.dropout = choice.dropout
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
+        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
         branch = self.attention(self.attention_norm(x_BTD), context, rows_N)
+        # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
         x = x + scale * self._drop(branch)
         return x + scale * self._drop(self.feed_forward(self.feed_forward_norm(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
+        """Mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in :meth:`forward`."""
         return self.attention.entropy(self.attention_norm(x_BTD), context)
 
     def _drop(self, branch: Tensor) -> Tensor:
@@ -84,7 +90,7 @@ class PreNormBlock(Block):
 
 
 class PreNormStack(Stack):
-    """Backbone of :class:`PreLN`.
+    """Backbone of :class:`PreLN`: tokens (B, T) -> states (B, T, D).
 
     Args:
         choice: the knobs.
@@ -102,12 +108,15 @@ class PreNormStack(Stack):
         self.positions = nn.Embedding(sequence_length, choice.width) if choice.positions == "learned" else None
         self.final = build_norm(choice.norm, choice.width)
         self.dropout = choice.dropout
+        # Last, when all modules exist: weights are drawn in their order, which thereby is part of what a seed means.
         self.apply(choice.initialise)
         for block in blocks:
+            # Each layer adds two branches to the stream: unscaled, its variance would grow with depth.
             for residual_output in (block.attention.out, block.feed_forward.down):
                 nn.init.normal_(residual_output.weight, std=0.02 / (2 * choice.layers) ** 0.5)
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
+        """Tokens (B, T) -> (B, T, D); learned positions are added, rotary ones come in at the attention."""
         x_BTD = self.embedding(tokens_BT)
         if self.positions is not None:
             x_BTD = x_BTD + self.positions(batch.positions_BT)

@@ -16,7 +16,7 @@ class BlockContext(NamedTuple):
     """What every block of one forward pass shares, computed once per batch.
 
     Attributes:
-        bias_B1TT: additive attention mask (see ``ops.attention.document_bias``).
+        bias_B1TT: additive attention mask, shape (B, 1, T, T) (see ``ops.attention.document_bias``).
         rotation_TE: cosines and signed sines of the rotary angles, two fp32 tensors; None without rotary positions.
     """
 
@@ -36,23 +36,26 @@ def rotary_tables(length: int, head_dim: int, base: float = 10_000.0) -> tuple[T
         base: largest wavelength is 2 pi base.
 
     Returns:
-        cos_TE, sin_TE: fp32; the first half of ``sin_TE`` is negated.
+        cos_TE, sin_TE: fp32, shape (T, E); the first half of ``sin_TE`` is negated.
     """
+    # float64 up to here: at position 65,535 an fp32 angle has steps of 0.004 radians.
     rate_E2 = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
     angle_TE2 = torch.arange(length, dtype=torch.float64)[:, None] * rate_E2
     cos, sin = angle_TE2.cos().float(), angle_TE2.sin().float()
+    # (T, E/2) -> (T, E). The sign lives in the table, so that rotate() swaps halves and never negates.
     return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
 
 
 def rotate(x_BTHE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
-    """Rotate the pairs (e, e + E/2) of every head by its position's angles, in fp32; returns x's precision."""
+    """(B, T, H, E) -> same: turn the pairs (e, e + E/2) by their position's angles, in fp32; returns x's precision."""
     first, second = x_BTHE.chunk(2, dim=-1)
     swapped_BTHE = torch.cat((second, first), dim=-1)
+    # (T, E) -> (T, 1, E) for all heads. fp32: in bf16 the cosines of neighbouring positions are often equal.
     return (x_BTHE * cos_TE[:, None] + swapped_BTHE * sin_TE[:, None]).to(x_BTHE.dtype)
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention with one product for queries, keys and values.
+    """Multi-head self-attention, (B, T, D) -> (B, T, D), one product for queries, keys and values.
 
     Args:
         width: D.
@@ -72,18 +75,22 @@ class SelfAttention(nn.Module):
 
     def project(self, x_BTD: Tensor, context: BlockContext) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (B, H, T, E), positions applied."""
+        # (B, T, 3D) -> (B, T, 3, H, E) -> three of (B, T, H, E), views
         q, k, v = self.qkv(x_BTD).unflatten(-1, (3, self.heads, -1)).unbind(2)
         if context.rotation_TE is not None:
             q, k = rotate(q, *context.rotation_TE), rotate(k, *context.rotation_TE)
+        # (B, T, H, E) -> (B, H, T, E), still views
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def forward(self, x_BTD: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
         """Mix positions within documents: (B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``."""
         dropout = self.dropout if self.dropout and self.training else 0.0
+        # (B, H, T, E) -> (B, T, H, E) -> (B, T, D)
         mixed_BTD = self.attention(*self.project(x_BTD, context), context.bias_B1TT, dropout).transpose(1, 2).flatten(2)
+        # Rows are picked before the output product, which then costs N instead of B * T positions.
         return self.out(mixed_BTD if rows_N is None else mixed_BTD.flatten(0, 1)[rows_N])
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy of the attention rows in nats, 0-d."""
+        """Mean entropy in nats of the attention rows (B, H, T, T), 0-d."""
         q, k, _ = self.project(x_BTD, context)
         return torch.special.entr(attention_probabilities(q, k, context.bias_B1TT)).sum(-1).mean()

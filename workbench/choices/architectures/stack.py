@@ -20,7 +20,7 @@ from workbench.ops.attention import document_bias
 
 
 class Block(nn.Module):
-    """One layer: attention, then feed-forward. Subclasses place norms and residuals.
+    """One layer, (B, T, D) -> (B, T, D): attention, then feed-forward. Subclasses place norms and residuals.
 
     Attributes:
         attention: the attention half.
@@ -40,7 +40,7 @@ class Block(nn.Module):
         raise NotImplementedError
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of this layer's attention on the layer's input, 0-d."""
+        """Mean entropy in nats of this layer's attention, (B, H, T, T), on the layer's input; 0-d."""
         raise NotImplementedError
 
 
@@ -78,6 +78,7 @@ class Stack(Backbone):
         self._trains: tuple[bool, ...] | None = None
         if self.rotary:
             for name, table in zip(("cos", "sin"), rotary_tables(sequence_length, rotary_dim), strict=True):
+                # Not in checkpoints: two numbers give them back, and a longer row must not clash with a stored table.
                 self.register_buffer(name, table, persistent=False)
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
@@ -85,8 +86,13 @@ class Stack(Backbone):
         raise NotImplementedError
 
     def context(self, batch: Batch) -> BlockContext:
-        """What the blocks share on this batch."""
+        """What the blocks share on this batch: a mask (B, 1, T, T) and rotary tables (T, E).
+
+        Raises:
+            RecipeError: rows are longer than the model was built for.
+        """
         device = batch.documents_BT.device.type
+        # In the precision of the logits: a wider mask would widen every sum of shape (B, H, T, T) with it.
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
         length = batch.documents_BT.shape[1]
         if length > self.sequence_length:
@@ -98,16 +104,24 @@ class Stack(Backbone):
         return BlockContext(document_bias(batch.documents_BT, self.causal, dtype), rotation)
 
     def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+        """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
+
+        Raises:
+            RecipeError: the plan has more layers than the model, or rows are longer than it was built for.
+        """
         if plan.layers > len(self.blocks):
             raise RecipeError(f"the plan has {plan.layers} layers, the model {len(self.blocks)}; build it with more")
         grad = torch.is_grad_enabled()
         if grad:
             self.freeze(plan)
+        # Below `first` nobody needs a gradient, so no activation is kept there.
         first = plan.trains.index(True) if True in plan.trains else plan.layers
+        # Not simply the last one: the deepest layer may be the one that is dropped.
         last = max((layer for layer, run in enumerate(plan.runs) if run), default=-1)
         context = self.context(batch)
         with torch.set_grad_enabled(grad and first == 0):
             x = self.embed(tokens_BT, batch)
+        # Every layer is dropped, so no block is left to pick the rows: (B, T, D) -> (N, D) here.
         if rows_N is not None and last < 0:
             x = x.flatten(0, 1)[rows_N]
         for layer, run in enumerate(plan.runs):
@@ -118,19 +132,22 @@ class Stack(Backbone):
             with torch.set_grad_enabled(grad and layer >= first):
                 x = self.blocks[layer](x, scale, context, rows_N if layer == last else None)
             if self.taps is not None:
+                # One number per layer and none of them read here: reading would wait for the device.
                 self.taps.append(torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5)
         return self.final(x)
 
     def freeze(self, plan: LayerPlan) -> None:
         """Switch ``requires_grad`` of the blocks to what ``plan.trains`` says, and drop gradients of frozen ones.
 
-        Costs one comparison while ``trains`` stays the same; :meth:`forward` calls it.
+        ``plan.trains`` has shape (layers,). While it stays the same, this costs a comparison; :meth:`forward` calls it.
         """
         if plan.trains == self._trains:
             return
+        # Not strict: while a model grows, a plan is shorter than the list of blocks.
         for block, trains in zip(self.blocks, plan.trains, strict=False):
             block.requires_grad_(trains)
             if not trains:
+                # None, not zeros: an optimizer decays weights and moments of a gradient that is merely zero.
                 block.zero_grad(set_to_none=True)
         self._trains = plan.trains
 
@@ -149,7 +166,7 @@ class Stack(Backbone):
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:
-        """Mean entropy in nats of each layer's attention rows on these (few) rows, eager and without dropout."""
+        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager, without dropout."""
         training = self.training
         self.eval()
         try:
@@ -161,6 +178,7 @@ class Stack(Backbone):
                 entropies.append(block.entropy(x, context))
                 # forward, not the call: a compiled block would compile once more for these few rows.
                 x = block.forward(x, scale, context)
+            # One wait for the device, not one per layer.
             return torch.stack(entropies).tolist()
         finally:
             self.train(training)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0) -> BertForMaskedLM:
-    """A ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32.
+    """A ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32; logits (B, T, V) are the same.
 
     Args:
         backbone: built by :class:`PostLN` for a masked objective.
@@ -57,13 +57,14 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0) -> BertF
     bert = BertForMaskedLM(config).eval()
     with torch.no_grad():
         for ours, theirs in _pairs(stack, transform, bert):
+            # Ours (3D, D) -> theirs, three of (D, D); everything else is one to one.
             for part, target in zip(ours.chunk(len(theirs)), theirs, strict=True):
                 target.copy_(part)
     return bert
 
 
 def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
-    """The choice, backbone and head that compute what ``bert`` computes (segment A, full rows).
+    """The choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows, segment A.
 
     Args:
         bert: any absolute-position BERT with GELU.
@@ -104,6 +105,7 @@ def copy_from_transformers(backbone: nn.Module, head: nn.Module, bert: BertForMa
     Raises:
         RecipeError: the model is not a BERT, or a shape differs; nothing is changed then.
     """
+    # Checked as a whole before the first copy: half of another model would be worse than none.
     pairs = list(_pairs(*_require_bert(backbone, head), bert))
     for ours, theirs in pairs:
         shape = (sum(part.shape[0] for part in theirs), *theirs[0].shape[1:])
@@ -134,6 +136,7 @@ def save_transformers(backbone: nn.Module, head: nn.Module, folder: str | Path, 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecipeError(f"'{folder}' exists and is not an empty folder; name a new one")
     bert = to_transformers(backbone, head, pad)
+    # Beside the target, so that the rename stays on one file system.
     aside = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     bert.save_pretrained(aside)

@@ -31,7 +31,7 @@ Build = Callable[[Path], dict[str, Any]]
 
 
 def key_of(made_from: Any) -> str:
-    """Twenty hexadecimal digits of what an entry is made from (anything JSON-able)."""
+    """Twenty hexadecimal digits (10 bytes of SHA-256) of what an entry is made from (anything JSON-able)."""
     return _digest(made_from)[:20]
 
 
@@ -59,6 +59,7 @@ def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(key + ".lock"))
         try:
+            # Without waiting at first, so that a wait can be announced.
             lock.acquire(timeout=0)
         except Timeout:
             say("another process is preparing the same data; waiting for it")
@@ -92,11 +93,14 @@ def _build(folder: Path, build: Build) -> dict[str, Any]:
         write_manifest(aside, content)
         if folder.exists():
             shutil.rmtree(folder)
+        # From this rename on the entry exists. A kill before it leaves a .tmp folder for the next builder to remove.
         aside.rename(folder)
         sync_folder(folder.parent)
+    # Ctrl-C as well: gigabytes must not stay in a folder that nobody looks into.
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+    # Read back, not handed on from memory: the first user gets what every later one will.
     return read_manifest(folder) or {}
 
 
@@ -114,12 +118,13 @@ def file_record(path: Path) -> dict[str, Any]:
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    """Finish a cache entry: record its files, sync them, write the manifest and sync that.
+    """Finish a cache entry: record its files (bytes, SHA-256), sync them, write the manifest and sync that.
 
     Args:
         folder: the (unfinished) cache entry.
         content: JSON-able; gains the key ``files``.
     """
+    # Files before the manifest: after a power cut it must not vouch for pages that were never written.
     content = {**content, "files": {path.name: file_record(path) for path in sorted(folder.iterdir())}}
     for path in folder.iterdir():
         with path.open("rb") as file:
@@ -132,7 +137,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a cache entry whose files are all there and whole; None when there is no entry.
+    """The manifest of a cache entry whose files have all their bytes; None when there is no entry.
 
     Raises:
         DataError: the entry is damaged; the message says what is wrong with which file.
@@ -169,4 +174,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def _digest(content: Any) -> str:
+    # Sorted: the key must not depend on the order in which a dictionary was filled.
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

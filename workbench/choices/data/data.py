@@ -15,7 +15,7 @@ Say = Callable[[str], None]
 
 
 class Data(Choice):
-    """Base of the corpora: where documents come from, how they become tokens, rows and batches."""
+    """Base of the corpora: where documents come from, how they become tokens and rows, batches of shape (B, T)."""
 
     axis: ClassVar[str] = "data"
     tokenizer: one_of(TokenizerChoice) = knob(  # type: ignore[valid-type]
@@ -59,6 +59,7 @@ def cache_folder() -> Path:
     """``$WORKBENCH_CACHE``, else the user's cache directory."""
     import os
 
+    # Read at every call: tests and notebooks move the cache while the process runs.
     root = os.environ.get(CACHE_VARIABLE)
     if root:
         return Path(root)

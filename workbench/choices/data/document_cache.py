@@ -23,7 +23,8 @@ def cached_documents(area: str, made_from: Any, make: Callable[[], Iterator[str]
         say: told what happens, one line at a time.
 
     Returns:
-        the documents in the order in which ``make`` gave them, all of which are made before this returns.
+        the documents, streamed (memory holds the bytes of one), in the order in which ``make`` gave them, all of which
+        are made before this returns.
 
     Raises:
         DataError: from ``make``, or the cache cannot be written.

@@ -77,11 +77,13 @@ def without_repetitions(documents: Iterable[list[str]]) -> Iterator[str]:
         kept = []
         for paragraph in document:
             words = _LETTERS.findall(paragraph.lower())
+            # Checksum and length: among hundreds of thousands of paragraphs a bare 32-bit checksum does collide.
             key = zlib.crc32(" ".join(words).encode()) | len(words) << 32
             sampled = _sampled_shingles(words)
             repeated = sum(shingle in shingles for shingle in sampled) > REPEATED_SHARE * len(sampled)
             if key not in whole and not repeated:
                 kept.append(paragraph)
+            # Also of what was left out: its third copy is a repetition, too.
             whole.add(key)
             shingles.update(sampled)
         if sum(len(paragraph.split()) for paragraph in kept) >= harvest.DOCUMENT_WORDS:

@@ -102,6 +102,7 @@ def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
             raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
         if not matches:
             raise DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
+        # absolute, not resolve: a link keeps the name by which the user knows it.
         found |= dict.fromkeys(sorted(match.absolute() for match in matches))
     return sorted(found)
 
@@ -136,6 +137,7 @@ def _nearest(path: Path) -> str:
 
 def listing(files: list[Path]) -> dict[str, Any]:
     """Number, bytes, first names and a digest of (path, size, time of change) of files, for a fingerprint."""
+    # Size and time of change instead of content: a terabyte must not be read to find out that nothing changed.
     stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files]
     return {
         "files": len(files),

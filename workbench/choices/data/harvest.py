@@ -37,6 +37,7 @@ _FUNCTION_WORDS = frozenset(
 )
 _NO_LETTERS = bytes(set(range(256)) - set(string.ascii_letters.encode()))
 # Comments first: an apostrophe in one must not open a string.
+# Possessive quantifiers (++): a literal that never ends must not send the search back over the whole file.
 _LITERAL = re.compile(
     rb"""#[^\n]*"""
     rb'''|"""(?:[^"\\]++|\\.|"(?!""))*+"""'''
@@ -105,6 +106,7 @@ def _decoded(prefix: bytes, literal: bytes) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's files
             return str(ast.literal_eval((prefix + literal).decode("utf-8")))
+    # MemoryError is what the parser raises for expressions nested too deeply.
     except (SyntaxError, ValueError, MemoryError):
         return ""
 

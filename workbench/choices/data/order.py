@@ -21,9 +21,9 @@ class EpochPlan(NamedTuple):
     """One epoch: the documents in a shuffled order, back to back, cut into rows that are shuffled again.
 
     Attributes:
-        starts_D: where each document begins in the store, in this epoch's order.
-        bounds_D1: where it begins in this epoch's stream; one more entry than documents.
-        rows_R: which row of the stream stands at each place of the epoch.
+        starts_D: shape (D,), where each document begins in the store, in this epoch's order.
+        bounds_D1: shape (D + 1,), where it begins in this epoch's stream; one more entry than documents.
+        rows_R: shape (R,), which row of the stream stands at each place of the epoch.
     """
 
     starts_D: np.ndarray
@@ -77,18 +77,21 @@ class RowOrder:
         self.store = store
         self.sequence_length = sequence_length
         self.seed = seed
+        # The rest that fills no row is left out: with full rows only, no step ever computes padding.
         self.rows = store.tokens // sequence_length
         if self.rows == 0:
             raise DataError(
                 f"{store.tokens:,} tokens do not fill one row of sequence_length {sequence_length:,}; "
                 "use more text or a shorter data.sequence_length"
             )
+        # A plain array over the same mapped pages: indexing a memmap wraps every result in a memmap again.
         self._ids_N = np.asarray(store.ids_N)
         self._plans: dict[int, EpochPlan] = {}
 
     def plan(self, epoch: int) -> EpochPlan:
-        """The permutations of one epoch; the last two are kept."""
+        """The permutations of one epoch, documents (D,) and rows (R,); shape and meaning as in :class:`EpochPlan`."""
         if epoch not in self._plans:
+            # The oldest goes: dictionaries keep the order of insertion.
             while len(self._plans) >= KEPT_EPOCHS:
                 del self._plans[next(iter(self._plans))]
             self._plans[epoch] = self._make_plan(epoch)
@@ -110,11 +113,13 @@ class RowOrder:
         shape = (len(samples_B), self.sequence_length)
         tokens_BT, positions_BT = np.empty(shape, np.int64), np.empty(shape, np.int64)
         documents_BT = np.empty(shape, np.int32)
+        # Once, or twice where the batch straddles the end of an epoch.
         for epoch in np.unique(epochs_B):
             here_B = epochs_B == epoch
             plan = self.plan(int(epoch))
             rows_B = plan.rows_R[samples_B[here_B] % self.rows]
             source, position, piece = _lay_out(plan, rows_B, self.sequence_length)
+            # uint16 or uint32 -> int64 on assignment: an embedding asks for int64, the store for few bytes.
             tokens_BT[here_B] = self._ids_N[source]
             positions_BT[here_B], documents_BT[here_B] = position, piece
         return Batch(*(torch.from_numpy(a) for a in (tokens_BT, positions_BT, documents_BT, samples_B)))
@@ -145,7 +150,7 @@ class HeldoutRows(RowOrder):
         super().__init__(store, sequence_length, seed=0)
 
     def plan(self, epoch: int) -> EpochPlan:
-        """The one plan there is, whatever the epoch."""
+        """The one plan there is, whatever the epoch; shapes as in :class:`EpochPlan`."""
         return super().plan(0)
 
 
@@ -163,6 +168,7 @@ def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarr
         three int64 arrays of shape (B, T).
     """
     begin_B = rows_B * length
+    # The document a place lies in is the last one that begins at or before it.
     first_B = np.searchsorted(plan.bounds_D1, begin_B, side="right") - 1
     last_B = np.searchsorted(plan.bounds_D1, begin_B + (length - 1), side="right") - 1
     pieces_B = last_B - first_B + 1
@@ -171,9 +177,11 @@ def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarr
     document_P = np.repeat(first_B, pieces_B) + piece_P
     row_begin_P = np.repeat(begin_B, pieces_B)
     bound_P = plan.bounds_D1[document_P]
+    # A document that began in an earlier row goes on here as a piece of its own, from position 0.
     begin_P = np.maximum(bound_P, row_begin_P)
     size_P = np.minimum(plan.bounds_D1[document_P + 1], row_begin_P + length) - begin_P
     place_P = np.cumsum(size_P) - size_P
+    # Flat over (B, T) so far; reshaped at the end, without a copy.
     place_BT = np.arange(len(rows_B) * length)
     shape = (len(rows_B), length)
     source_BT = place_BT + np.repeat(plan.starts_D[document_P] + begin_P - bound_P - place_P, size_P)

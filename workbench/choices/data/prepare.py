@@ -60,6 +60,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     key = key_of(made_from)
     folder, manifest = cache_entry("tokens", key, lambda aside: _build(data, aside, say), say)
     stores = {split: open_store(folder, split, manifest["dtype"], **manifest[split]) for split in SPLITS}
+    # After the cache: the same tokens may be too few for this batch and enough for the next recipe's.
     _check_size(data, stores["train"], stores["heldout"])
     files = manifest["files"]
     fingerprint = {
@@ -100,6 +101,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     own_heldout = _own_heldout(data)
     say(f"making the tokenizer ({type(data.tokenizer).summary()})")
     target = folder / TOKENIZER_FILE
+    # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
     data.tokenizer.make((document.text for document in _labelled(data, own_heldout) if not document.heldout), target)
     tokenizer = Tokenizer.from_file(str(target))
     added = complete(tokenizer)
@@ -200,6 +202,7 @@ def _encode(
         while end < len(pieces) and (end == begin or characters + len(pieces[end][1]) <= BATCH_CHARACTERS):
             characters += len(pieces[end][1])
             end += 1
+        # Without special tokens: [CLS] and [SEP] frame documents, and these are pieces of them.
         encodings = tokenizer.encode_batch_fast([p for _, p in pieces[begin:end]], add_special_tokens=False)
         for (number, _), encoding in zip(pieces[begin:end], encodings, strict=True):
             ids[number].append(np.array(encoding.ids, np.uint32))
@@ -209,12 +212,14 @@ def _encode(
         framed = [
             np.concatenate([frame[0], *parts, frame[1]])
             for parts, document in zip(ids, batch, strict=True)
+            # What encodes to nothing would be a document of [CLS] [SEP] alone.
             if document.heldout == heldout and any(len(part) for part in parts)
         ]
         if framed:
             ids_N = np.concatenate(framed)
             writers[split].add(ids_N, np.array([len(one) for one in framed]))
             if heldout:
+                # Held-out ids only, since the entropy is what held-out losses are held against.
                 counts_V += np.bincount(ids_N, minlength=len(counts_V))
 
 

@@ -8,7 +8,8 @@ RULE = "first 8 bytes of BLAKE2b of the text, as a share of 2^64, below heldout_
 
 
 def document_hash(text: str) -> int:
-    """64-bit hash of a document's text, the same on every machine and in every process."""
+    """Hash of a document's text (8 bytes of BLAKE2b as one integer), the same on every machine and in every process."""
+    # Not hash(), which Python salts anew in every process. surrogatepass: broken text must land on one side as well.
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 

@@ -25,6 +25,7 @@ class StoreWriter:
     """
 
     def __init__(self, folder: Path, split: str, vocabulary_size: int) -> None:
+        # Little-endian everywhere: a cache may be copied to another machine.
         self.dtype = np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
         self._ids = (folder / f"{split}.ids.bin").open("wb")
         self._offsets = (folder / f"{split}.offsets.bin").open("wb")
@@ -67,8 +68,10 @@ def open_store(folder: Path, split: str, dtype: str, documents: int, tokens: int
     Raises:
         DataError: offsets and ids do not fit together.
     """
+    # Offsets are read whole, 8 bytes a document; ids stay on the disk.
     offsets_D1 = np.fromfile(folder / f"{split}.offsets.bin", "<i8")
     ends_right = len(offsets_D1) == documents + 1 and offsets_D1[0] == 0 and offsets_D1[-1] == tokens
+    # Strictly rising: even the shortest document holds [CLS], a token and [SEP].
     if not ends_right or bool((np.diff(offsets_D1) <= 0).any()):
         raise DataError(f"damaged token cache '{folder}': the offsets of {split} do not fit its tokens")
     # An empty file cannot be mapped.

@@ -33,7 +33,7 @@ class Vocabulary:
 
     @property
     def special(self) -> tuple[int, ...]:
-        """Ids that are never masked and never predicted."""
+        """Ids of the tokens that are never masked and never predicted."""
         return tuple(sorted({self.cls, self.sep, self.mask, self.pad}))
 
 
@@ -56,7 +56,7 @@ class TokenStore:
 
     @property
     def documents(self) -> int:
-        """Stored documents."""
+        """Stored documents, each framed by its [CLS] and [SEP] tokens."""
         return len(self.offsets_D1) - 1
 
 
@@ -64,7 +64,7 @@ class Batch(NamedTuple):
     """Full rows of packed documents; no padding, ever.
 
     Attributes:
-        tokens_BT: int64 token ids.
+        tokens_BT: int64 token ids, shape (B, T) like the next two.
         positions_BT: int64 position within the document's piece in this row (restarts at 0).
         documents_BT: int32 index of the piece within the row, 0, 1, 2, ...; attention stays inside a piece.
         samples_B: int64 global sample index; masks are a function of (seed, sample index) alone.
@@ -76,7 +76,8 @@ class Batch(NamedTuple):
     samples_B: torch.Tensor
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on ``device``."""
+        """The same batch, shapes (B, T) and (B,), on ``device``."""
+        # Overlaps with computing only from pinned memory; from any other it waits, which is right as well.
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 

@@ -55,11 +55,13 @@ def harvest_files(paths: Sequence[str], processes: int | None = None) -> Generat
 
     pool = ThreadPoolExecutor(count, thread_name_prefix="harvest")
     try:
+        # map keeps the order of the chunks, so that the corpus does not depend on which worker was faster.
         for answer in pool.map(ask, chunks):
             yield from answer
     finally:
         pool.shutdown(cancel_futures=True)
         for worker in workers:
+            # Not asked to end: they hold nothing that could be lost, and one may be in the middle of a long request.
             worker.kill()
             worker.communicate()
 

@@ -14,4 +14,5 @@ class Full(Depth):
     kind: Literal["full"] = "full"
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
+        """All ``layers`` running and training, tuples of shape (layers,); nothing else plays a part."""
         return LayerPlan.full(layers)

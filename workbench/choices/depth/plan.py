@@ -18,7 +18,7 @@ STATES = ("running", "dropped", "frozen", "absent")
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One decision for all layers of the model, for one micro-batch.
+    """One decision for all layers of the model, for one micro-batch; its tuples have shape (layers,).
 
     Attributes:
         runs: does the layer compute; a layer that does not run costs nothing, its output is its input.
@@ -35,6 +35,7 @@ class LayerPlan:
     total: int
 
     def __post_init__(self) -> None:
+        # An assert: plans come from our own code or from a plug-in, never from what a user typed.
         now = len(self.runs)
         assert now == len(self.scale) == len(self.trains) == len(self.keep) <= self.total, (
             "one entry per existing layer"
@@ -42,7 +43,7 @@ class LayerPlan:
 
     @classmethod
     def full(cls, layers: int) -> LayerPlan:
-        """Every layer runs, trains and has scale 1."""
+        """Every layer runs, trains and has scale 1: four tuples of shape (layers,)."""
         return cls((True,) * layers, (1.0,) * layers, (True,) * layers, (1.0,) * layers, layers)
 
     @property
@@ -52,7 +53,8 @@ class LayerPlan:
 
     @property
     def states(self) -> tuple[int, ...]:
-        """Index into :data:`STATES` for each of the ``total`` layers."""
+        """Index into :data:`STATES` for every layer of the finished model, shape (total,)."""
+        # A layer that does not run gets no gradient, whatever `trains` says: dropped outranks frozen.
         now = tuple(1 if not run else (0 if train else 2) for run, train in zip(self.runs, self.trains, strict=True))
         return now + (3,) * (self.total - self.layers)
 
@@ -72,8 +74,11 @@ class Depth(Choice):
 
         Args:
             layers: layers of the finished model.
-            progress: where the run stands before this step.
+            progress: where the run stands before this step, in steps, tokens and seconds.
             seed: the recipe's seed.
             micro_step: index of the micro-batch within the step (gradient accumulation).
+
+        Returns:
+            a plan whose tuples have one entry per existing layer.
         """
         raise TypeError(f"{type(self).__name__} defines no plan(...)")

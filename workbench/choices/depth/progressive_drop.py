@@ -52,7 +52,8 @@ class ProgressiveDrop(Depth):
     """Progressive Layer Dropping: one seeded gate per layer and micro-batch, kept layers scaled by 1/p.
 
     x_{l+1} = x_l + G_l f_l(x_l) / p_l with G_l ~ Bernoulli(p_l), p_l = 1 - (l / L) (1 - theta(t)): attention and
-    feed-forward of a layer share one gate. All layers run at evaluation; embeddings and head always do.
+    feed-forward of a layer share one gate (x has shape (B, T, D), G_l is one number). All layers run at evaluation;
+    embeddings and head always do.
 
     Source: Zhang & He, NeurIPS 2020 (arXiv 2010.13369). We depart from the published reference code, which divides
     by the next layer's p, never drops the first layer and draws unseeded on each rank.
@@ -66,28 +67,36 @@ class ProgressiveDrop(Depth):
     rescale: bool = knob(True, "divide a kept layer's residual branches by its keep probability")
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
+        """One gate per layer for this micro-batch: runs, scale and keep of shape (layers,)."""
         theta = self.theta_now(progress)
+        # l is 1-based: the last layer has p = theta(t), and the first one can be dropped as well.
         keep = tuple(keep_probability(layer, layers, theta) for layer in range(1, layers + 1))
         # A generator keyed by (seed, step, micro-step) gives every rank and every resumed run the same draw.
         draw = np.random.Generator(
             np.random.Philox(key=[seed, progress.step], counter=[0, 0, _STREAM, micro_step])
         ).random(layers)
+        # u < 1 always, so a layer with p = 1 is never dropped; bool, because numpy's own does not go into JSON.
         runs = tuple(bool(u < p) for u, p in zip(draw, keep, strict=True))
+        # 1/p makes the expected output that of the whole model, which is what an evaluation runs.
         scale = tuple(1.0 / p if self.rescale else 1.0 for p in keep)
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
 
     def theta_now(self, progress: Progress) -> float:
-        """theta(t) at ``progress``; gamma counts steps, or 100 per budget when it is empty."""
+        """theta(t) at ``progress``; gamma counts steps, or is 100 per budget of steps, tokens or seconds when empty."""
+        # The paper's gamma is 100 / T for a run of T steps; over the budget, runs of any length see one curve.
         if self.gamma is None:
             return theta_at(progress.fraction, self.theta, 100.0)
         return theta_at(progress.step, self.theta, self.gamma)
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
+        """``{"theta": theta(t)}``: the probability with which the last layer runs."""
         return {"theta": self.theta_now(progress)}
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A theta under which fewer than one layer would run on average, once it has reached its limit."""
         layers = recipe.architecture.layers
         if expected_layers(layers, self.theta) < 1 and self.theta < 1:
+            # Where the mean above is 1, solved for theta; rounded up below, or the advice itself would be refused.
             least = (3 - layers) / (layers + 1)
             yield Problem(
                 "depth.theta",

@@ -41,15 +41,18 @@ class Native(Execution):
             raise RecipeError(
                 "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
             )
+        # is_available counts devices; it makes no CUDA context.
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
+        """fp16 on a CPU, and micro-batches whose rows do not divide the batch."""
         if self.precision == "fp16" and self.device == "cpu":
             yield Problem("execution.precision", "fp16 needs a CUDA device; use bf16 or fp32 on a CPU")
         rows = recipe.data.batch_size
         if self.micro_batch_size is not None and rows % self.micro_batch_size:
+            # Divisors only: graphs are compiled for one shape, and equal parts let a mean of means be the mean.
             legal = [size for size in range(1, rows + 1) if rows % size == 0]
             shown = ", ".join(map(str, legal if len(legal) <= 12 else [*legal[:6], "...", *legal[-5:]]))
             yield Problem(

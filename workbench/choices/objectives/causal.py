@@ -26,25 +26,32 @@ class Causal(Objective):
     causal: ClassVar[bool] = True
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
+        """The trainable model on ``backbone``, whose states are (B, T, D); nothing is drawn, so no seed matters."""
         return CausalModel(self, backbone, architecture, vocabulary, seed)
 
     def labelled_fraction(self, progress: Progress) -> float:
+        """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""
         return 1.0
 
 
 class CausalModel(TokenPrediction):
-    """A causal backbone that predicts the next token; arguments as for :class:`TokenPrediction`."""
+    """A causal backbone that predicts the next token, logits (N, V); arguments as for :class:`TokenPrediction`."""
 
     choice: Causal
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """The batch as it is; at most B * (T - 1) labels, those at ends of pieces weigh 0."""
+        """The batch as it is, tokens (B, T); at most B * (T - 1) labels, those at ends of pieces weigh 0."""
         rows, length = batch.tokens_BT.shape
+        # Not the sum of the weights: reading it would make every micro-batch wait for the device. The price: labels of
+        # a micro-batch with many short pieces weigh slightly more than those of its neighbours.
         return self.labelled_heldout(batch), rows * (length - 1)
 
     def labelled_heldout(self, batch: Batch) -> Labelled:
-        """The same labels as in training: nothing is drawn."""
+        """The same labels as in training, one for each of the (B, T) tokens: nothing is drawn."""
         weight_BT = torch.zeros_like(batch.tokens_BT, dtype=torch.float32)
+        # (B, T - 1): 1 where the next token belongs to the same piece. The last column keeps 0: its next token stands
+        # in another row.
         weight_BT[:, :-1] = batch.documents_BT[:, 1:] == batch.documents_BT[:, :-1]
+        # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
         labels_BT = batch.tokens_BT.roll(-1, dims=1)
         return Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())

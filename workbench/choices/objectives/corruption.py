@@ -48,11 +48,11 @@ def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tens
     Args:
         seed: any non-negative integer below 2**63.
         purpose: one of :data:`SELECT`, :data:`TREAT`, :data:`REPLACE`, or a number of the caller's own.
-        samples_B: int64 global sample indices.
+        samples_B: int64 global sample indices, shape (B,).
         length: T, positions of a row.
 
     Returns:
-        bits_BT: int64 in [0, 2**63), uniform and independent over seeds, purposes, samples and positions.
+        bits_BT: shape (B, T), int64 in [0, 2**63), uniform and independent over seeds, purposes, samples and positions.
 
     Example:
         >>> bits = random_bits(0, SELECT, torch.tensor([7, 8]), 4)
@@ -68,7 +68,7 @@ def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tens
 
 
 class Corruption:
-    """Chooses and treats labelled positions; holds the vocabulary's tables on the device.
+    """Chooses and treats labelled positions of rows (B, T); holds the vocabulary's tables on the device.
 
     Args:
         vocabulary: special ids are never labelled and never used as random replacements.
@@ -77,6 +77,8 @@ class Corruption:
 
     def __init__(self, vocabulary: Vocabulary, device: torch.device) -> None:
         special = set(vocabulary.special)
+        # Ids from `used` on only pad the matrix to a multiple of 64: shown as a replacement, one would give itself
+        # away.
         replaceable = [token for token in range(vocabulary.used) if token not in special]
         self.replaceable_R = torch.tensor(replaceable, dtype=torch.int64, device=device)
         self.is_special_V = torch.zeros(vocabulary.size, dtype=torch.bool, device=device)
@@ -104,17 +106,22 @@ class Corruption:
         position_T = torch.arange(length, device=tokens_BT.device)
         high_BT = random_bits(seed, SELECT, samples_B, length) >> _POSITION_BITS << _POSITION_BITS
         key_BT = torch.where(special_BT, -1 - position_T, high_BT | position_T)
+        # (B, T) -> (B, K). Sorted, since the order in which topk leaves its picks is not defined and the sum of the
+        # losses would change in its last bits with it.
         column_BK = key_BT.topk(slots, dim=1, sorted=False).indices.sort(dim=1).values
         true_BK = tokens_BT.gather(1, column_BK)
         counts_BK = ~special_BT.gather(1, column_BK)
 
         shown_BK = torch.full_like(true_BK, self.mask)
         if not always_mask:
+            # 63 bits modulo 10 prefer some residues by less than 1e-17: no need to draw again.
             tenth_BK = (random_bits(seed, TREAT, samples_B, length) % 10).gather(1, column_BK)
             draw_BK = random_bits(seed, REPLACE, samples_B, length).gather(1, column_BK)
             random_BK = self.replaceable_R[draw_BK % len(self.replaceable_R)]
             shown_BK = torch.where(tenth_BK < 8, shown_BK, torch.where(tenth_BK < 9, random_BK, true_BK))
+        # Spare slots of a short row stand on [CLS] or [SEP], which stay what they are.
         shown_BK = torch.where(counts_BK, shown_BK, true_BK)
+        # (B, K) columns -> (B * K,) places in the flattened rows, which is how the backbone is asked for them.
         row_B1 = torch.arange(rows, device=tokens_BT.device)[:, None] * length
         return Labelled(
             tokens_BT.scatter(1, column_BK, shown_BK),

@@ -35,31 +35,36 @@ class Masked(Objective):
     )
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
+        """The trainable model on ``backbone``, whose states are (B, T, D); ``seed`` decides every mask."""
         return MaskedModel(self, backbone, architecture, vocabulary, seed)
 
     def labelled_fraction(self, progress: Progress) -> float:
+        """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
 
 class MaskedModel(TokenPrediction):
-    """A backbone under masked language modelling; arguments as for :class:`TokenPrediction`."""
+    """Masked language modelling, logits (N, V) of labelled slots; arguments as for :class:`TokenPrediction`."""
 
     choice: Masked
+    # No buffer: derived from the vocabulary, so it has no place in a checkpoint.
     _tables: Corruption | None = None
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """Corrupted rows at the rate of ``progress``; B * round(rate * T) slots."""
+        """Corrupted rows (B, T) at the rate of ``progress``; B * round(rate * T) slots."""
+        # Read from the choice every time: a knob turned during the run replaces the choice.
         rate = at(self.choice.mask_rate, progress)
         rows, length = batch.tokens_BT.shape
         seen = self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
         return seen, rows * labels_per_row(length, rate)
 
     def labelled_heldout(self, batch: Batch) -> Labelled:
-        """Corrupted rows at 15%, 80/10/10 and :data:`EVALUATION_SEED`."""
+        """Corrupted rows (B, T) at 15%, 80/10/10 and :data:`EVALUATION_SEED`."""
         return self._corrupt(batch)(batch, HELDOUT_RATE, EVALUATION_SEED, always_mask=False)
 
     def _corrupt(self, batch: Batch) -> Corruption:
         device = batch.tokens_BT.device
+        # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
         if self._tables is None or self._tables.replaceable_R.device != device:
             self._tables = Corruption(self.vocabulary, device)
         return self._tables

@@ -19,9 +19,9 @@ class Loss:
     """One micro-batch's result.
 
     Attributes:
-        loss: 0-d mean loss over labelled positions, in nats, with gradient.
+        loss: mean over labelled positions in nats, tensor of shape (), with gradient.
         count: labelled positions in this micro-batch (a Python int: static, no device sync).
-        metrics: 0-d tensors worth plotting (accuracy, parts of the loss), detached.
+        metrics: tensors of shape () worth plotting (accuracy, parts of the loss), detached.
     """
 
     loss: Tensor
@@ -30,7 +30,7 @@ class Loss:
 
 
 class TrainingModel(nn.Module):
-    """A backbone with an objective's head(s): what the loop trains and the checkpoint holds.
+    """A backbone with an objective's head(s), rows of tokens (B, T) -> loss: what the loop trains and checkpoints hold.
 
     Attributes:
         backbone: the part an architecture built.
@@ -41,11 +41,17 @@ class TrainingModel(nn.Module):
     choice: Objective
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        """Corrupt on the device, run the backbone under ``plan``, score the labelled positions."""
+        """Corrupt on the device, run the backbone under ``plan``, score the labelled positions.
+
+        Args:
+            batch: rows of tokens, (B, T), on the model's device.
+            plan: what every layer does.
+            progress: where the run stands; scheduled knobs are read at it.
+        """
         raise NotImplementedError
 
     def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
-        """Summed held-out loss in nats and number of positions, comparable between recipes.
+        """Summed held-out loss in nats, shape (), and number of scored tokens, comparable between recipes.
 
         Masked objectives: 15% of positions at the fixed evaluation seed whatever their training rate; causal:
         every next token.
@@ -61,12 +67,20 @@ class Objective(Choice):
     """Base of the training objectives."""
 
     axis: ClassVar[str] = "objective"
+    # Read by the architecture's build: the mask belongs to the backbone, the reason for it to the objective.
     causal: ClassVar[bool] = False
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
-        """The trainable model: ``backbone`` plus this objective's head, head weights freshly initialised."""
+        """The trainable model: ``backbone`` plus this objective's head, head weights freshly initialised.
+
+        Args:
+            backbone: its states have shape (B, T, D).
+            architecture: names the head.
+            vocabulary: special ids, and V.
+            seed: the recipe's; decides whatever the objective draws.
+        """
         raise NotImplementedError
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """Share of positions that get a label at ``progress`` (for FLOPs and the forecast)."""
+        """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError

@@ -65,24 +65,25 @@ class TokenPrediction(TrainingModel):
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self._score
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """What the backbone sees and must predict, and the number of labelled slots (static, no device sync)."""
+        """What the backbone sees, (B, T), and must predict, N tokens; and N itself (static, no device sync)."""
         raise NotImplementedError
 
     def labelled_heldout(self, batch: Batch) -> Labelled:
-        """The same for evaluation: comparable between recipes, the same at every evaluation."""
+        """The same for evaluation, tokens (B, T): comparable between recipes, the same at every evaluation."""
         raise NotImplementedError
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        """Mean cross-entropy in nats over the labels that count, and the share predicted correctly (``accuracy``)."""
+        """Tokens (B, T) -> mean nats over the labels that count; ``accuracy`` is the share predicted correctly."""
         seen, count = self.labelled(batch, progress)
         loss, accuracy = self._score_region(self._states(seen, batch, plan), seen.labels_N, seen.weight_N)
         return Loss(loss, count, {"accuracy": accuracy})
 
     @torch.no_grad()
     def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
-        """Summed cross-entropy in nats of the labels that count, and their number (waits for the device)."""
+        """Rows of tokens, (B, T) -> summed nats of the labels that count, and their number (waits for the device)."""
         seen = self.labelled_heldout(batch)
         x_ND = self._states(seen, batch, plan)
+        # float64: the sum of a million nats in float32 loses the digits in which two evaluations differ.
         total = x_ND.new_zeros((), dtype=torch.float64)
         for x_RD, labels_R, weight_R in zip(
             x_ND.split(_HELDOUT_ROWS),
@@ -102,14 +103,17 @@ class TokenPrediction(TrainingModel):
     def _states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
         """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""
         if seen.index_N is None:
+            # (B, T, D) -> (N, D) with N = B * T.
             return self.backbone(seen.tokens_BT, batch, plan).flatten(0, 1)
         return self.backbone(seen.tokens_BT, batch, plan, seen.index_N)
 
     def _score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
         """Mean loss and accuracy over labels that count; a batch without any gives 0, not NaN."""
+        # float32: a bf16 logit between 8 and 16 has steps of 1/16, coarser than what a step of training changes.
         logits_NV = self.head(x_ND).float()
         nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
         with torch.no_grad():
+            # Against the maximum, not argmax: the softmax needs the maximum anyway. A tie counts as a hit.
             best_N = logits_NV.amax(-1)
             hits_N = logits_NV.gather(1, labels_N[:, None])[:, 0] >= best_N
         counted = weight_N.sum().clamp(min=1)

@@ -16,7 +16,7 @@ FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu")
 class AdamW(OptimizerChoice):
     """Adam with decoupled weight decay, torch's fused step.
 
-    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, x <- x - lr (mhat / (sqrt(vhat) + eps) + wd x).
+    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, x <- x - lr (mhat / (sqrt(vhat) + eps) + wd x), all of one shape.
 
     Source: Loshchilov & Hutter 2019 (arXiv 1711.05101), algorithm 2. The decay is multiplied by lr, as torch does.
     """
@@ -27,5 +27,7 @@ class AdamW(OptimizerChoice):
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
+        """torch's AdamW; both moments have their parameter's shape and precision."""
+        # One kernel instead of a dozen passes over weights, gradients and both moments.
         fused = device.type in FUSED_DEVICES
         return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=fused)

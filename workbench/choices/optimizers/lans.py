@@ -82,6 +82,7 @@ class LANS(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            # By device: norms of tensors on different devices cannot be stacked.
             by_device: dict[torch.device, list[Tensor]] = {}
             for parameter in group["params"]:
                 if parameter.grad is not None:
@@ -109,6 +110,8 @@ class LANS(torch.optim.Optimizer):
             raise RuntimeError("LANS: sparse gradients and complex parameters are not covered; use dense real ones")
         state = self.state[parameter]
         if not state:
+            # On the CPU, where reading it costs nothing; a tensor, as in torch's own optimizers, so that checkpoints
+            # need no exception.
             state["step"] = torch.zeros((), dtype=torch.float32)
             state["exp_avg"] = torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
             state["exp_avg_sq"] = torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
@@ -116,8 +119,9 @@ class LANS(torch.optim.Optimizer):
         state["step"] += 1
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state; unlike torch's own loading it never rounds moments to the parameter's type."""
+        """Load a state; moments (parameter's shape) are never rounded to its type, as torch's own loading would."""
         super().load_state_dict(state_dict)
+        # What super() has just cast to the parameters' type is taken from the saved state once more, unrounded.
         saved_order = [key for group in state_dict["param_groups"] for key in group["params"]]
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         for key, parameter in zip(saved_order, parameters, strict=True):
@@ -142,6 +146,7 @@ def _step_together(weights: list[Tensor], grads: list[Tensor], states: list[Any]
     (beta1, beta2), eps, decay, lr = group["betas"], group["eps"], group["weight_decay"], group["lr"]
     moments = [state["exp_avg"] for state in states]
     squares = [state["exp_avg_sq"] for state in states]
+    # CPU tensors: no wait for the device.
     steps = [state["step"].item() for state in states]
     root = [math.sqrt(1 - beta2**step) for step in steps]
     momentum_scale = [k / (1 - beta1**step) for k, step in zip(root, steps, strict=True)]
@@ -193,6 +198,7 @@ def _step_in_blocks(weight: Tensor, grad: Tensor, state: dict[str, Any], group: 
     blocks = list(zip(*(tensor.split(_BLOCK) for tensor in tensors), strict=True))
     buffers = [torch.empty(min(_BLOCK, flat.numel()), dtype=torch.float32, device="cpu") for _ in range(3)]
 
+    # Sums over blocks in Python's float64: a norm of millions of elements keeps its digits.
     sum_x = sum_r = sum_c = 0.0
     for x, g, m, v in blocks:
         ghat, den, direction = (buffer[: len(x)] for buffer in buffers)
@@ -208,6 +214,7 @@ def _step_in_blocks(weight: Tensor, grad: Tensor, state: dict[str, Any], group: 
     ratio_c = math.sqrt(sum_x / sum_c) / (decay or 1.0) if sum_x and sum_c else 1.0
     weight_r, weight_c = lr * beta1 * ratio_r, lr * (1 - beta1) * ratio_c
     for x, g, m, v in blocks:
+        # Computed again rather than kept: keeping would take two more tensors of the parameter's size.
         update, den, _ = (buffer[: len(x)] for buffer in buffers)
         torch.sqrt(v, out=den).add_(eps * root)
         torch.mul(m, weight_r * momentum_scale, out=update).add_(g, alpha=weight_c * root * normalise)
@@ -249,4 +256,5 @@ class Lans(OptimizerChoice):
     eps: float = knob(1e-6, "added to the gradient's norm and to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
+        """A :class:`LANS`; both moments have their parameter's shape, in float32 whatever its precision."""
         return LANS(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)

@@ -33,6 +33,7 @@ class OptimizerChoice(Choice):
 
     @model_validator(mode="after")
     def _rate_is_never_negative(self) -> OptimizerChoice:
+        # The extremes rather than the ends: a shape may dip below zero on its way.
         lowest = self.schedule.extremes()[0]
         if lowest < 0:
             why = f"the schedule reaches {lowest:g}, but a learning rate must be >= 0: {self.schedule!r}"
@@ -40,15 +41,28 @@ class OptimizerChoice(Choice):
         return self
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A plain torch optimizer over parameter groups (see ``groups.parameter_groups``) at the peak rate."""
+        """A plain torch optimizer at the peak rate.
+
+        Args:
+            groups: parameters of any shape, as :func:`parameter_groups` gives them.
+            device: where they are; decides which kernels there are.
+        """
         raise NotImplementedError
 
     def lr_at(self, progress: Progress) -> float:
-        """Learning rate at ``progress``."""
+        """Learning rate at ``progress`` (steps, tokens and seconds done): peak times the shape."""
         return self.lr * self.schedule.at(progress)
 
     def apply(self, optimizer: torch.optim.Optimizer, progress: Progress) -> dict[str, float]:
-        """Write the scheduled values into the optimizer's groups; returns them for telemetry."""
+        """Write the values of this step into the optimizer's groups.
+
+        Args:
+            optimizer: as :meth:`build` made it.
+            progress: steps, tokens and seconds done.
+
+        Returns:
+            ``lr`` and ``weight_decay``, for telemetry.
+        """
         values = {"lr": self.lr_at(progress), "weight_decay": at(self.weight_decay, progress)}
         for group in optimizer.param_groups:
             # A tensor learning rate (CUDA graphs, compiled steps) is filled in place, never replaced.
@@ -57,6 +71,7 @@ class OptimizerChoice(Choice):
                 group["lr"].fill_(values["lr"] * scale)
             else:
                 group["lr"] = values["lr"] * scale
+            # Biases and norms keep their 0, whatever the schedule says.
             if group.get("decays", True):
                 group["weight_decay"] = values["weight_decay"]
         return values
@@ -74,6 +89,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         {"params": [], "names": [], "weight_decay": 0.0, "decays": False},
     ]
     for name, parameter in model.named_parameters():
+        # By dimension rather than by name: a vector is a bias or a norm's weight in every architecture.
         group = groups[0] if parameter.ndim >= 2 else groups[1]
         group["params"].append(parameter)
         group["names"].append(name)

@@ -26,16 +26,21 @@ class Cosine(Schedule):
 
     @model_validator(mode="after")
     def _warmup_fits(self) -> Cosine:
+        # Equal is refused as well: the cosine would have no length left to fall over (a division by zero).
         if self.warmup >= self.length:
             raise ValueError(f"warmup {self.warmup:g} must be shorter than length {self.length:g}")
         return self
 
     def value(self, x: float) -> float:
+        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        # Cannot divide by zero: no x lies below a warm-up of 0.
         if x < self.warmup:
             return self.start * x / self.warmup
         done = min(1.0, (x - self.warmup) / (self.length - self.warmup))
         return self.end + (self.start - self.end) * (1 + math.cos(math.pi * done)) / 2
 
     def extremes(self) -> tuple[float, float]:
+        """(lowest, highest) of the two ends, and of 0 where it warms up from there."""
+        # A cosine is monotonic between its ends, so nothing in between can lie outside them.
         reached = (self.start, self.end, *((0.0,) if self.warmup else ()))
         return min(reached), max(reached)

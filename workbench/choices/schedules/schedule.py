@@ -34,11 +34,11 @@ class Schedule(Choice):
         return cls(**{name: _scaled(cls.model_fields[name].default, value) for name in cls.levels})
 
     def at(self, progress: Progress) -> float:
-        """The value at ``progress``."""
+        """The value at ``progress``, whose steps, tokens, seconds or spent share ``over`` picks."""
         return self.value(progress.fraction if self.over == "budget" else progress.amount(self.over))
 
     def value(self, x: float) -> float:
-        """The value at ``x``, counted as ``over`` says."""
+        """The value at ``x``: a share of the budget, or steps, tokens or seconds, as ``over`` says."""
         raise TypeError(f"{type(self).__name__} defines no value(x)")
 
     def extremes(self) -> tuple[float, float]:
@@ -54,6 +54,7 @@ def _scaled(default: Any, factor: float) -> Any:
 
 
 def _number_or_schedule(value: Any) -> Any:
+    # A string names a kind, a dictionary is a schedule's JSON; numbers are left to pydantic, which checks them.
     return (
         value
         if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule))

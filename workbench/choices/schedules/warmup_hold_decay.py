@@ -26,11 +26,13 @@ class WarmupHoldDecay(Schedule):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> WarmupHoldDecay:
+        # Equal is legal, unlike in a cosine: there is no decay then, and the value drops once `length` is passed.
         if self.warmup + self.hold > self.length:
             raise ValueError(f"warmup {self.warmup:g} + hold {self.hold:g} must not exceed length {self.length:g}")
         return self
 
     def value(self, x: float) -> float:
+        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         if x < self.warmup:
             return self.peak * x / self.warmup
         decay_start = self.warmup + self.hold
@@ -40,5 +42,6 @@ class WarmupHoldDecay(Schedule):
         return self.end + (self.peak - self.end) * left
 
     def extremes(self) -> tuple[float, float]:
+        """(lowest, highest) of plateau and end, and of 0 where it warms up from there."""
         reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
         return min(reached), max(reached)

@@ -60,6 +60,7 @@ class PretrainedTokenizer(TokenizerChoice):
         from transformers import AutoTokenizer
 
         try:
+            # trust_remote_code: text files of strangers are read, their programs are not run.
             loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False)
         except (OSError, ValueError, ImportError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

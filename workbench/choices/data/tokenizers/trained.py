@@ -119,6 +119,7 @@ def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
         vocab_size=choice.vocabulary_size,
         min_frequency=2,
         initial_alphabet=[_WORD_START, *alphabet],
+        # One more for the mark of a word's start.
         limit_alphabet=len(alphabet) + 1,
         show_progress=False,
     )
@@ -127,6 +128,7 @@ def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
     merged = (token for token, _ in learned if len(token.removeprefix(_WORD_START)) > 1)
     names = [*SPECIAL_TOKENS, *alphabet, *(f"##{letter}" for letter in alphabet)]
     names += (token[1:] if token.startswith(_WORD_START) else f"##{token}" for token in merged)
+    # Letters as continuations were not part of what was learned: the rarest merges make room for them.
     vocabulary = {name: number for number, name in enumerate(names[: choice.vocabulary_size])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = normalizer
