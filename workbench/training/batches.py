@@ -61,6 +61,8 @@ class Prefetch:
         self._order, self._batch_size, self._rows, self._pin = order, batch_size, rows, pin
         self._ready: queue.Queue[StepBatch | BaseException] = queue.Queue(ahead)
         self._closed = threading.Event()
+        # A thread, not a process: nothing has to be copied between two memories. A daemon: a trainer that ends by an
+        # error must not hang on it.
         self._thread = threading.Thread(target=self._prepare, args=(first_step,), name="batches", daemon=True)
         self._thread.start()
 
@@ -87,10 +89,12 @@ class Prefetch:
                 item = step_batch(self._order, step, self._batch_size, self._rows)
                 if self._pin:
                     item = item._replace(parts=[Batch(*(x.pin_memory() for x in part)) for part in item.parts])
+            # Handed over like a batch, so that it is raised where somebody is listening.
             except Exception as error:
                 item = error
             while not self._closed.is_set():
                 try:
+                    # With a timeout: close() must be noticed while nobody takes anything.
                     self._ready.put(item, timeout=0.1)
                     break
                 except queue.Full:

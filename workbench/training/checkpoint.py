@@ -24,7 +24,9 @@ from torch import Tensor, nn
 FORMAT = 1
 MANIFEST = "manifest.json"
 STATE = "state.json"
+# For people and scripts: loading goes by the folders themselves, newest first.
 LATEST = "LATEST"
+# Matched in full: step-3.tmp and step-3.damaged are no checkpoints.
 _STEP = re.compile(r"step-(\d+)")
 
 
@@ -81,6 +83,7 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
                 {name: tensor.detach().contiguous() for name, tensor in group.items()}, aside / f"{stem}.safetensors"
             )
         (aside / STATE).write_text(json.dumps({"format": FORMAT, "step": step, **meta}, indent=1), encoding="utf-8")
+        # Of the files, not of the tensors in memory: what is verified later is what was written.
         hashes = {path.name: _sync_and_hash(path) for path in sorted(aside.iterdir())}
         (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")
         _sync_and_hash(aside / MANIFEST)
@@ -193,6 +196,7 @@ def model_tensors(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors: dict[str, Tensor] = {}
     tied: dict[str, str] = {}
     for name, tensor in model.state_dict().items():
+        # The address alone does not tell: a view of the first rows begins at the same one.
         key = (tensor.data_ptr(), tensor.shape, tensor.stride())
         if tensor.numel() and key in first:
             tied[name] = first[key]
@@ -239,8 +243,10 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
         CheckpointError: the checkpoint names a parameter that this optimizer does not have.
     """
     where = {name: (parameter, group) for name, parameter, group in _named(optimizer)}
+    # State of a parameter that the checkpoint does not have must not survive.
     optimizer.state.clear()
     for flat, value in [*tensors.items(), *rest["scalars"].items()]:
+        # Parameter names have dots in them, state keys neither dots nor slashes.
         name, _, key = flat.rpartition("/")
         if name not in where:
             raise CheckpointError(f"the checkpoint's optimizer state names '{name}', which this recipe's model lacks")
@@ -252,6 +258,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
     for group, saved in zip(optimizer.param_groups, rest["groups"], strict=True):
         for key, value in saved.items():
             if isinstance(group.get(key), Tensor):
+                # A tensor may be captured in a graph by its address: filled, never replaced.
                 group[key].fill_(value)
             else:
                 group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
@@ -287,6 +294,7 @@ def _hash(path: Path) -> str:
 
 
 def _sync_and_hash(path: Path) -> str:
+    # For writing, because some systems refuse to sync what is open for reading only.
     with path.open("rb+") as file:
         os.fsync(file.fileno())
     return _hash(path)

@@ -60,6 +60,7 @@ def evaluate(recipe: Recipe, made: Assembled, *, final: bool) -> Evaluation:
     """
     length = recipe.data.sequence_length
     whole = max(1, min(made.heldout.rows, recipe.budget.evaluation_tokens // length))
+    # Always the first rows of one fixed order, so that all points of a curve were read off the same text.
     rows = whole if final else max(1, whole // DURING)
     plan = LayerPlan.full(recipe.architecture.layers)
     training, total, scored = made.model.training, torch.zeros((), dtype=torch.float64), 0
@@ -69,6 +70,7 @@ def evaluate(recipe: Recipe, made: Assembled, *, final: bool) -> Evaluation:
             for start in range(0, rows, micro_batch_size(recipe)):
                 batch = made.heldout.batch(np.arange(start, min(rows, start + micro_batch_size(recipe))))
                 nats, count = made.model.heldout(batch.to(made.device), plan)
+                # On the host in float64: the sum must not depend on how many rows went into a batch.
                 total += nats.to("cpu", torch.float64)
                 scored += count
     finally:

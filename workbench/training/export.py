@@ -42,10 +42,12 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> bool:
     if target.exists():
         raise RunError(f"'{target}' exists; name a new folder")
     recipe, made, saved = restore(folder, step)
+    # Beside the target, so that the rename at the end stays on one file system.
     aside = target.with_name(target.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        # First, since transformers writes the folder itself.
         known = _write_model(recipe, made, aside)
         recipe.save(aside / "recipe.json")
         shutil.copyfile(folder.tokenizer, aside / "tokenizer.json")

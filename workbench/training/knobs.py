@@ -16,6 +16,7 @@ def turnable(recipe: Recipe) -> list[str]:
     A depth method is asked for a plan at every step, an optimizer choice for rates, decay and clipping, and every
     scheduled knob for its value.
     """
+    # All of them: a depth method has no state, so nothing of it is built in.
     paths = [f"depth.{name}" for name in type(recipe.depth).model_fields if name != "kind"]
     paths += [f"optimizer.{name}" for name in OptimizerChoice.model_fields if name != "kind"]
     for axis in (recipe.objective, recipe.optimizer):
@@ -39,4 +40,5 @@ def turned(recipe: Recipe, path: str, value: Any) -> Recipe:
     if not any(path == knob or path.startswith(knob + ".") for knob in legal):
         hint = "Others are built into the model or the optimizer: stop the run and launch a changed recipe"
         raise RunError(unknown("knob of a running run", path, legal, hint))
+    # Checked like a new recipe: what a launch would refuse, a run in training refuses too.
     return recipe.with_(**{path: value})

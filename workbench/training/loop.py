@@ -44,6 +44,7 @@ class Gradients:
     def mean(self, values: list[Tensor]) -> Tensor:
         """Mean over the labelled positions of the whole step, 0-d."""
         total = sum(self.counts)
+        # Means weighted by their labels: the mean over all labels, however the step was cut.
         return torch.stack([value * (count / total) for value, count in zip(values, self.counts, strict=True)]).sum()
 
 
@@ -81,6 +82,7 @@ class Training:
             writer, made.device, execution.scalars_every, execution.layers_every, self.progress, peak_flops, done_flops
         )
         self.meter = LayerMeter(self.model.backbone, self.optimizer)
+        # In force for fp16 only; for other precisions every call passes through.
         self.scaler = torch.amp.GradScaler(made.device.type, enabled=made.precision == torch.float16)
         self.batches = Prefetch(
             made.order,
@@ -112,8 +114,10 @@ class Training:
                 self.meter.gradients()
             self.scaler.step(self.optimizer)
             self.scaler.update()
+            # None, not zeros: a dropped layer must look untouched, or the optimizer decays its moments and weights.
             self.optimizer.zero_grad(set_to_none=True)
             times.mark("optimizer")
+            # After the last mark: no part of the step is blamed for it, though the budget is charged.
             layers = self.meter.after(result.plans[-1], batch.parts[-1].to(self.device)) if layered else None
             tokens = before.tokens + batch.tokens
             self.progress = Progress(before.step + 1, tokens, before.seconds + elapsed(), before.budget)
@@ -145,6 +149,7 @@ class Training:
     def change(self, recipe: Recipe) -> None:
         """Go on under a recipe that differs in knobs only: choices are swapped, weights and state stay."""
         self.recipe = recipe
+        # The model reads its objective at every step; optimizer and depth are read from the recipe.
         self.model.choice = recipe.objective
 
     def close(self) -> None:
@@ -187,6 +192,7 @@ class Training:
 
     def _clip(self, result: Gradients) -> Tensor | None:
         """Finish the gradients: unscale, correct the mean, clip. Returns their norm before clipping, 0-d."""
+        # First: the norm that is limited and reported is that of the true gradients.
         self.scaler.unscale_(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         expected, total = result.counts[0] * len(result.counts), sum(result.counts)
@@ -197,6 +203,7 @@ class Training:
             return None
         norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if limit is not None:
+            # The epsilon keeps an all-zero gradient from dividing by zero.
             factor = (limit / (norm + 1e-6)).clamp(max=1.0)
             # Where reading a number costs nothing, gradients that are short enough are left in peace.
             if self.device.type != "cpu" or factor.item() != 1.0:

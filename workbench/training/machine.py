@@ -95,6 +95,7 @@ def environment(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
 
 def _measure(device: torch.device, precision: torch.dtype) -> float:
     """Best of the repetitions that fit into :data:`MEASURE_SECONDS`: the others were disturbed."""
+    # Large enough that launching and reading memory do not count, small enough for milliseconds.
     size = 8192 if device.type == "cuda" else 1024
     a = torch.randn(size, size, device=device).to(precision)
     b = torch.randn(size, size, device=device).to(precision)
@@ -128,6 +129,7 @@ def _revision() -> str | None:
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
+    # No tag names: a commit's digits mean the same in every clone.
     ask = ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+changes", "--exclude=*"]
     try:
         done = subprocess.run(ask, capture_output=True, text=True, timeout=5, check=True)

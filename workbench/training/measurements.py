@@ -33,10 +33,12 @@ class HostCopy:
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self._sizes = {name: tensor.numel() for name, tensor in tensors.items()}
+        # One flat vector: each small copy would cost a transfer of its own.
         flat = [tensor.detach().float().reshape(-1) for tensor in tensors.values()]
         self._flat = torch.cat(flat) if flat else torch.empty(0)
         self._event: torch.cuda.Event | None = None
         if self._flat.is_cuda:
+            # Pinned, since a copy into ordinary memory waits for the device.
             pinned = torch.empty(self._flat.shape, dtype=self._flat.dtype, pin_memory=True)
             self._flat = pinned.copy_(self._flat, non_blocking=True)
             self._event = torch.cuda.Event()
@@ -60,6 +62,7 @@ class StepTimes:
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._marks: list[tuple[str, Any]] = []
+        # Where the first part begins.
         self.mark("")
 
     def mark(self, part: str) -> None:
@@ -112,6 +115,7 @@ class LayerMeter:
         graded = [weight.grad for weight in self._weights if weight.grad is not None]
         self._graded = [weight.grad is not None for weight in self._weights]
         self._gradient_norms = torch._foreach_norm(graded) if graded else []
+        # A copy, because optimizers write in place; only steps with a layers record pay for it.
         self._before = [weight.clone() for weight in detached]
 
     def after(self, plan: LayerPlan, batch: Batch) -> LayerReading:
@@ -136,6 +140,7 @@ class LayerMeter:
         tensors["trust"] = _stack([ratio for ratio in trusted if ratio is not None])
         entropy: Sequence[float] | None = None
         if self._records % ENTROPY_EVERY == 0:
+            # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
             row = Batch(*(tensor[:1] for tensor in batch))
             entropy = self._backbone.attention_entropy(row.tokens_BT, row)
         self._records += 1
@@ -212,6 +217,7 @@ class LayerReading:
         start = 0
         for size in self._sizes:
             found = [norm for norm in norms[start : start + size] if norm is not None]
+            # The norm of a block out of the norms of its tensors.
             result.append(sum(norm * norm for norm in found) ** 0.5 if found else None)
             start += size
         return result

@@ -100,14 +100,17 @@ class Recorder:
         step = record.progress.step
         self.useful_flops += record.useful_flops
         self._unread.append((step, record.loss))
+        # By the number of steps before it, so that the very first step is on record.
         if not self.wants_scalars(step - 1) and record.layers is None:
             return
+        # Every loss since the last record travels along: none goes unlooked at.
         tensors = {"losses": torch.stack([loss.detach() for _, loss in self._unread]), **record.metrics}
         if record.grad_norm is not None:
             tensors["grad_norm"] = record.grad_norm
         earlier = self._waiting
         self._waiting = record, HostCopy(tensors), [step for step, _ in self._unread], self.useful_flops
         self._unread = []
+        # One record late on a GPU, when it has long been computed: reading it now would make every step wait.
         if self._device.type == "cuda":
             if earlier is not None:
                 self._write(*earlier)
@@ -142,6 +145,7 @@ class Recorder:
         self._look_at(steps, read.pop("losses"))
         progress = record.progress
         tokens, seconds, flops = self._last
+        # A clock may not have moved between two steps of a toy model.
         passed = max(progress.seconds - seconds, 1e-9)
         self.tokens_per_second = (progress.tokens - tokens) / passed
         self._last = (progress.tokens, progress.seconds, useful_flops)
@@ -155,5 +159,6 @@ class Recorder:
         if record.layers is not None:
             values["memory_gib"] = memory_gib(self._device)
             self.writer.layers(progress.step, **record.layers.vectors())
+        # Six digits: more than a plot can show, and half the bytes of a full float.
         rounded = {name: value if value is None else float(f"{value:.6g}") for name, value in values.items()}
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, loss=self.loss, **rounded)

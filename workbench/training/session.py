@@ -45,11 +45,13 @@ class Session:
         self.stop_asked = ""
         self._pause_asked = ""
         self._overrides: dict[str, Any] = {}
+        # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         self.asked = Recipe.load(folder.recipe)
         self.prepared, self.made = self._prepare()
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
+        # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
         recipe = self.asked.with_(**self._overrides)
         progress = Progress(
             step=saved.step if saved else 0,
@@ -63,7 +65,9 @@ class Session:
         if saved:
             self.training.scaler.load_state_dict(meta["scaler"])
         self._evaluations = self._rewind(progress.step if resume else 0)
+        # What an earlier attempt has evaluated is not due again.
         self._passed = points_passed(progress)
+        # monotonic: a clock that is set must neither stop checkpoints nor rain them.
         self._saved_at = time.monotonic()
 
     def run(self) -> str:
@@ -101,7 +105,9 @@ class Session:
     def _prepare(self) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
         prepared = prepare(self.asked.data, say=lambda line: self.status.write(message=line))
+        # A copy: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
+        # Before assembling, since the probe of attention must measure with the threads that training will have.
         if self.asked.execution.threads:
             torch.set_num_threads(self.asked.execution.threads)
         self.status.write(message="building the model")
@@ -113,6 +119,7 @@ class Session:
         saved = checkpoint.load_latest(self.folder.checkpoints)
         if saved is None:
             return None
+        # Renamed: as the newest of all, a damaged one would keep prune() from deleting anything.
         for path, problem in saved.damaged.items():
             aside = checkpoint.set_aside(path)
             text = (
@@ -194,6 +201,7 @@ class Session:
         training, progress = self.training, self.training.progress
         self._saved_at = time.monotonic()
         model, tied = checkpoint.model_tensors(training.model)
+        # A checkpoint is what a resume begins with: weights broken after the last loss would be kept for good.
         if not all(torch.isfinite(norm) for norm in torch._foreach_norm(list(training.model.parameters()))):
             raise NotFinite(f"the weights hold NaN or infinite values after step {progress.step}; lower optimizer.lr")
         tensors, rest = checkpoint.optimizer_tensors(training.optimizer)
@@ -236,6 +244,7 @@ class Session:
         self.training.settle()
         if self.stop_asked:
             self.status.write(status="stopping", message=f"{self.stop_asked}: saving a checkpoint")
+            # No final evaluation: whoever stops a run is waiting for it to end.
             self.writer.event(self.training.progress.step, "stop", self.stop_asked)
         else:
             self.evaluate(final=True)
@@ -272,6 +281,7 @@ class Session:
         for request in control.pending(self.folder):
             try:
                 done, text = True, self._obey(request)
+            # The request's fault: it is refused, and the run goes on. Anything else ends the run.
             except WorkbenchError as error:
                 done, text = False, str(error)
             control.answer(self.folder, request.id, done, text)
@@ -297,6 +307,7 @@ class Session:
                 return f"held-out loss {self.evaluate(final=False).loss:.4f}"
             case "set":
                 return self._set(str(request.arguments.get("path")), request.arguments.get("value"))
+        # control.pending gives known verbs only, so this would be our own mistake.
         raise AssertionError(request.verb)
 
     def _set(self, path: str, value: Any) -> str:

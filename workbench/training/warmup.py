@@ -33,6 +33,7 @@ def compile_ahead(training: Training) -> float:
     # One micro-batch beyond the prefetched ones would do as well: only the shapes matter.
     batch = step_batch(made.order, training.progress.step, rows, rows).parts[0].to(made.device)
     for plan, progress in _variants(training):
+        # Dropout draws here; every step seeds itself, so nothing of it is left.
         torch.manual_seed(recipe.seed)
         with made.autocast():
             loss = made.model(batch, plan, progress)
@@ -50,7 +51,9 @@ def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress]]:
     for point in range(LOOK_AHEAD):
         progress = _progress_at(recipe.budget, point / LOOK_AHEAD)
         plan = recipe.depth.plan(recipe.architecture.layers, progress, recipe.seed)
+        # A dropped layer is never called: dropping needs no graph, only what trains and how many labels there are do.
         plan = replace(plan, runs=(True,) * plan.layers)
+        # To the hundredth: a rate that glides must not be compiled point by point.
         key = (plan.trains, round(recipe.objective.labelled_fraction(progress), 2))
         if key not in seen:
             seen.add(key)

@@ -45,6 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _train(folder, status, options.resume)
     except BaseException as error:
+        # Whatever it is, SystemExit included: a state must never say that a dead run is running.
         traceback.print_exc()
         _fail(folder, status, error)
         return 1
@@ -61,6 +62,7 @@ def _train(folder: RunFolder, status: Status, resume: bool) -> int:
         if session is not None:
             session.stop(asked_to_stop[0])
 
+    # First of all: a stop during the slow imports must not end us without a word.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     status.write(status="starting", message="loading torch", error="", exit_code=None, **process_identity())
@@ -78,6 +80,7 @@ def _keep_compiled_graphs() -> None:
     """Compiled graphs go beside the other caches, so that the second run of a shape starts in seconds."""
     from workbench.choices.data.data import cache_folder
 
+    # setdefault: a folder that the user has chosen stands.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
 
 
@@ -99,6 +102,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     words = str(error)
+    # By its words too: on a CPU torch reports it as a plain RuntimeError.
     no_memory = "not enough memory" in words or "can't allocate memory" in words
     if no_memory or type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
