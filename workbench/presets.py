@@ -52,6 +52,7 @@ def baseline() -> Recipe:
             "beta2": 0.999,
             "schedule": {"kind": "warmup_hold_decay", "warmup": 0.1},
         },
+        # sdpa is what transformers takes by default, too.
         execution={"kind": "native", "precision": "fp32", "compile": False, "attention": "sdpa"},
     )
 

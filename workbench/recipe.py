@@ -56,6 +56,7 @@ class Recipe(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
+            # from None: pydantic's text speaks of its internals, and ours replaces it wholly.
             raise RecipeError(_explain(error)) from None
 
     @model_validator(mode="before")
@@ -95,6 +96,7 @@ class Recipe(BaseModel):
         Raises:
             RecipeError: as for the constructor.
         """
+        # Through plain data and the constructor: an edited recipe is checked like a new one.
         fields = self.to_dict()
         for path, value in changes.items():
             *parents, last = path.split(".")
@@ -146,6 +148,7 @@ class Recipe(BaseModel):
     def hash(self) -> str:
         """Ten hexadecimal digits of what decides the training: every field but name and notes."""
         fields = {key: value for key, value in self.to_dict().items() if key not in ("name", "notes")}
+        # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
