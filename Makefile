@@ -14,7 +14,7 @@ test: $(STAMP) browser
 	$(MAKE) check
 
 lab: $(STAMP)
-	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_quickstart.ipynb
 
 check: lint types
 	$(BIN)/python -m pytest -n 2
