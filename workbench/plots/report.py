@@ -85,7 +85,7 @@ def report_html(views: Sequence[RunView]) -> str:
     if not views:
         raise ValueError("no runs to report: give at least one RunView")
     figures: dict[str, go.Figure] = {}
-    body = "\n".join((_head(views), _pictures(views, figures), _happened(views), _circumstances(views)))
+    body = "\n".join((_head(views), _pictures(views, figures), _asked(views), _happened(views), _circumstances(views)))
     title = escape(" and ".join(plain(view.name) for view in views[:3]))
     return "\n".join(
         (
@@ -111,15 +111,17 @@ def _head(views: Sequence[RunView]) -> str:
         for view in views
         if failure(view)
     )
+    notes = "".join(f"<p>{escape(str(view.recipe['notes']))}</p>" for view in views if view.recipe.get("notes"))
+    return f"<header><h1>{title}</h1>{said}{notes}</header>{errors}\n<main>\n<h2>Result</h2>{result_table(views)}"
+
+
+def _asked(views: Sequence[RunView]) -> str:
+    """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "What was asked"
     asked = recipe_table(views, differing_only=True) if several else asked_table(views[0])
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
-    notes = "".join(f"<p>{escape(str(view.recipe['notes']))}</p>" for view in views if view.recipe.get("notes"))
-    return (
-        f"<header><h1>{title}</h1>{said}{notes}</header>{errors}\n<main>\n"
-        f"<h2>Result</h2>{result_table(views)}\n<h2>{heading}</h2>{asked}{whole}"
-    )
+    return f"<h2>{heading}</h2>{asked}{whole}"
 
 
 def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
