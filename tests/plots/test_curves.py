@@ -31,16 +31,23 @@ def test_smooth_is_a_centred_mean_that_skips_nan():
     y = rng.standard_normal(101)
     y[40] = np.nan
     got = smooth(Curve(np.arange(101.0), y), share=0.1).y_N
-    for i in range(101):  # half = 5, narrowing at the ends
-        reach = min(5, i, 100 - i)
-        window = y[i - reach : i + reach + 1]
+    for i in range(101):  # half = 5, narrowing at the start, looking back at the end
+        back = min(5, i)
+        window = y[i - back : i + min(back, 100 - i) + 1]
         expected = np.nanmean(window) if np.isfinite(window).any() else np.nan
         np.testing.assert_allclose(got[i], expected, atol=1e-12)
 
 
 def test_smooth_has_no_lag_on_a_line():
     line = Curve(np.arange(50.0), np.arange(50.0) * 2)
-    np.testing.assert_allclose(smooth(line, 0.3).y_N, line.y_N)
+    half = 7
+    np.testing.assert_allclose(smooth(line, 0.3).y_N[:-half], line.y_N[:-half])
+
+
+def test_smooth_does_not_end_in_the_last_raw_value():
+    y = np.ones(100)
+    y[-1] = 2.0
+    assert smooth(Curve(np.arange(100.0), y), 0.2).y_N[-1] == pytest.approx(1 + 1 / 11)
 
 
 def test_thin_keeps_spikes_and_order():

@@ -83,7 +83,7 @@ def heldout_curve(view: RunView, x: str = "step") -> Curve:
 
 
 def smooth(line: Curve, share: float = SMOOTHING) -> Curve:
-    """A centred moving mean, so that the line has no lag; its window narrows towards both ends.
+    """A centred moving mean, so that the line has no lag; towards the end it looks back only.
 
     Args:
         line: the raw curve; points that are not finite count for nothing.
@@ -98,9 +98,11 @@ def smooth(line: Curve, share: float = SMOOTHING) -> Curve:
     sums = np.concatenate([[0.0], np.cumsum(np.where(finite_N, line.y_N, 0.0))])
     counts = np.concatenate([[0], np.cumsum(finite_N)])
     index_N = np.arange(count)
-    # The window shrinks symmetrically at the ends: a lopsided one would bend the steep first part of a loss curve.
-    reach_N = np.minimum(half, np.minimum(index_N, count - 1 - index_N))
-    low_N, high_N = index_N - reach_N, index_N + reach_N + 1
+    # At the start the window shrinks on both sides: a lopsided one would bend the steep first part of a loss curve.
+    # At the end it keeps its past: shrunk to the last raw value, every curve would end in a spike of noise.
+    back_N = np.minimum(half, index_N)
+    ahead_N = np.minimum(back_N, count - 1 - index_N)
+    low_N, high_N = index_N - back_N, index_N + ahead_N + 1
     inside_N = counts[high_N] - counts[low_N]
     with np.errstate(invalid="ignore", divide="ignore"):
         return Curve(line.x_N, np.where(inside_N > 0, (sums[high_N] - sums[low_N]) / inside_N, np.nan))
