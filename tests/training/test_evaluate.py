@@ -52,7 +52,7 @@ def test_points_are_spread_evenly_and_end_with_the_run() -> None:
 def test_a_saved_run_is_evaluated_from_outside(
     tiny: Recipe, live: Callable[[Recipe], LiveRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from test_resume import train
+    from tests.training.test_resume import train
 
     run = live(tiny)
     train(run, stop_at=5)
