@@ -200,3 +200,12 @@ def test_writing_is_cheap(tmp_path: Path) -> None:
     # 1% of a 20 ms step is 200 us; busy machines still manage a record in half of that.
     assert (time.process_time() - began) / 2_000 < 2e-4
     assert os.path.getsize(stream_path(tmp_path, "scalars")) > 0
+
+
+def test_closing_twice_closes_nothing_of_others(tmp_path: Path) -> None:
+    writer = TelemetryWriter(tmp_path / "telemetry")
+    writer.close()
+    with (tmp_path / "other").open("w") as other:  # may get a descriptor that the writer had
+        writer.close()
+        other.write("still open")
+    assert (tmp_path / "other").read_text() == "still open"

@@ -90,7 +90,9 @@ class TelemetryWriter:
             self._on_full(f"telemetry could not be written ({problem}); is the disk full?")
 
     def close(self) -> None:
-        """Flush and release the files."""
+        """Flush and release the files; a second call does nothing."""
+        if self._closed.is_set():
+            return
         self._closed.set()
         # The tick ends first, so that nothing writes to a descriptor that is being closed.
         self._thread.join(timeout=5)

@@ -23,3 +23,9 @@ def test_saved_file_has_hardware_versions_and_date(tmp_path: Path) -> None:
     assert saved["hardware"]["cores"] == os.cpu_count()
     assert saved["versions"]["torch"] == torch.__version__
     assert os.uname().nodename not in path.read_text(encoding="utf-8"), "no host names in files meant to be shared"
+
+
+def test_a_second_result_of_one_day_overwrites_nothing(tmp_path: Path) -> None:
+    first, second = save("trial", {"ratio": 1.0}, tmp_path), save("trial", {"ratio": 2.0}, tmp_path)
+    assert second.stem == f"{first.stem}-2"
+    assert [json.loads(path.read_text(encoding="utf-8"))["ratio"] for path in (first, second)] == [1.0, 2.0]

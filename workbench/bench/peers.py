@@ -7,6 +7,7 @@ own warm-up, data loading and telemetry included; medians of paired ratios, ever
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -55,11 +56,13 @@ def measure(
         ``{"contenders": {name: {"tokens_per_second": spread, "readings": [...], "ready": ...}}, "ratios": {peer:
         spread of ours / peer by round}, ...}``.
     """
-    with tempfile.TemporaryDirectory() as logs:
+    with tempfile.TemporaryDirectory() as logs, contextlib.ExitStack() as stack:
         stage: list[Contender] = []
         for module, setting in contenders(recipe, warmup, workers, peers):
             say(f"starting {setting['name']} (warm-up and compilation)")
             stage.append(Contender(module, setting, Path(logs) / f"{len(stage)}.log"))
+            # Also when another contender dies: nobody may go on training unseen.
+            stack.callback(stage[-1].close)
         readings: dict[str, list[float]] = {contender.name: [] for contender in stage}
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):
@@ -67,8 +70,6 @@ def measure(
                 answer = contender.run(steps)
                 readings[contender.name].append(answer["tokens"] / answer["seconds"])
             say(f"round {number + 1}/{rounds}: " + ", ".join(f"{k} {v[-1]:,.0f} tokens/s" for k, v in readings.items()))
-        for contender in stage:
-            contender.close()
     ours = readings["workbench"]
     return {
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",

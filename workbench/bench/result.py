@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import os
 import platform
 import statistics
@@ -43,10 +44,14 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def save(name: str, result: dict[str, Any], folder: Path) -> Path:
-    """Write ``<folder>/<name>-<date>.json`` with hardware, versions, git revision and date added; returns the path."""
+    """Write ``<folder>/<name>-<date>.json`` with hardware, versions, git revision and date added; returns the path.
+
+    A second result of one day gets a number: readings are never overwritten.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     date = time.strftime("%Y-%m-%d", time.gmtime())
-    path = folder / f"{name}-{date}.json"
+    names = itertools.chain([f"{name}-{date}"], (f"{name}-{date}-{number}" for number in itertools.count(2)))
+    path = next(path for stem in names if not (path := folder / f"{stem}.json").exists())
     context = {"benchmark": name, "date": date, "hardware": hardware(), "versions": versions(), "revision": _revision()}
     write_json(path, {**context, **result})
     return path
