@@ -189,30 +189,16 @@ export class Curves {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
     ctx.save();
-    ctx.font = this.picture.theme.font.replace("11px", `${11 * ratio}px`);
+    ctx.strokeStyle = this.picture.theme.muted;
+    ctx.lineWidth = ratio;
     for (const level of this.picture.levels ?? []) {
       const y = u.valToPos(level.y, "y", true);
       if (y < bbox.top || y > bbox.top + bbox.height) continue;
-      ctx.strokeStyle = ctx.fillStyle = this.picture.theme.muted;
-      ctx.lineWidth = ratio;
-      ctx.setLineDash([2 * ratio, 4 * ratio]);
+      ctx.setLineDash(level.dash.map((length) => length * ratio));
       ctx.beginPath();
       ctx.moveTo(bbox.left, y);
       ctx.lineTo(bbox.left + bbox.width, y);
       ctx.stroke();
-      // A halo in the ground's colour keeps the words readable where curves cross them.
-      ctx.setLineDash([]);
-      ctx.strokeStyle = this.picture.theme.ground;
-      ctx.lineWidth = 4 * ratio;
-      ctx.lineJoin = "round";
-      ctx.textAlign = "right";
-      // Curves come down from the upper left: a level that they should reach is named below its line.
-      const room = (level.below ? bbox.top + bbox.height - y : y - bbox.top) > 16 * ratio;
-      const under = level.below ? room : !room;
-      ctx.textBaseline = under ? "top" : "bottom";
-      const at = [bbox.left + bbox.width - 2 * ratio, y + (under ? 4 : -4) * ratio];
-      ctx.strokeText(level.text, ...at);
-      ctx.fillText(level.text, ...at);
     }
     ctx.restore();
   }

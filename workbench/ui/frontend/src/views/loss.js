@@ -42,13 +42,14 @@ export class LossView {
     const { runs } = scene;
     this.lines = runs.flatMap((run, i) => this.#linesOf(run, i, scene));
     this.scene = scene;
-    this.#legend(scene);
+    const levels = levelsOf(scene);
+    this.#legend(scene, levels);
     if (this.panel.asTable) return this.panel.drawTable();
     this.curves.draw({
       lines: this.lines,
       x: scene.x,
       left: { format: axisLoss, log: this.log },
-      levels: this.#levels(scene),
+      levels,
       marks: marksOf(runs, scene),
       window: scene.window,
       extent: extentOf(runs, scene.x),
@@ -82,26 +83,15 @@ export class LossView {
     return lines;
   }
 
-  #levels({ runs, target }) {
-    const levels = [];
-    const seen = new Set();
-    for (const { status } of runs) {
-      const entropy = status.unigram_entropy;
-      if (!Number.isFinite(entropy) || seen.has(entropy.toFixed(3))) continue;
-      seen.add(entropy.toFixed(3));
-      levels.push({ y: entropy, text: `word frequencies alone (unigram entropy) ${loss(entropy)}` });
-    }
-    if (Number.isFinite(target)) levels.push({ y: target, text: `target ${loss(target)}`, below: true });
-    return levels;
-  }
-
-  #legend({ runs, theme, colours }) {
+  #legend({ runs, theme, colours }, levels) {
     const stroke = runs.length > 1 ? theme.muted : colours.run(0);
     const items = [];
     if (this.width !== "0") items.push([lineSample({ stroke, width: 1 }), "train, as measured"]);
     items.push([lineSample({ stroke, width: 2.2 }), this.width === "0" ? "train" : "train, smoothed"]);
     items.push([lineSample({ stroke, ring: true }), "held-out"]);
-    this.panel.setLegend(items, `${stroke}${this.width}`);
+    // In the legend, not on the line: that is where the curves end up, and they would cross the words.
+    for (const { text, dash } of levels) items.push([lineSample({ stroke: theme.muted, width: 1.2, dash }), text]);
+    this.panel.setLegend(items, `${stroke}${theme.muted}${this.width}${levels.map((level) => level.text)}`);
   }
 
   #label(runs) {
@@ -121,6 +111,16 @@ export class LossView {
     this.logToggle.setAttribute("aria-pressed", String(this.log));
     this.monitor.redraw();
   }
+}
+
+/** Losses to compare with: the entropy of the words of every run, and the target. */
+function levelsOf({ runs, target }) {
+  const entropies = new Map(runs.map(({ status }) => [loss(status.unigram_entropy), status.unigram_entropy]));
+  const levels = [...entropies]
+    .filter(([, y]) => Number.isFinite(y))
+    .map(([text, y]) => ({ y, dash: [2, 4], text: `word frequencies alone (unigram entropy) ${text}` }));
+  if (Number.isFinite(target)) levels.push({ y: target, dash: [7, 3], text: `target ${loss(target)}` });
+  return levels;
 }
 
 function axisLoss(value) {
