@@ -166,7 +166,7 @@ def test_every_problem_is_listed_at_once() -> None:
         ({"optimizr.lr": 1}, r"recipe: unknown value 'optimizr'; did you mean 'optimizer'"),
         ({"optimizer.schedul.hold": 1}, r"optimizer: unknown value 'schedul'; did you mean 'schedule'"),
         ({"optimizer.learning_rate": 1}, r"optimizer\.learning_rate: unknown value 'learning_rate'"),
-        ({"objective.mask_rate.start": 1}, r"objective: unknown value 'mask_rate'"),
+        ({"objective.mask_rate.start": 1}, r"objective\.mask_rate is 0\.15, which has no knobs"),
     ],
 )
 def test_edits_of_what_does_not_exist(change: dict[str, object], message: str) -> None:
@@ -189,3 +189,34 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     latin.write_bytes(b'{"name": "caf\xe9"}')
     with pytest.raises(RecipeError, match=r"latin\.json' cannot be read: .*utf-8"):
         Recipe.load(latin)
+
+
+@pytest.mark.parametrize(
+    "path", ["optimizer.lr", "architecture.layers", "seed", "budget.amount", "objective.mask_rate"]
+)
+def test_true_is_no_number(path: str) -> None:
+    with pytest.raises(RecipeError, match=f"{path}: must be a number, got true"):
+        Recipe().with_assignments([f"{path}=true"])
+
+
+@pytest.mark.parametrize("kind", ["[]", "{}", "5"])
+def test_a_kind_that_is_no_name(kind: str) -> None:
+    with pytest.raises(RecipeError, match=r"optimizer.kind: unknown value .* legal: adamw, lans"):
+        Recipe().with_assignments([f"optimizer.kind={kind}"])
+
+
+def test_a_recipe_of_a_newer_version_says_so() -> None:
+    with pytest.raises(RecipeError, match="2 was written by a newer workbench, this one reads 1"):
+        Recipe.from_json('{"schema_version": 2, "of_tomorrow": 1}')
+
+
+def test_json_nested_too_deep_is_an_error_of_the_recipe() -> None:
+    with pytest.raises(RecipeError, match="not JSON"):
+        Recipe.from_json("[" * 200_000)
+
+
+def test_a_number_has_no_knobs_and_a_budget_needs_a_unit() -> None:
+    with pytest.raises(RecipeError, match=r"optimizer.lr is 0.001, which has no knobs; change optimizer.lr itself"):
+        Recipe(optimizer={"kind": "adamw", "lr": 1e-3}).with_assignments(["optimizer.lr.start=1"])
+    with pytest.raises(RecipeError, match=r"budget: 5 has no unit; write '200 steps'"):
+        Recipe().with_(budget=5)

@@ -23,6 +23,7 @@ from workbench.choices.progress import Budget
 from workbench.errors import RecipeError, unknown
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
+SCHEMA_VERSION = 1
 
 
 class Recipe(BaseModel):
@@ -104,6 +105,9 @@ class Recipe(BaseModel):
             for depth, part in enumerate(parents):
                 if not isinstance(node.get(part), dict):
                     where = ".".join(parents[:depth])
+                    if part in node:
+                        here = ".".join(parents[: depth + 1])
+                        raise RecipeError(f"{path}: {here} is {node[part]!r}, which has no knobs; change {here} itself")
                     raise RecipeError(
                         unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)])
                     )
@@ -168,10 +172,18 @@ class Recipe(BaseModel):
         """
         try:
             fields = json.loads(text)
-        except json.JSONDecodeError as error:
+        # A RecursionError: nested deeper than any recipe is.
+        except (json.JSONDecodeError, RecursionError) as error:
             raise RecipeError(f"not JSON: {error}") from None
         if not isinstance(fields, dict):
             raise RecipeError(f"a recipe is a JSON object, got {type(fields).__name__}")
+        version = fields.get("schema_version", SCHEMA_VERSION)
+        # First of all: the fields that a newer version added would be called mistyped.
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise RecipeError(
+                f"schema_version: {version} was written by a newer workbench, this one reads {SCHEMA_VERSION}; "
+                "upgrade it"
+            )
         return cls(**fields)
 
     def save(self, path: str | Path) -> Path:

@@ -42,6 +42,13 @@ def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: st
     assert not root.exists()
 
 
+@pytest.mark.parametrize("recipe", ["fast", {"name": "fast"}])
+def test_what_is_no_recipe_is_refused(recipe: object, root: Path) -> None:
+    with pytest.raises(RunError, match=r"launch takes a Recipe, got .*presets\.get"):
+        launch(recipe, runs_dir=root)  # type: ignore[arg-type]
+    assert not root.exists() or not list(root.iterdir())
+
+
 def test_a_name_must_fit(corpus: Path, root: Path) -> None:
     with pytest.raises(RecipeError, match="name"):
         launch(tiny_recipe(corpus), runs_dir=root, name="x" * 100)

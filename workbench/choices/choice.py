@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import operator
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -90,10 +91,16 @@ def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """``value`` itself, or an error that names the fields ``model`` has when ``value`` holds another."""
-    for name in value if isinstance(value, Mapping) else ():
+    """``value`` itself, or an error: it holds a field that ``model`` has not, or true/false where a number belongs."""
+    for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
             raise PydanticCustomError("knob", "{why}", {"name": name, "why": unknown("", name, model.model_fields)})
+        annotation = model.model_fields[name].annotation
+        types = typing.get_args(annotation) or (annotation,)
+        # pydantic would read true as 1: a learning rate of 1 that nobody asked for.
+        if isinstance(given, bool) and bool not in types and (int in types or float in types):
+            why = f"must be a number, got {str(given).lower()}"
+            raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
     return value
 
 
@@ -201,7 +208,8 @@ def _resolve(axis: str, value: Any) -> Any:
     if kind is None:
         why = f"missing; a mapping must name its choice: one of {', '.join(legal)}"
         raise PydanticCustomError("kind", "{why}", {"why": why})
-    if kind not in legal:
+    # Not every JSON value can be looked up: a list cannot.
+    if not isinstance(kind, str) or kind not in legal:
         raise PydanticCustomError("kind", "{why}", {"why": unknown("", kind, legal)})
     return legal[kind].model_validate(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,6 +44,8 @@ class Budget(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: Any) -> Any:
+        if not isinstance(value, (str, Mapping, Budget)):
+            raise ValueError(f"{value!r} has no unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
         return parse_budget(value) if isinstance(value, str) else known_fields(cls, value)
 
     def __str__(self) -> str:

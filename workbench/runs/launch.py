@@ -39,13 +39,15 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
 
     Raises:
         RecipeError: the name does not fit a recipe.
-        RunError: no such launcher, the runs folder cannot be written to (for example a full disk), or the process
-            could not be started. Nothing half-written stays behind.
+        RunError: not a recipe, no such launcher, the runs folder cannot be written to (for example a full disk), or
+            the process could not be started. Nothing half-written stays behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
         >>> run.wait()["heldout_loss"]  # doctest: +SKIP
     """
+    if not hasattr(recipe, "with_"):
+        raise RunError(f"launch takes a Recipe, got {recipe!r}; a preset by name: workbench.presets.get('fast')")
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)

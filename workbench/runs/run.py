@@ -184,7 +184,7 @@ class Run:
         return self.result()
 
     def stop(self, timeout: float | None = None) -> str:
-        """Stop after the present step, with a checkpoint and a final evaluation. See :meth:`ask`."""
+        """Stop after the present step, with a checkpoint (no evaluation: :meth:`evaluate` before). See :meth:`ask`."""
         return self.ask("stop", timeout)
 
     def pause(self, timeout: float | None = None) -> str:

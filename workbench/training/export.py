@@ -117,6 +117,9 @@ def main(argv: list[str] | None = None) -> int:
     except (WorkbenchError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: '{options.target}' cannot be written: {error}; name another folder", file=sys.stderr)
+        return 2
     print(f"{options.target}: {'a transformers model' if known else 'safetensors, recipe and tokenizer'}")
     return 0
 

@@ -43,3 +43,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert next(documents) == "first"
     with pytest.raises(DataError, match=r"line 100,001 is not JSON"):
         list(documents)
+
+
+def test_half_a_surrogate_pair_and_endless_nesting_are_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "fine"}\n{"text": "half \\ud800"}\n')
+    with pytest.raises(DataError, match=r"line 2: field 'text' is not Unicode text: a lone surrogate .* character 5"):
+        list(read_documents(path, "text", 0))
+    path.write_text("[" * 200_000 + "\n")
+    with pytest.raises(DataError, match="line 1 is not JSON"):
+        list(read_documents(path, "text", 0))

@@ -149,7 +149,8 @@ def _json_lines(path: Path, field: str) -> Iterator[str]:
         where = f"'{path}' line {number:,}"
         try:
             record = json.loads(line)
-        except ValueError as error:
+        # A RecursionError: nested deeper than Python reads.
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"{where} is not JSON ({error}); JSON lines are expected, one object per line; "
                 "an array is turned into lines by: jq -c '.[]'"
@@ -190,4 +191,12 @@ def _text(value: Any, field: str, where: str) -> str:
         return ""
     if not isinstance(value, str):
         raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text")
+    try:
+        value.encode()
+    # JSON can write half of a surrogate pair, which is no character and which no tokenizer takes.
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: field '{field}' is not Unicode text: a lone surrogate {value[error.start]!r} at character "
+            f"{error.start:,}; repair or remove that record"
+        ) from None
     return value

@@ -14,6 +14,9 @@ from workbench.errors import DataError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+ANSWER_SECONDS = 10.0
+"""How long the Hub may take to answer before only its local cache is asked."""
+
 
 class PretrainedTokenizer(TokenizerChoice):
     """A tokenizer by Hugging Face name, or from a local folder or tokenizer.json."""
@@ -57,11 +60,21 @@ class PretrainedTokenizer(TokenizerChoice):
             raise DataError(f"tokenizer file '{local}' is not a tokenizer.json: {error}") from None
 
     def _load_by_name(self) -> Tokenizer:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import RepositoryNotFoundError
         from transformers import AutoTokenizer
 
         try:
+            HfApi().model_info(self.name, timeout=ANSWER_SECONDS)
+            offline = False
+        except RepositoryNotFoundError:
+            offline = False  # transformers says it better
+        except Exception:  # no route, no name service, a proxy's refusal: each of its own type
+            # transformers would try again for most of a minute, and then look into its cache as we do.
+            offline = True
+        try:
             # trust_remote_code: text files of strangers are read, their programs are not run.
-            loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False)
+            loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False, local_files_only=offline)
         except (OSError, ValueError, ImportError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataError(

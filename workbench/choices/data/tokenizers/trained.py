@@ -66,7 +66,10 @@ class TrainedTokenizer(TokenizerChoice):
         """
         sample = spread_sample(documents, self.training_documents, self.vocabulary_size * SAMPLE_CHARACTERS_PER_ID)
         if not sample:
-            raise DataError("there is no training document to learn a vocabulary from")
+            raise DataError(
+                "the corpus is empty: no training document has text to learn a vocabulary from; check data.paths and "
+                "data.field, if it has them, or lower data.heldout_fraction"
+            )
         tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
         _frame_documents(tokenizer)
         # Not the library's own save: its errors are bare exceptions, which a full disk could not be told by.
