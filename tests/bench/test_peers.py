@@ -19,7 +19,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     (tmp_path / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
     return Recipe(
         data={
-            "kind": "files", "paths": [str(tmp_path / "text.txt")], "document_characters": 200, "sequence_length": 16, "batch_size": 4,
+            "kind": "files", "paths": [str(tmp_path / "text.txt")], "document_characters": 200,
+            "sequence_length": 16, "batch_size": 4,
             "heldout_fraction": 0.2, "tokenizer": {"kind": "trained", "vocabulary_size": 256},
         },
         architecture={"kind": "pre_ln", "layers": 1, "width": 16, "heads": 2},

@@ -22,8 +22,8 @@ def compile_ahead(training: Training) -> float:
     """Compile the model and run it forward and backward as training will; returns the seconds it took.
 
     Gradients are discarded and the optimizer is not called, so weights, its state and the run's progress stay what
-    they were. Layers may be dropped, frozen or not grown yet later on: one pass per set of layers that train and per
-    number of labels, each with all of its layers running.
+    they were. Layers may be dropped, frozen or not grown yet later on: one pass per set of layers that train and for
+    each of the first two numbers of labels, each with all of its layers running.
     """
     began = time.perf_counter()
     recipe, made = training.recipe, training.made
@@ -47,16 +47,18 @@ def compile_ahead(training: Training) -> float:
 
 def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress]]:
     recipe = training.recipe
-    seen: set[tuple[tuple[bool, ...], float]] = set()
+    seen: dict[tuple[bool, ...], set[int]] = {}
     for point in range(LOOK_AHEAD):
         progress = _progress_at(recipe.budget, point / LOOK_AHEAD)
         plan = recipe.depth.plan(recipe.architecture.layers, progress, recipe.seed)
         # A dropped layer is never called: dropping needs no graph, only what trains and how many labels there are do.
         plan = replace(plan, runs=(True,) * plan.layers)
         # To the hundredth: a rate that glides must not be compiled point by point.
-        key = (plan.trains, round(recipe.objective.labelled_fraction(progress), 2))
-        if key not in seen:
-            seen.add(key)
+        labelled = seen.setdefault(plan.trains, set())
+        labels = round(recipe.objective.labelled_fraction(progress) * recipe.data.sequence_length)
+        # The second number of labels makes their dimension dynamic: a third one compiles nothing.
+        if labels not in labelled and len(labelled) < 2:
+            labelled.add(labels)
             yield plan, progress
 
 

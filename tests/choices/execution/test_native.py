@@ -38,3 +38,9 @@ def test_micro_batches_must_divide_the_batch(rows: int) -> None:
     with pytest.raises(RecipeError, match=message):
         Recipe(execution={"kind": "native", "micro_batch_size": rows})
     assert Recipe(execution={"kind": "native", "micro_batch_size": 8}).execution.micro_batch_size == 8
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device, where fp16 is legal")
+def test_fp16_is_refused_where_auto_means_a_cpu() -> None:
+    with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device.*use bf16 or fp32"):
+        Native(precision="fp16").resolve_device()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch._dynamo
@@ -155,14 +154,15 @@ class Stack(Backbone):
         """Compile the layers and the final norm with torch.compile; equal layers share one graph.
 
         Args:
-            **options: as for ``torch.compile``; ``dynamic`` is False unless given, as shapes never change in a run.
+            **options: as for ``torch.compile``. Shapes never change in a run but for the number of labelled rows
+                under a scheduled rate; torch makes that one dimension dynamic when it meets a second number, so a
+                schedule costs one more graph, not one for every number.
         """
-        chosen: dict[str, Any] = {"dynamic": False, **options}
         # All equal blocks share one cache: training or evaluation, below or above a frozen layer, all rows or some
         # are graphs of their own, and twelve of them exceed torch's limit of eight, beyond which it runs eager.
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
         for module in (*self.blocks, self.final):
-            module.compile(**chosen)
+            module.compile(**options)
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> list[float]:

@@ -35,16 +35,20 @@ class Native(Execution):
         """The device in force.
 
         Raises:
-            RecipeError: ``cuda`` was asked for and there is none.
+            RecipeError: ``cuda`` was asked for and there is none, or fp16 and the device is a CPU.
         """
         if self.device == "cuda" and not torch.cuda.is_available():
             raise RecipeError(
                 "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
             )
         # is_available counts devices; it makes no CUDA context.
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
+        automatic = "cuda" if torch.cuda.is_available() else "cpu"
+        device = torch.device(automatic if self.device == "auto" else self.device)
+        if device.type == "cpu" and self.precision == "fp16":
+            raise RecipeError(
+                "execution.precision: fp16 needs a CUDA device and this machine has none; use bf16 or fp32"
+            )
+        return device
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """fp16 on a CPU, and micro-batches whose rows do not divide the batch."""
