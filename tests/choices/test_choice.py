@@ -133,3 +133,10 @@ def test_a_broken_plugin_is_named(plugin: Path) -> None:
     assert done.returncode == 1
     assert "entry point 'theirs' of package 'their-optimizers'" in done.stderr
     assert "half installed" in done.stderr
+
+
+def test_summaries_are_plain_text() -> None:
+    for axis in ("data", "objective", "architecture", "depth", "optimizer", "execution", "schedule", "tokenizer"):
+        for choice in registry(axis).values():
+            assert choice.summary()
+            assert "`" not in choice.summary(), choice

@@ -160,8 +160,8 @@ class Choice(BaseModel):
 
     @classmethod
     def summary(cls) -> str:
-        """First line of the docstring: what a drop-down shows."""
-        return (cls.__doc__ or cls.__name__).strip().splitlines()[0]
+        """First line of the docstring, without its markup: what a drop-down shows."""
+        return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
 
 
 # Once per process, and at the first look-up rather than at import: a plug-in imports this very module.
