@@ -17,7 +17,7 @@ from workbench.choices.data.embedded import Embedded
     [
         ({"WORKBENCH_CACHE": "/somewhere", "XDG_CACHE_HOME": "/xdg"}, "/somewhere"),
         ({"WORKBENCH_CACHE": "", "XDG_CACHE_HOME": "/xdg"}, "/xdg/workbench"),
-        ({"XDG_CACHE_HOME": None, "HOME": "/home/somebody"}, "/home/somebody/.cache/workbench"),
+        ({"XDG_CACHE_HOME": None, "HOME": "/users/somebody"}, "/users/somebody/.cache/workbench"),
     ],
 )
 def test_the_first_variable_that_is_set_says_where_the_cache_is(
