@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import doctest
 import importlib
 import inspect
@@ -16,14 +15,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 import workbench.choices
 from workbench.choices.choice import MOVES, Choice, bounds_of, registry
-from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.depth.plan import STATES, Depth, LayerPlan
-from workbench.choices.objectives.objective import Objective, TrainingModel
-from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.depth.plan import STATES, Depth
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Schedule
 from workbench.recipe import AXES, Recipe
@@ -154,239 +150,6 @@ def test_card_has_the_fixed_headings_and_names_every_knob(axis: str, kind: str) 
     assert not missing, f"the card of {kind} does not speak of {missing}"
 
 
-# --- optimizers -----------------------------------------------------------------------------------------------------
-
-
-def optimizer_of(kind: str, parameters: list[nn.Parameter], **knobs: object) -> torch.optim.Optimizer:
-    choice = registry("optimizer")[kind](**knobs)
-    assert isinstance(choice, OptimizerChoice)
-    module = nn.ParameterList(parameters)
-    return choice.build(parameter_groups(module, 0.0), CPU)
-
-
-def anneal(optimizer: torch.optim.Optimizer, left: float, peak: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = peak * left
-
-
-@every_optimizer
-def test_optimizer_reaches_the_minimum_of_a_quadratic(kind: str) -> None:
-    """Condition number 100, peak rate .05 decayed to 0: within 1% of the start's height after 400 steps."""
-    torch.manual_seed(0)
-    scales, target = torch.logspace(-1, 1, 48).view(6, 8), torch.randn(6, 8)
-    x = nn.Parameter(target + torch.randn(6, 8))
-
-    def height() -> Tensor:
-        return (scales * (x - target) ** 2).sum()
-
-    start = height().item()
-    optimizer = optimizer_of(kind, [x], lr=0.05)
-    for step in range(400):
-        anneal(optimizer, 1 - step / 400, 0.05)
-        optimizer.zero_grad()
-        height().backward()
-        optimizer.step()
-    assert height().item() < 0.01 * start
-
-
-@every_optimizer
-def test_optimizer_fits_a_small_regression(kind: str) -> None:
-    torch.manual_seed(0)
-    inputs = torch.randn(256, 10)
-    teacher, student = (nn.Sequential(nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 1)) for _ in range(2))
-    wanted = teacher(inputs).detach()
-    optimizer = optimizer_of(kind, list(student.parameters()), lr=0.02)
-    losses = []
-    for step in range(300):
-        anneal(optimizer, 1 - step / 300, 0.02)
-        optimizer.zero_grad()
-        loss = (student(inputs) - wanted).square().mean()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.05 * losses[0]
-
-
-def some_parameters(dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
-    generator = torch.Generator().manual_seed(5)
-    return [nn.Parameter(torch.randn(s, generator=generator).to(dtype)) for s in ([33, 17], [17], [1], [5, 3, 2])]
-
-
-def take_steps(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], steps: range) -> None:
-    for step in steps:
-        generator = torch.Generator().manual_seed(step)
-        for parameter in parameters:
-            parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.dtype)
-        optimizer.step()
-
-
-@every_optimizer
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_optimizer_keeps_types_and_is_deterministic(kind: str, dtype: torch.dtype) -> None:
-    ended = []
-    for _ in range(2):
-        parameters = some_parameters(dtype)
-        take_steps(optimizer_of(kind, parameters), parameters, range(5))
-        assert all(p.dtype == dtype and torch.isfinite(p).all() for p in parameters)
-        ended.append(parameters)
-    assert all(torch.equal(a, b) for a, b in zip(*ended, strict=True))
-
-
-@every_optimizer
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_optimizer_resumes_bit_exactly(kind: str, dtype: torch.dtype) -> None:
-    straight = some_parameters(dtype)
-    optimizer = optimizer_of(kind, straight)
-    take_steps(optimizer, straight, range(10))
-    state = copy.deepcopy(optimizer.state_dict())
-    resumed = [nn.Parameter(p.detach().clone()) for p in straight]
-    again = optimizer_of(kind, resumed)
-    again.load_state_dict(state)
-    take_steps(optimizer, straight, range(10, 20))
-    take_steps(again, resumed, range(10, 20))
-    assert all(torch.equal(a, b) for a, b in zip(straight, resumed, strict=True))
-
-
-@every_optimizer
-def test_optimizer_leaves_what_has_no_gradient_alone(kind: str) -> None:
-    parameters = some_parameters()
-    optimizer = optimizer_of(kind, parameters)
-    for parameter in parameters[1:]:
-        parameter.grad = torch.ones_like(parameter)
-    before = [p.detach().clone() for p in parameters]
-    optimizer.step()
-    assert torch.equal(parameters[0], before[0])
-    assert parameters[0] not in optimizer.state, "no state is made for what was not touched"
-    take_steps(optimizer, parameters, range(3))
-    held = copy.deepcopy(optimizer.state[parameters[0]])
-    at_rest = parameters[0].detach().clone()
-    parameters[0].grad = None
-    for parameter in parameters[1:]:
-        parameter.grad = torch.ones_like(parameter)
-    optimizer.step()
-    assert torch.equal(parameters[0], at_rest)
-    now = optimizer.state[parameters[0]]
-    assert all(torch.equal(torch.as_tensor(held[name]), torch.as_tensor(now[name])) for name in held)
-
-
-@every_optimizer
-def test_optimizer_state_is_made_of_tensors(kind: str) -> None:
-    """Checkpoints hold tensors and JSON, never pickle."""
-    parameters = some_parameters()
-    optimizer = optimizer_of(kind, parameters)
-    take_steps(optimizer, parameters, range(1))
-    for state in optimizer.state.values():
-        assert all(isinstance(value, (Tensor, int, float)) for value in state.values())
-
-
-# --- objectives -----------------------------------------------------------------------------------------------------
-
-
-def some_batch(rows: int = 4, length: int = 16) -> Batch:
-    tokens = torch.randint(5, 120, (rows, length), generator=torch.Generator().manual_seed(2))
-    half = length // 2
-    tokens[:, [0, half]], tokens[:, [half - 1, -1]] = 1, 2
-    pieces = (torch.arange(length) // half).int().expand(rows, length)
-    return Batch(tokens, (torch.arange(length) % half).expand(rows, length), pieces, torch.arange(rows) + 11)
-
-
-def training_model(kind: str) -> TrainingModel:
-    torch.manual_seed(0)
-    recipe = Recipe(objective=kind, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2})
-    objective = recipe.objective
-    assert isinstance(objective, Objective)
-    backbone = recipe.architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
-    return objective.build(backbone, recipe.architecture, VOCABULARY, seed=3)
-
-
-class Watcher(nn.Module):
-    """Stands around a backbone and keeps what it was shown and what came out."""
-
-    def __init__(self, backbone: nn.Module) -> None:
-        super().__init__()
-        self.backbone, self.shown = backbone, torch.empty(0)
-        self.embedding, self.blocks = backbone.embedding, backbone.blocks
-
-    def forward(self, tokens_BT: Tensor, *rest: object) -> Tensor:
-        self.shown = tokens_BT.clone()
-        return self.backbone(tokens_BT, *rest)
-
-
-@every_objective
-def test_objective_has_finite_gradients_everywhere(kind: str) -> None:
-    model = training_model(kind)
-    result = model(some_batch(), LayerPlan.full(2), progress(0))
-    result.loss.backward()
-    assert result.loss.ndim == 0
-    assert result.loss.dtype == torch.float32
-    assert isinstance(result.count, int)
-    assert 0 < result.count <= 64
-    assert all(not value.requires_grad and value.ndim == 0 for value in result.metrics.values())
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, f"{name} gets no gradient"
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), f"the gradient of {name} is zero"
-
-
-@every_objective
-def test_objective_is_a_function_of_the_samples(kind: str) -> None:
-    batch, plan = some_batch(), LayerPlan.full(2)
-    first, second = (training_model(kind)(batch, plan, progress(4)).loss for _ in range(2))
-    assert torch.equal(first, second)
-    model = training_model(kind)
-    total = model(batch, plan, progress(4))
-    parts = [model(Batch(*(t[i : i + 1] for t in batch)), plan, progress(4)) for i in range(4)]
-    assert sum(part.count for part in parts) == total.count
-    assert torch.stack([part.loss for part in parts]).mean().item() == pytest.approx(total.loss.item(), rel=1e-4)
-
-
-@every_objective
-def test_objective_sees_no_token_it_must_predict(kind: str) -> None:
-    """Changing a true token changes no state that a label on that very token is scored from.
-
-    For every position whose token the loss depends on as a label, either the backbone was not shown that token, or
-    the states before it (causal) stay as they were.
-    """
-    model = training_model(kind)
-    watcher = Watcher(model.backbone)
-    model.backbone = watcher  # type: ignore[assignment]
-    batch, plan = some_batch(), LayerPlan.full(2)
-    model(batch, plan, progress(0))
-    shown = watcher.shown
-    with torch.no_grad():
-        states = watcher.backbone(shown, batch, plan)
-        for t in range(16):
-            changed = batch.tokens_BT.clone()
-            ordinary = changed[:, t] >= 5
-            changed[ordinary, t] = 5 + (changed[ordinary, t] - 5 + 7) % 115
-            model(batch._replace(tokens_BT=changed), plan, progress(0))
-            differs = watcher.shown != shown
-            assert not differs[:, :t].any(), "a token leaks into what stands at other positions"
-            assert not differs[:, t + 1 :].any()
-            after = watcher.backbone(watcher.shown, batch, plan)
-            hidden = ~differs[:, t] & ordinary
-            torch.testing.assert_close(after[hidden], states[hidden], rtol=0, atol=1e-6)
-            if type(model.choice).causal:
-                torch.testing.assert_close(after[:, :t], states[:, :t], rtol=0, atol=1e-6)
-
-
-@every_objective
-def test_heldout_does_not_depend_on_seed_or_progress(kind: str) -> None:
-    model, batch, plan = training_model(kind), some_batch(), LayerPlan.full(2)
-    total, count = model.heldout(batch, plan)
-    parts = [model.heldout(Batch(*(t[i : i + 1] for t in batch)), plan) for i in range(4)]
-    assert sum(n for _, n in parts) == count
-    assert float(sum(t for t, _ in parts)) == pytest.approx(total.item(), rel=1e-5)
-    assert not total.requires_grad
-
-
-@every_objective
-def test_labelled_fraction_is_the_share_that_gets_a_label(kind: str) -> None:
-    model = training_model(kind)
-    count = model(some_batch(4, 16), LayerPlan.full(2), progress(0)).count
-    assert count / 64 == pytest.approx(model.choice.labelled_fraction(progress(0)), abs=1 / 15)
-
-
 # --- depth ----------------------------------------------------------------------------------------------------------
 
 
@@ -443,9 +206,10 @@ def test_examples_in_docstrings_are_true(name: str) -> None:
     assert doctest.testmod(module, extraglobs=names).failed == 0
 
 
-def test_no_test_here_makes_an_exception_by_name() -> None:
-    """The registries decide: no optimizer, objective or depth method is named in this file."""
+@pytest.mark.parametrize("name", ["test_contracts.py", "test_contracts_of_training.py"])
+def test_no_test_here_makes_an_exception_by_name(name: str) -> None:
+    """The registries decide: no optimizer, objective or depth method is named in these files."""
     methods = {kind for axis, kind in KINDS if axis in ("optimizer", "objective", "depth")}
-    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert not methods & words
