@@ -20,21 +20,22 @@ RUN_FORMATS = {"workbench.runs.folder", "workbench.runs.state", "workbench.runs.
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
+    "workbench.atomic": set(),
     "workbench.errors": set(),
     "workbench.telemetry": set(),
-    "workbench.ops": {"workbench.errors", "workbench.telemetry"},
+    "workbench.ops": {"workbench.atomic", "workbench.errors", "workbench.telemetry"},
     "workbench.choices": {"workbench.errors", "workbench.ops", "workbench.telemetry"},
-    "workbench.recipe": {"workbench.errors", "workbench.choices"},
+    "workbench.recipe": {"workbench.atomic", "workbench.errors", "workbench.choices"},
     "workbench.presets": {"workbench.errors", "workbench.recipe"},
     "workbench.training": {
         "workbench.errors", "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
         *RUN_FORMATS,
     },
-    "workbench.runs.folder": {"workbench.errors"},
+    "workbench.runs.folder": {"workbench.atomic", "workbench.errors"},
     "workbench.runs.state": {"workbench.errors", "workbench.runs.folder"},
     "workbench.runs.control": {"workbench.errors", "workbench.runs.folder"},
     "workbench.runs": {"workbench", "workbench.errors", "workbench.telemetry", "workbench.recipe"},
-    "workbench.plots": {"workbench", "workbench.errors", "workbench.telemetry", "workbench.runs"},
+    "workbench.plots": {"workbench", "workbench.atomic", "workbench.errors", "workbench.telemetry", "workbench.runs"},
     "workbench.bench": {
         "workbench", "workbench.errors", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
         "workbench.training", "workbench.runs", "workbench.telemetry",

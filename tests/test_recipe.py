@@ -46,7 +46,7 @@ def test_a_full_disk_leaves_the_old_recipe_whole(tmp_path: Path, monkeypatch: py
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("workbench.recipe.os.fsync", full)
+    monkeypatch.setattr("workbench.atomic.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         Recipe(seed=5).save(path)
     assert Recipe.load(path) == Recipe()

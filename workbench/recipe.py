@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import workbench.choices  # noqa: F401  (registers every choice)
+from workbench.atomic import write_bytes
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Choice, Problem, knob, known_fields, one_of
 from workbench.choices.data.data import Data
@@ -193,15 +193,7 @@ class Recipe(BaseModel):
             OSError: the folder is missing or the disk is full; nothing half-written stays.
         """
         path = Path(path)
-        aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        try:
-            with aside.open("w", encoding="utf-8") as file:
-                file.write(self.to_json() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        write_bytes(path, (self.to_json() + "\n").encode())
         return path
 
     @classmethod

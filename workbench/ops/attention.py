@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from workbench.atomic import write_bytes
 from workbench.errors import RecipeError, unknown
 
 # Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
@@ -135,7 +135,8 @@ def choose_attention(
     if milliseconds is None:
         milliseconds = _measure(device, dtype, (rows, heads, length, head_dim), causal)
         if file:
-            _write_whole(file, {"subject": subject, "milliseconds": milliseconds})
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(file, json.dumps({"subject": subject, "milliseconds": milliseconds}, indent=2).encode())
     return min(milliseconds, key=lambda name: milliseconds[name])
 
 
@@ -164,17 +165,6 @@ def _remembered(file: Path | None, subject: dict[str, object]) -> dict[str, floa
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return None
-
-
-def _write_whole(file: Path, record: dict[str, object]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # The process id: two trainers that start at once may probe at once.
-    aside = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    with open(aside, "w", encoding="utf-8") as stream:
-        json.dump(record, stream, indent=2)
-        stream.flush()
-        os.fsync(stream.fileno())
-    aside.replace(file)
 
 
 def _measure(

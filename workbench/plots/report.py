@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ import plotly.io
 from plotly.offline import get_plotlyjs
 
 import workbench
+from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
 from workbench.plots.curves import X_LABELS
 from workbench.plots.facts import failure, learned
@@ -60,19 +59,8 @@ def write_report(views: Sequence[RunView], path: str | Path) -> Path:
     text = report_html(views)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            # Often all that is kept of a run: a power cut must not leave an empty page under its name.
-            os.fsync(file.fileno())
-        # mkstemp makes files for the owner alone; a report is there to be passed on.
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    # Often all that is kept of a run: a power cut must not leave an empty page under its name.
+    write_bytes(path, text.encode())
     return path
 
 

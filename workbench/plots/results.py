@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.atomic import write_bytes
 from workbench.errors import RunFailed, TargetMissed
 from workbench.plots.facts import failure, heldout_loss, learned, measured, unigram_entropy
 from workbench.plots.palette import plain, plain_lines
@@ -104,17 +103,7 @@ def write_outcome(found: dict[str, Any], path: str | Path) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, found)
-    handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(junit(found))
-        os.replace(aside, path.with_suffix(".xml"))
-        # Files made aside are for the owner alone; results are there to be read by whoever collects them.
-        path.chmod(0o644)
-        path.with_suffix(".xml").chmod(0o644)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    write_bytes(path.with_suffix(".xml"), junit(found))
     return path
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.atomic import write_bytes
 from workbench.errors import RunError
 
 RUNS_VARIABLE = "WORKBENCH_RUNS"
@@ -144,23 +144,8 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     Raises:
         OSError: the disk is full or the folder is gone; the old file is untouched.
     """
-    # Beside the file, since a rename is atomic only within one file system; under a name of its own, since two
-    # processes may write the same file at once.
-    handle, aside = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            # Indented: people read these files, and a diff of two recipes shows the one knob.
-            json.dump(value, file, ensure_ascii=False, indent=1)
-            file.flush()
-            if durable:
-                # The rename may reach the disk before the data: after a power cut the new name would stand on an empty
-                # file.
-                os.fsync(file.fileno())
-        os.replace(aside, path)
-    # Not only Exception: a Ctrl-C in here must not leave the file aside behind.
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    # Indented: people read these files, and a diff of two recipes shows the one knob.
+    write_bytes(path, json.dumps(value, ensure_ascii=False, indent=1).encode(), durable=durable)
 
 
 def read_json(path: Path, default: Any = None) -> Any:

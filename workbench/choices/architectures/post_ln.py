@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.architectures.feed_forward import FeedForward
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
-from workbench.choices.architectures.stack import Block, Stack
+from workbench.choices.architectures.stack import Block, Stack, drop
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 
@@ -76,16 +75,12 @@ class PostNormBlock(Block):
         branch = self.attention(x_BTD, context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-        x = self.attention_norm(x + scale * self._drop(branch))
-        return self.feed_forward_norm(x + scale * self._drop(self.feed_forward(x)))
+        x = self.attention_norm(x + scale * drop(branch, self.dropout, self.training))
+        return self.feed_forward_norm(x + scale * drop(self.feed_forward(x), self.dropout, self.training))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
         """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
         return self.attention.entropy(x_BTD, context)
-
-    def _drop(self, branch: Tensor) -> Tensor:
-        # Without dropout the training flag must not be read: compiled code would then depend on it.
-        return F.dropout(branch, self.dropout, self.training) if self.dropout else branch
 
 
 class PostNormStack(Stack):
@@ -117,4 +112,4 @@ class PostNormStack(Stack):
         # Segment A as one broadcast row (D,): a look-up of B * T zeros would give the same numbers.
         x_BTD = self.embedding(tokens_BT) + self.positions(batch.positions_BT) + self.token_types.weight[0]
         x_BTD = self.embedding_norm(x_BTD)
-        return F.dropout(x_BTD, self.dropout, self.training) if self.dropout else x_BTD
+        return drop(x_BTD, self.dropout, self.training)

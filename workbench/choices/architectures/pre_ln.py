@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.feed_forward import ACTIVATIONS, FeedForward, gated_width
 from workbench.choices.architectures.norms import build_norm
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
-from workbench.choices.architectures.stack import Block, Stack
+from workbench.choices.architectures.stack import Block, Stack, drop
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 
@@ -77,16 +76,12 @@ class PreNormBlock(Block):
         branch = self.attention(self.attention_norm(x_BTD), context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-        x = x + scale * self._drop(branch)
-        return x + scale * self._drop(self.feed_forward(self.feed_forward_norm(x)))
+        x = x + scale * drop(branch, self.dropout, self.training)
+        return x + scale * drop(self.feed_forward(self.feed_forward_norm(x)), self.dropout, self.training)
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
         """Mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in :meth:`forward`."""
         return self.attention.entropy(self.attention_norm(x_BTD), context)
-
-    def _drop(self, branch: Tensor) -> Tensor:
-        # Without dropout the training flag must not be read: compiled code would then depend on it.
-        return F.dropout(branch, self.dropout, self.training) if self.dropout else branch
 
 
 class PreNormStack(Stack):
@@ -120,4 +115,4 @@ class PreNormStack(Stack):
         x_BTD = self.embedding(tokens_BT)
         if self.positions is not None:
             x_BTD = x_BTD + self.positions(batch.positions_BT)
-        return F.dropout(x_BTD, self.dropout, self.training) if self.dropout else x_BTD
+        return drop(x_BTD, self.dropout, self.training)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 import torch._dynamo
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Backbone
@@ -16,6 +17,12 @@ from workbench.errors import RecipeError
 from workbench.ops.attention import document_bias
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
+
+
+def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
+    """Dropout of x, (..., D) -> (..., D); the identity at probability 0."""
+    # Without dropout the training flag must not be read: compiled code would then depend on it.
+    return F.dropout(x_D, probability, training) if probability else x_D
 
 
 class Block(nn.Module):

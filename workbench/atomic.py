@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all; the one place that writes them. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace a file whole or not at all: written aside, synced, renamed.
+
+    Args:
+        path: the file; its folder must exist.
+        data: the new content, in bytes.
+        durable: fsync before the rename; leave out only for what is written again within seconds.
+
+    Raises:
+        OSError: the disk is full or the folder is gone; the old file is untouched and nothing is left aside.
+    """
+    # Beside the file, since a rename is atomic only within one file system; under a name of its own, since two
+    # processes may write the same file at once.
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        # Created anew with the usual permissions: what mkstemp makes is for the owner alone, but colleagues watch runs.
+        with aside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                # The rename may reach the disk before the data: after a power cut the new name would stand on an
+                # empty file.
+                os.fsync(file.fileno())
+        aside.replace(path)
+    # Not only Exception: a Ctrl-C in here must not leave the file aside behind.
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
