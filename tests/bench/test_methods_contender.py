@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from workbench import presets
-from workbench.bench import methods_contender
+from workbench.bench import child, methods_contender
 from workbench.recipe import Recipe
 
 
@@ -27,7 +27,7 @@ def said(module: Any, recipe: Recipe, asked: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", io.StringIO(asked))
     monkeypatch.setattr(sys, "stdout", out)
     # The test runner is nobody's child here.
-    monkeypatch.setattr(module, "die_with_parent", lambda: None)
+    monkeypatch.setattr(child, "die_with_parent", lambda: None)
     module.main()
     return [json.loads(line) for line in out.getvalue().splitlines()]
 

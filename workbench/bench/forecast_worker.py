@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import torch
 
+from workbench.bench.child import begin
 from workbench.choices.data.prepare import prepare
 from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
@@ -88,11 +88,7 @@ def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.forecast_worker '{"recipe": ..., "steps": ...}'``."""
-    die_with_parent()
-    setting = json.loads(sys.argv[1])
-    recipe = Recipe(**setting["recipe"])
-    if recipe.execution.threads:
-        torch.set_num_threads(recipe.execution.threads)
+    setting, recipe = begin()
     print(json.dumps(measured(recipe, setting["steps"])))
 
 

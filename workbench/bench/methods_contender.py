@@ -8,17 +8,15 @@ met in order and in its due share. Nothing of a method is known here.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from typing import Any
 
 import torch
 
+from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
-from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
@@ -52,13 +50,8 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.methods_contender '{"recipe": ..., "name": ...}'``."""
-    setting = json.loads(sys.argv[1])
+    _, recipe = begin()
     stage = Stage()
-    # A parent that is killed must not leave us training.
-    die_with_parent()
-    recipe = Recipe(**setting["recipe"])
-    if recipe.execution.threads:
-        torch.set_num_threads(recipe.execution.threads)
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
     made = assemble(recipe, prepared, recipe.execution.resolve_device())
     training = Training(recipe, made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -10,11 +9,11 @@ from typing import Any
 
 import torch
 
+from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
 from workbench.training.assemble import assemble
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
@@ -58,12 +57,8 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.study_worker '{"recipe": ..., "name": ...}'``."""
-    setting = json.loads(sys.argv[1])
+    _, recipe = begin()
     stage = Stage()
-    die_with_parent()
-    recipe = Recipe(**setting["recipe"])
-    if recipe.execution.threads:
-        torch.set_num_threads(recipe.execution.threads)
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
     stage.say({"ready": {"unigram_entropy": prepared.unigram_entropy}})
     while (message := stage.next()) is not None:

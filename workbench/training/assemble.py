@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.data import cache_folder
 from workbench.choices.data.order import HeldoutRows, RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
@@ -51,7 +52,7 @@ class Assembled:
     @property
     def parameters(self) -> int:
         """Trainable parameters, tied ones once."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+        return count_parameters(self.model)
 
     def autocast(self) -> torch.autocast:
         """The context every forward pass runs in."""

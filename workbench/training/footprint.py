@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Objective
@@ -81,8 +82,8 @@ def sizes(architecture: Architecture, objective: Objective, vocabulary: Vocabula
     for matrix in roles["matrix"]:
         matrices[min(matrix.shape)] = matrices.get(min(matrix.shape), 0) + matrix.numel()
     return Sizes(
-        sum(p.numel() for p in model.parameters()),
-        tuple(sum(p.numel() for p in block.parameters()) for block in model.backbone.blocks),
+        count_parameters(model),
+        tuple(count_parameters(block) for block in model.backbone.blocks),
         tuple((numbers, side) for side, numbers in matrices.items()),
         sum(p.numel() for p in roles["embedding"]),
         len(roles["vector"]),

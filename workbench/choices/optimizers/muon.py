@@ -10,17 +10,8 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import knob
-from workbench.choices.optimizers.adamw import FUSED_DEVICES
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import (
-    TensorwiseOptimizer,
-    adamw_start,
-    adamw_update,
-    check,
-    descend,
-    require_matrices,
-    zeros,
-)
+from workbench.choices.optimizers.tensorwise import MatrixOptimizer, check, descend, zeros
 
 # Shape legend: N matrices, R rows, C columns.
 
@@ -67,7 +58,7 @@ def orthogonalise(matrices_NRC: Tensor, steps: int = 5, precision: torch.dtype =
     return x.mT if tall else x
 
 
-class MuonOptimizer(TensorwiseOptimizer):
+class MuonOptimizer(MatrixOptimizer):
     r"""Muon with its AdamW in one object; a plain optimizer, usable without the rest of the workbench.
 
     For every matrix W (rows are outputs) with gradient G of a group with role ``matrix``:
@@ -136,25 +127,15 @@ class MuonOptimizer(TensorwiseOptimizer):
         if param_group.get("role", "matrix") != "matrix":
             param_group.setdefault("lr", self._adamw_lr)
         super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        if group["role"] == "matrix":
-            require_matrices(type(self), group)
-        else:
-            group["fused"] = all(parameter.device.type in FUSED_DEVICES for parameter in group["params"])
 
-    def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Momentum in the parameter's shape, or AdamW's state."""
-        if group["role"] != "matrix":
-            return adamw_start(parameter, group)
+    def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """Momentum in the parameter's shape, (R, C)."""
         return {"momentum_buffer": zeros(parameter)}
 
-    def update(
+    def update_matrices(
         self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
     ) -> None:
-        """One step of float32 tensors, in place: matrices (R, C), or any shapes where AdamW does it."""
-        if group["role"] != "matrix":
-            adamw_update(weights, grads, states, group)
-            return
+        """One step of float32 matrices, (R, C), in place."""
         momentum, lr, decay = group["momentum"], group["lr"], group["weight_decay"]
         buffers = [state["momentum_buffer"] for state in states]
         torch._foreach_lerp_(buffers, grads, 1 - momentum)

@@ -9,22 +9,13 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import knob
-from workbench.choices.optimizers.adamw import FUSED_DEVICES
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import (
-    TensorwiseOptimizer,
-    adamw_start,
-    adamw_update,
-    check,
-    no_steps,
-    require_matrices,
-    zeros,
-)
+from workbench.choices.optimizers.tensorwise import MatrixOptimizer, check, no_steps, zeros
 
 # Shape legend: P matrices stacked in one weight, R rows, C columns, S either of the two.
 
 
-class SoapOptimizer(TensorwiseOptimizer):
+class SoapOptimizer(MatrixOptimizer):
     r"""SOAP with its AdamW in one object; a plain optimizer, usable without the rest of the workbench.
 
     For every matrix W (R, C) with gradient G of a group with role ``matrix``, step t counted per tensor:
@@ -83,19 +74,8 @@ class SoapOptimizer(TensorwiseOptimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of matrices, (R, C), or of tensors of any shape with another role."""
-        super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        if group["role"] != "matrix":
-            group["fused"] = all(parameter.device.type in FUSED_DEVICES for parameter in group["params"])
-            return
-        require_matrices(type(self), group)
-
-    def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Moments in the parameter's shape, preconditioners and bases (P, S, S), all zero; or AdamW's state."""
-        if group["role"] != "matrix":
-            return adamw_start(parameter, group)
+    def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """Moments in the parameter's shape, preconditioners and bases (P, S, S), all zero."""
         state = {"step": no_steps(), "exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
         parts, rows, columns = _stacked(state["exp_avg"], group).shape
         for name, side in (("rows", rows), ("columns", columns)):
@@ -104,13 +84,10 @@ class SoapOptimizer(TensorwiseOptimizer):
                     state[key] = torch.zeros(parts, side, side, dtype=torch.float32, device=parameter.device)
         return state
 
-    def update(
+    def update_matrices(
         self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
     ) -> None:
-        """One step of float32 tensors, in place: matrices (R, C), or any shapes where AdamW does it."""
-        if group["role"] != "matrix":
-            adamw_update(weights, grads, states, group)
-            return
+        """One step of float32 matrices, (R, C), in place."""
         for weight, grad, state in zip(weights, grads, states, strict=True):
             _step_matrix(weight, grad, state, group)
 

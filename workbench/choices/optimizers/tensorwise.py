@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
+from workbench.choices.optimizers.adamw import FUSED_DEVICES
+
 BLOCK = 32_768
 """Elements worked on at a time on a CPU: half a dozen float32 blocks of this size stay in a core's second-level cache,
 while whole tensors would travel to memory and back for every operation."""
@@ -109,21 +111,6 @@ def check(owner: type, name: str, value: object, legal: str, fits: bool) -> None
         raise ValueError(f"{owner.__name__}: {name} must be {legal}, got {value}")
 
 
-def require_matrices(owner: type, group: dict[str, Any]) -> None:
-    """Refuse a group of role ``matrix`` that holds anything but (R, C).
-
-    Raises:
-        ValueError: with the shape, and where such a tensor belongs.
-    """
-    for parameter in group["params"]:
-        if parameter.ndim != 2:
-            raise ValueError(
-                f"{owner.__name__}: a group with role 'matrix' holds matrices only, got shape "
-                f"{tuple(parameter.shape)}; put other tensors into a group with role 'vector' or 'embedding', as "
-                "parameter_groups(model, weight_decay) does"
-            )
-
-
 def in_float32(tensor: Any) -> Tensor:
     """The tensor itself where it is float32 and contiguous, such a copy of the same shape elsewhere."""
     # Contiguous, since the fused AdamW walks through memory, and a transposed weight's moments are stored straight.
@@ -203,3 +190,50 @@ def adamw_start(parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
     # The fused kernel counts on the device.
     step = no_steps(parameter.device if group["fused"] else "cpu")
     return {"step": step, "exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
+
+
+class MatrixOptimizer(TensorwiseOptimizer):
+    """Base of the methods for hidden matrices, (R, C), which leave all other tensors to AdamW.
+
+    Groups of role ``matrix`` are a subclass's (:meth:`start_matrix`, :meth:`update_matrices`); those of any other role
+    take torch's AdamW step, at whatever rate, ``betas`` and ``eps`` they bring.
+
+    Raises:
+        ValueError: a tensor without rows and columns in a group of role ``matrix``; says where it belongs.
+    """
+
+    def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """State of a matrix (R, C) before its first step, as :meth:`start`."""
+        raise NotImplementedError
+
+    def update_matrices(
+        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
+    ) -> None:
+        """Move matrices, (R, C) each, in place, as :meth:`update`."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of matrices, (R, C), or of tensors of any shape with another role."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        if group["role"] != "matrix":
+            group["fused"] = all(parameter.device.type in FUSED_DEVICES for parameter in group["params"])
+            return
+        for parameter in group["params"]:
+            if parameter.ndim != 2:
+                raise ValueError(
+                    f"{type(self).__name__}: a group with role 'matrix' holds matrices only, got shape "
+                    f"{tuple(parameter.shape)}; put other tensors into a group with role 'vector' or 'embedding', as "
+                    "parameter_groups(model, weight_decay) does"
+                )
+
+    def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """A matrix's state, or AdamW's for a tensor of any shape in another role."""
+        return (self.start_matrix if group["role"] == "matrix" else adamw_start)(parameter, group)
+
+    def update(
+        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
+    ) -> None:
+        """One step of float32 tensors, in place: matrices (R, C), or any shapes where AdamW does it."""
+        step = self.update_matrices if group["role"] == "matrix" else adamw_update
+        step(weights, grads, states, group)
