@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from workbench import presets
@@ -108,8 +108,8 @@ def larger_base() -> Recipe:
     )
 
 
-def _depth(kind: str, *, name: str = "", tuned: bool = True, **knobs: Any) -> Arm:
-    return Arm(name or kind, "Depth", {"depth": {"kind": kind, **knobs}}, (f"depth/{kind}",), tuned)
+def _depth(kind: str) -> Arm:
+    return Arm(kind, "Depth", {"depth": {"kind": kind}}, (f"depth/{kind}",), tuned=True)
 
 
 def _blocks(name: str, **knobs: Any) -> Arm:
@@ -135,8 +135,7 @@ def _schedule(kind: str, *, name: str = "", **knobs: Any) -> Arm:
 
 
 _DEPTH = (
-    _depth("progressive_drop", tuned=False),
-    replace(_depth("progressive_drop", name="progressive_drop, rate tuned"), costs_as="progressive_drop"),
+    _depth("progressive_drop"),
     _depth("raptr"),
     _depth("stacking"),
     _depth("multi_stage"),
@@ -237,7 +236,7 @@ def _large_batches() -> tuple[Arm, ...]:
 _BASELINE = Arm(BASELINE, "Baseline", {}, ("optimizer/adamw", "depth/full"), tuned=True)
 
 SMALL = StudySet(
-    "small", small_base, steps=900, tuning_share=0.5, seeds=3,
+    "small", small_base, steps=750, tuning_share=0.5, seeds=3,
     # Optimizers first: they do not wait for the baseline's learning rate.
     arms=(_BASELINE, *_OPTIMIZERS, *_DEPTH, *_ARCHITECTURE, *_SCHEDULES, *_DATA, *_large_batches()),
 )  # fmt: skip
