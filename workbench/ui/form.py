@@ -1,14 +1,15 @@
 """A form for any choice, made from its declared fields alone: types, bounds, units, scales, help and defaults.
 
-Every part of a form has the same five names: ``value`` (as JSON has it), ``load(value, baseline)`` (show it without
+Every part of a form has the same six names: ``value`` (as JSON has it), ``load(value, baseline)`` (show it without
 calling back), ``take(problems)`` (show the errors of one's own knobs, leave the rest), ``changes`` (how many knobs
-differ from the baseline) and ``widget``. A baseline is what "reset" returns to: the preset's value, or the default.
+differ from the baseline) and ``widget``; and ``show(words)``, which hides what a search does not ask for. A baseline
+is what "reset" returns to: the preset's value, or the default.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -18,6 +19,8 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.schedules import Schedule
 from workbench.ui.inputs import Shape, make_input, same, shape_of
+from workbench.ui.knob_help import help_of, label_of, value_text
+from workbench.ui.marks import Note, Reset
 
 CONSTANT = "constant"
 """What the drop-down of a scheduled knob calls a plain number."""
@@ -38,30 +41,6 @@ def defaults(model: type[BaseModel]) -> dict[str, Any]:
     return values
 
 
-class Note:
-    """An error line under a control; the widget exists only while there is something to say."""
-
-    def __init__(self, row: ipywidgets.Box) -> None:
-        self._row = row
-        # Every widget is a model in the kernel and a view in the page, and nearly all knobs are right nearly always.
-        self._line: ipywidgets.HTML | None = None
-
-    def say(self, message: str) -> None:
-        """Show ``message`` under the row, or take the line away when it is empty."""
-        if message and self._line is None:
-            self._line = ipywidgets.HTML()
-            self._line.add_class("lab-error")
-            self._row.add_class("lab-bad")
-            self._row.children = (*self._row.children, self._line)
-        if message and self._line is not None:
-            self._line.value = html.escape(message)
-        elif self._line is not None:
-            gone, self._line = self._line, None
-            self._row.remove_class("lab-bad")
-            self._row.children = tuple(child for child in self._row.children if child is not gone)
-            gone.close()
-
-
 class Knob:
     """One plain field: control, a mark and a reset button once it is changed, an error line once it is wrong."""
 
@@ -73,10 +52,11 @@ class Knob:
         self.input.changed = self._heard
         self._changed = changed
         self._baseline = default
-        self._reset: ipywidgets.Button | None = None
+        # What a search looks through.
+        self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
         self.widget = ipywidgets.Box([self.input.widget])
         self.widget.add_class("lab-knob")
-        self._note = Note(self.widget)
+        self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
         self.load(default, default)
 
     @property
@@ -97,6 +77,15 @@ class Knob:
             self.input.set(value)
         self._mark()
 
+    def restore(self) -> None:
+        """Back to the baseline, as a change of the user's."""
+        self.load(self._baseline, self._baseline)
+        self._changed()
+
+    def show(self, words: Sequence[str]) -> int:
+        """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
+        return int(all(word in self._words for word in words))
+
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show the problems of this knob, return the others."""
         # Also what lies below: an entry of a list has a path of its own.
@@ -109,24 +98,7 @@ class Knob:
         self._changed()
 
     def _mark(self) -> None:
-        if bool(self.changes) == (self._reset is not None):
-            return
-        if self.changes:
-            self._reset = ipywidgets.Button(icon="undo", tooltip=f"back to {self._baseline!r}")
-            self._reset.add_class("lab-reset")
-            self._reset.on_click(lambda _button: self._restore())
-            self.widget.children = (self.widget.children[0], self._reset, *self.widget.children[1:])
-            self.widget.add_class("lab-changed")
-        else:
-            gone, self._reset = self._reset, None
-            self.widget.children = tuple(child for child in self.widget.children if child is not gone)
-            self.widget.remove_class("lab-changed")
-            assert gone is not None
-            gone.close()
-
-    def _restore(self) -> None:
-        self.load(self._baseline, self._baseline)
-        self._changed()
+        self._reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if self.changes else "")
 
 
 class ChoiceKnob:
@@ -178,7 +150,9 @@ class ChoiceKnob:
         self.body.add_class("lab-nested")
         self.widget = ipywidgets.Box([self.picker, self.body])
         self.widget.add_class("lab-knob")
+        self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
+        self.reset = Reset(self.widget, self.restore, 1)
         self.load(default, default)
 
     @property
@@ -227,6 +201,18 @@ class ChoiceKnob:
         self._note.say("; ".join(problem.message for problem in mine))
         return [problem for problem in rest if problem not in mine]
 
+    def restore(self) -> None:
+        """Everything in here back to the baseline, as one change of the user's."""
+        self.load(self._baseline, self._baseline)
+        self._changed()
+
+    def show(self, words: Sequence[str]) -> int:
+        """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
+        own = all(word in f"{self._words} {self.kind}" for word in words)
+        # Kept forms of other kinds as well, or they would come back filtered by a search of long ago.
+        found = {kind: part.show(() if own else words) for kind, part in self._parts.items()}
+        return found.get(self.kind, 0) if isinstance(self.part, Form) and not own else int(own)
+
     def _part_baseline(self, value: Any) -> Any:
         if self.kind == _kind(self._baseline):
             return self._baseline
@@ -260,17 +246,18 @@ class ChoiceKnob:
         self._changed()
 
     def _arrange(self) -> None:
-        self.summary.value = html.escape(self.choice.summary()) if self.choice else ""
+        if self.choice:
+            # A button of the page's own: a widget for each of dozens of schedules would slow every load.
+            more = f" <button class='lab-more' data-path='{self.path}'>more<span> about {self.kind}</span></button>"
+            self.summary.value = html.escape(self.choice.summary()) + (more if "." in self.path else "")
         part = self.part
         shown = [part.widget] if isinstance(part, Knob) or part.knobs else []
         if isinstance(part, Form) and self.choice:
             shown = [self.summary, *shown]
         if self.body.children != tuple(shown):
             self.body.children = shown
-        if self.kind != _kind(self._baseline):
-            self.widget.add_class("lab-changed")
-        else:
-            self.widget.remove_class("lab-changed")
+        changed = self.kind != _kind(self._baseline)
+        self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
 
 
 class Form:
@@ -312,6 +299,14 @@ class Form:
         for name, knob in self.knobs.items():
             knob.load(value.get(name, start[name]), base[name])
 
+    def show(self, words: Sequence[str]) -> int:
+        """Hide the knobs whose names and help lack one of these lower-case ``words``; returns how many are left."""
+        found = {name: knob.show(words) for name, knob in self.knobs.items()}
+        shown = tuple(knob.widget for name, knob in self.knobs.items() if found[name])
+        if self.widget.children != shown:
+            self.widget.children = shown
+        return sum(found.values())
+
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show each problem beside its knob, return those that belong elsewhere."""
         for knob in self.knobs.values():
@@ -323,24 +318,12 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
     info = model.model_fields[name]
     shape = shape_of(info)
     extra: Any = info.json_schema_extra or {}
-    label = html.escape(name.replace("_", " "))
-    # Not twice where the name says it: "checkpoint seconds".
-    if (unit := extra.get("unit")) and not name.endswith(unit):
-        label += f" <small>{html.escape(unit)}</small>"
     full = f"{path}.{name}" if path else name
-    tooltip = f"{info.description or name} [{full}]{_range(shape.plain or shape)}"
+    label, tooltip = label_of(name, extra.get("unit", "")), help_of(full, info, default)
     if shape.kind == "choice":
         scale = extra.get("scale", "linear")
         return ChoiceKnob(full, shape.axis, label, tooltip, default, changed, shape.plain, scale)
     return Knob(full, shape, label, tooltip, default, extra.get("scale", "linear"), changed)
-
-
-def _range(shape: Shape) -> str:
-    if shape.low is None and shape.high is None:
-        return ""
-    low = "" if shape.low is None else f"{shape.low:g}"
-    high = "" if shape.high is None else f"{shape.high:g}"
-    return f", {low} … {high}" if low and high else f", from {low}" if low else f", up to {high}"
 
 
 def _within(level: Any, plain: Shape | None) -> Any:

@@ -163,12 +163,12 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
         # Nothing in it is None where that is legal (layers chosen by themselves), else a list of nothing.
         empty: list[Any] | None = None if shape.optional else []
         lines = lambda text: [one(line.strip()) for line in text.splitlines() if line.strip()] or empty  # noqa: E731
-        return Input(area, area, lines, lambda values: "\n".join(_text(value) for value in values or ()))
+        return Input(area, area, lines, lambda values: "\n".join(as_text(value) for value in values or ()))
     hint = "empty" if shape.optional else ""
     # Heard when the box is left: a number that is half typed is not wrong yet.
     text = ipywidgets.Text(continuous_update=False, placeholder=hint, **common)
     read = _reader(shape.kind)
-    source = Input(text, text, lambda typed: _maybe(read, typed, shape.optional), _text)
+    source = Input(text, text, lambda typed: _maybe(read, typed, shape.optional), as_text)
     if shape.kind in ("int", "float") and not shape.optional:
         slider = make_slider(shape, default, scale)
         if slider is not None:
@@ -219,7 +219,7 @@ def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Wid
             moving[0] = True
             try:
                 # Three digits: a slider is no finer, and 0.003 says more than 0.0030199517.
-                text.value = _text(round(change["new"]) if whole else float(f"{change['new']:.3g}"))
+                text.value = as_text(round(change["new"]) if whole else float(f"{change['new']:.3g}"))
             finally:
                 moving[0] = False
 
@@ -261,7 +261,8 @@ def _int(typed: str) -> Any:
         return int(number) if isinstance(number, float) and number.is_integer() else typed
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A JSON value as a text box shows it: nothing for None, numbers as short as they read back, choices as JSON."""
     if value is None:
         return ""
     if isinstance(value, float):
