@@ -176,16 +176,27 @@ _SCHEDULES = (
     _schedule("polynomial", warmup=0.05),
     _schedule("inverse_sqrt", warmup=0.05),
 )
+_OBJECTIVE = tuple(
+    Arm(
+        f"masks: {rate:.0%} throughout",
+        "Objective",
+        {"objective.mask_rate": rate},
+        ("objective/masked",),
+    )
+    for rate in (0.15, 0.30)
+)
 _DATA = (
     Arm(
         "batch_ramp",
         "Batch and length",
         {"data.batch_size": {"kind": "stages", "values": [8, 16, 24], "until": [1 / 3, 2 / 3]}},
+        ("batch_rule/as_scheduled",),
     ),
     Arm(
         "length_warmup",
         "Batch and length",
         {"data.sequence_length": {"kind": "stages", "values": [16, 32, 48, 64], "until": [0.1, 0.2, 0.3]}},
+        ("batch_rule/as_scheduled",),
     ),
     Arm(
         "two phases of length",
@@ -194,6 +205,7 @@ _DATA = (
             "data.sequence_length": {"kind": "stages", "values": [32, 64], "until": [0.7]},
             "data.batch_size": {"kind": "stages", "values": [32, 16], "until": [0.7]},
         },
+        ("batch_rule/as_scheduled",),
     ),
     # How large its batches become is decided as it trains: only tokens can be a budget.
     Arm(
@@ -238,7 +250,7 @@ _BASELINE = Arm(BASELINE, "Baseline", {}, ("optimizer/adamw", "depth/full"), tun
 SMALL = StudySet(
     "small", small_base, steps=750, tuning_share=0.5, seeds=3,
     # Optimizers first: they do not wait for the baseline's learning rate.
-    arms=(_BASELINE, *_OPTIMIZERS, *_DEPTH, *_ARCHITECTURE, *_SCHEDULES, *_DATA, *_large_batches()),
+    arms=(_BASELINE, *_OPTIMIZERS, *_DEPTH, *_ARCHITECTURE, *_SCHEDULES, *_DATA, *_OBJECTIVE, *_large_batches()),
 )  # fmt: skip
 LARGER = StudySet(
     "larger", larger_base, steps=10_000, tuning_share=0.25, seeds=3,
