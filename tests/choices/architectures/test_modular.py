@@ -12,7 +12,6 @@ from torch._dynamo.utils import counters
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.choices.architectures.feed_forward import ACTIVATIONS
-from workbench.choices.architectures.flops import backbone_parameters, count_parameters
 from workbench.choices.architectures.modular import Modular, ModularStack
 from workbench.choices.architectures.norms import NORMS
 from workbench.choices.architectures.positions import POSITIONS
@@ -97,7 +96,6 @@ def test_packing_counting_and_json_for_norms_parts_and_biases(kind: type[Modular
         assert_packed_equals_alone(stack, pieces)
         matrices = sum(p.numel() for p in stack.blocks[0].parameters() if p.dim() == 2)
         assert choice.block_parameters() == matrices
-        assert backbone_parameters(choice, VOCABULARY, 24) == count_parameters(stack)
         assert any(name.endswith("bias") for name, _ in stack.blocks.named_parameters()) == bias
         assert isinstance(stack.final, torch.nn.Identity) != final_norm
         assert isinstance(stack.embedding_norm, torch.nn.Identity) != embedding_norm

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 
 # Shape legend: B rows, T positions.
@@ -117,18 +116,3 @@ def step_flops(
 def count_parameters(module: nn.Module) -> int:
     """Numbers in ``module``'s parameters, shared ones once."""
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-def backbone_parameters(architecture: Architecture, vocabulary: Vocabulary, sequence_length: int) -> int:
-    """Parameters of the backbone that ``architecture`` would build, without allocating it.
-
-    Args:
-        architecture: the model's choice; its head is not counted.
-        vocabulary: gives V, rows of the embedding (V, D).
-        sequence_length: T, tokens per row; matters to learned positions (T, D).
-    """
-    # Shapes without memory: a model of any size is counted at once. "plain" stands in for any attention: none has
-    # weights.
-    with torch.device("meta"):
-        backbone = architecture.build(vocabulary, sequence_length, causal=False, attention="plain")
-    return count_parameters(backbone)
