@@ -218,8 +218,8 @@ _DATA = (
 )
 
 LARGE_BATCH_TOKENS = 1 << 19
-LARGE_BATCHES = (32, 128, 512)
-"""Rows of 64 tokens per step: 256, 64 and 16 steps in a budget of 2^19 tokens."""
+LARGE_BATCHES = (128, 512)
+"""Rows of 64 tokens per step: 64 and 16 steps in a budget of 2^19 tokens."""
 
 
 def _large_batches() -> tuple[Arm, ...]:
@@ -250,7 +250,7 @@ _BASELINE = Arm(BASELINE, "Baseline", {}, ("optimizer/adamw", "depth/full"), tun
 SMALL = StudySet(
     "small", small_base, steps=750, tuning_share=0.5, seeds=3,
     # Optimizers first: they do not wait for the baseline's learning rate.
-    arms=(_BASELINE, *_OPTIMIZERS, *_DEPTH, *_ARCHITECTURE, *_SCHEDULES, *_DATA, *_OBJECTIVE, *_large_batches()),
+    arms=(_BASELINE, *_OPTIMIZERS, *_large_batches(), *_DEPTH, *_ARCHITECTURE, *_SCHEDULES, *_DATA, *_OBJECTIVE),
 )  # fmt: skip
 LARGER = StudySet(
     "larger", larger_base, steps=10_000, tuning_share=0.25, seeds=3,
