@@ -133,6 +133,7 @@ class Composer(ipywidgets.VBox):
         rest = self._problems
         parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
         for part in parts:
+            part.spend(fields["budget"])
             # Each shows its own problems and hands on the others; what is left at the end belongs to no knob.
             rest = part.take(rest)
         for section in self.sections:

@@ -18,6 +18,8 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.schedules import Schedule
+from workbench.plots.shape import KnobScale
+from workbench.ui.curve_editor import CurveEditor
 from workbench.ui.inputs import Shape, make_input, same, shape_of
 from workbench.ui.knob_help import help_of, label_of, value_text
 from workbench.ui.marks import Note, Reset
@@ -113,6 +115,7 @@ class ChoiceKnob:
         changed: called after the user changed anything in here.
         plain: shape of the number that may stand in place of a choice.
         scale: of that number's slider, ``linear`` or ``log``.
+        unit: of that number, or of a schedule's values.
     """
 
     def __init__(
@@ -125,8 +128,13 @@ class ChoiceKnob:
         changed: Changed,
         plain: Shape | None = None,
         scale: str = "linear",
+        unit: str = "",
     ) -> None:
         self.path, self.axis, self._plain = path, axis, plain
+        self._scale, self._unit = scale, unit
+        # Made when a schedule is first chosen: most knobs never follow one.
+        self._curve: CurveEditor | None = None
+        self._budget: Mapping[str, Any] | None = None
         self._changed = changed
         self._baseline: Any = default
         self._quiet = False
@@ -201,6 +209,15 @@ class ChoiceKnob:
         self._note.say("; ".join(problem.message for problem in mine))
         return [problem for problem in rest if problem not in mine]
 
+    def spend(self, budget: Mapping[str, Any]) -> None:
+        """Let the curves in here show this budget (as JSON has it; it may be wrong) along their time."""
+        if isinstance(self.part, Form):
+            self.part.spend(budget)
+        if budget != self._budget:
+            self._budget = dict(budget)
+            if self._curve is not None and self.kind != CONSTANT:
+                self._curve.show(self.value, self._budget)
+
     def restore(self) -> None:
         """Everything in here back to the baseline, as one change of the user's."""
         self.load(self._baseline, self._baseline)
@@ -253,11 +270,29 @@ class ChoiceKnob:
         part = self.part
         shown = [part.widget] if isinstance(part, Knob) or part.knobs else []
         if isinstance(part, Form) and self.choice:
-            shown = [self.summary, *shown]
+            curve = [self._drawn()] if issubclass(self.choice, Schedule) else []
+            shown = [self.summary, *curve, *shown]
         if self.body.children != tuple(shown):
             self.body.children = shown
         changed = self.kind != _kind(self._baseline)
         self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
+
+    def _drawn(self) -> CurveEditor:
+        """The curve of the chosen schedule as its knobs have it now."""
+        if self._curve is None:
+            plain = self._plain
+            bounds = (plain.low, plain.high) if plain else (None, None)
+            whole = plain is not None and plain.kind == "int"
+            self._curve = CurveEditor(
+                f"curve of {self.path}", KnobScale(*bounds, self._unit, self._scale == "log", whole), self._redrawn
+            )
+        self._curve.show(self.value, self._budget)
+        return self._curve
+
+    def _redrawn(self, fields: Mapping[str, Any]) -> None:
+        """A handle was moved: the knobs say what the curve says, as one change of the user's."""
+        self.part.load(fields, self._part_baseline(fields))
+        self._heard()
 
 
 class Form:
@@ -307,6 +342,12 @@ class Form:
             self.widget.children = shown
         return sum(found.values())
 
+    def spend(self, budget: Mapping[str, Any]) -> None:
+        """Let the curves in here show this budget, as :meth:`ChoiceKnob.spend` does."""
+        for knob in self.knobs.values():
+            if isinstance(knob, ChoiceKnob):
+                knob.spend(budget)
+
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show each problem beside its knob, return those that belong elsewhere."""
         for knob in self.knobs.values():
@@ -322,7 +363,8 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
     label, tooltip = label_of(name, extra.get("unit", "")), help_of(full, info, default)
     if shape.kind == "choice":
         scale = extra.get("scale", "linear")
-        return ChoiceKnob(full, shape.axis, label, tooltip, default, changed, shape.plain, scale)
+        unit = extra.get("unit", "")
+        return ChoiceKnob(full, shape.axis, label, tooltip, default, changed, shape.plain, scale, unit)
     return Knob(full, shape, label, tooltip, default, extra.get("scale", "linear"), changed)
 
 

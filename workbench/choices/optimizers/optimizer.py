@@ -24,7 +24,9 @@ class OptimizerChoice(Choice):
     axis: ClassVar[str] = "optimizer"
     lr: float = knob(1e-3, "peak learning rate", gt=0, le=100, scale="log")
     schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
-        help="shape of the learning rate, as a factor on lr", default_factory=lambda: WarmupHoldDecay(warmup=0.1)
+        help="shape of the learning rate, as a factor on lr",
+        unit="\u00d7 lr",
+        default_factory=lambda: WarmupHoldDecay(warmup=0.1),
     )
     weight_decay: Scheduled = scheduled_knob(
         0.01, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10

@@ -1,10 +1,12 @@
 """Shapes a scheduled knob (learning rate, mask rate, keep probability, ...) can follow over a run."""
 
 from workbench.choices.schedules.cosine import Cosine
+from workbench.choices.schedules.handles import Handle, Pull
 from workbench.choices.schedules.inverse_sqrt import InverseSqrt
 from workbench.choices.schedules.linear import Linear
 from workbench.choices.schedules.one_cycle import OneCycle
 from workbench.choices.schedules.phases import Phases
+from workbench.choices.schedules.points import Points
 from workbench.choices.schedules.polynomial import Polynomial
 from workbench.choices.schedules.schedule import Schedule, Scheduled, ScheduledInt, at, scheduled_knob
 from workbench.choices.schedules.stages import Stages
@@ -13,11 +15,14 @@ from workbench.choices.schedules.warmup_stable_decay import WarmupStableDecay
 
 __all__ = [
     "Cosine",
+    "Handle",
     "InverseSqrt",
     "Linear",
     "OneCycle",
     "Phases",
+    "Points",
     "Polynomial",
+    "Pull",
     "Schedule",
     "Scheduled",
     "ScheduledInt",

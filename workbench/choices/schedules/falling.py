@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -46,3 +47,12 @@ class Falling(Schedule):
         # Nothing in between can lie outside them, since the fall is monotonic.
         reached = (self.start, self.end, *((0.0,) if self.warmup else ()))
         return min(reached), max(reached)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The end of the warm-up (the start, without one) and the end of the fall."""
+        warmup = pull("warmup", low=0.0, high=(1 - NARROWEST) * self.length)
+        length = pull("length", low=self.warmup + NARROWEST * (self.length - self.warmup))
+        return (
+            Handle("end of the warm-up", (self.warmup, self.start), warmup, pull("start")),
+            Handle("end", (self.length, self.end), length, pull("end")),
+        )

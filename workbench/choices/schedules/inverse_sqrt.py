@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -41,3 +42,11 @@ class InverseSqrt(Schedule):
     def extremes(self) -> tuple[float, float]:
         """(lowest, highest) of 0, where the warm-up begins, and the peak."""
         return min(0.0, self.peak), max(0.0, self.peak)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The end of the warm-up, and where the fall ends; how deep it falls follows from both."""
+        warmup = pull("warmup", low=NARROWEST * self.warmup, high=self.length)
+        return (
+            Handle("end of the warm-up", (self.warmup, self.peak), warmup, pull("peak")),
+            Handle("end of the fall", (self.length, self.value(self.length)), pull("length", low=self.warmup)),
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -25,3 +26,11 @@ class Linear(Schedule):
     def extremes(self) -> tuple[float, float]:
         """(lowest, highest) of the two ends."""
         return min(self.start, self.end), max(self.start, self.end)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """Both ends of the line."""
+        end = pull("length", low=NARROWEST * self.length)
+        return (
+            Handle("start", (0.0, self.start), y=pull("start")),
+            Handle("end", (self.length, self.end), end, pull("end")),
+        )

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob, one_of
+from workbench.choices.schedules.handles import NARROWEST, Handle, handles_of_phase, pull
 from workbench.choices.schedules.schedule import Schedule
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
@@ -72,3 +73,17 @@ class Phases(Schedule):
         """(lowest, highest) over all phases."""
         reached = [peak * end for peak, part in zip(self.peaks, self.parts, strict=True) for end in part.extremes()]
         return min(reached), max(reached)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """Those of the parts, and the ends of the phases."""
+        bounds = [0.0, *self.until, self.length]
+        found: list[Handle] = []
+        for index, part in enumerate(self.parts):
+            begin, end = bounds[index : index + 2]
+            last = index == len(self.parts) - 1
+            # Strictly between its neighbours, as a phase of no length cannot hold a shape.
+            low = begin + NARROWEST * (end - begin)
+            high = None if last else bounds[index + 2] - NARROWEST * (bounds[index + 2] - end)
+            boundary = pull("length", low=low) if last else pull("until", index, low=low, high=high)
+            found += handles_of_phase(part, index, self.peaks[index], (begin, end), boundary)
+        return tuple(found)

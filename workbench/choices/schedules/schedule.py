@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from workbench.choices.choice import MOVES, Choice, _resolve, knob
 from workbench.choices.progress import Progress
+from workbench.choices.schedules.handles import Handle, fields_moved
 
 
 class Schedule(Choice):
@@ -45,6 +46,36 @@ class Schedule(Choice):
     def extremes(self) -> tuple[float, float]:
         """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against."""
         raise TypeError(f"{type(self).__name__} defines no extremes()")
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The places of the curve that can be moved, left to right where possible; none unless a shape names some."""
+        return ()
+
+    def moved(self, handle: int, x: float | None = None, y: float | None = None) -> Self:
+        """This shape with one of its handles elsewhere, as far as its reach allows.
+
+        Args:
+            handle: place in :meth:`handles`.
+            x: where to, counted as ``over`` says; None leaves it.
+            y: the value there; None leaves it.
+
+        Raises:
+            ValueError: the shape cannot be like that.
+
+        Example:
+            >>> from workbench.choices.schedules import WarmupHoldDecay
+            >>> WarmupHoldDecay(warmup=0.1).moved(0, x=0.3, y=0.5).value(0.3)
+            0.5
+        """
+        return type(self).model_validate(fields_moved(self, self.handles()[handle], x, y))
+
+    def with_point(self, x: float) -> Self | None:
+        """The same curve with one more handle at ``x``; None where a shape has no further ones."""
+        return None
+
+    def without_point(self, handle: int) -> Self | None:
+        """The shape without a handle that is ``removable``; None where it cannot do without."""
+        return None
 
 
 def _scaled(default: Any, factor: float) -> Any:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import NARROWEST, Handle, Pull, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -27,7 +28,8 @@ class WarmupHoldDecay(Schedule):
     @model_validator(mode="after")
     def _parts_fit(self) -> WarmupHoldDecay:
         # Equal is legal, unlike in a cosine: there is no decay then, and the value drops once `length` is passed.
-        if self.warmup + self.hold > self.length:
+        # A billionth more is rounding: 0.2 + 0.1 is above 0.3.
+        if self.warmup + self.hold > self.length * (1 + 1e-9):
             raise ValueError(f"warmup {self.warmup:g} + hold {self.hold:g} must not exceed length {self.length:g}")
         return self
 
@@ -45,3 +47,16 @@ class WarmupHoldDecay(Schedule):
         """(lowest, highest) of plateau and end, and of 0 where it warms up from there."""
         reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
         return min(reached), max(reached)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The ends of warm-up, plateau and decay; the plateau keeps its length when the warm-up's end moves."""
+        decay = self.warmup + self.hold
+        warmup = pull("warmup", low=0.0, high=self.length - self.hold)
+        hold = Pull(("hold",), low=self.warmup, high=self.length, origin=self.warmup)
+        return (
+            Handle("end of the warm-up", (self.warmup, self.peak), warmup, pull("peak")),
+            Handle("end of the plateau", (decay, self.peak), hold, pull("peak")),
+            Handle(
+                "end", (self.length, self.end), pull("length", low=max(decay, NARROWEST * self.length)), pull("end")
+            ),
+        )

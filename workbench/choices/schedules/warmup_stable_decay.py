@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import NARROWEST, Handle, Pull, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -31,8 +32,8 @@ class WarmupStableDecay(Schedule):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> WarmupStableDecay:
-        # Equal is legal: there is no plateau then.
-        if self.warmup + self.decay > self.length:
+        # Equal is legal: there is no plateau then. A billionth more is rounding: 0.2 + 0.1 is above 0.3.
+        if self.warmup + self.decay > self.length * (1 + 1e-9):
             raise ValueError(f"warmup {self.warmup:g} + decay {self.decay:g} must not exceed length {self.length:g}")
         return self
 
@@ -56,3 +57,14 @@ class WarmupStableDecay(Schedule):
         """(lowest, highest) of plateau and end, and of 0 where it warms up from there."""
         reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
         return min(reached), max(reached)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The ends of warm-up, plateau and fall; the fall keeps its length when its end moves."""
+        begin = self.length - self.decay
+        fall = Pull(("decay",), low=self.warmup, high=self.length, origin=self.length, scale=-1.0)
+        length = pull("length", low=max(self.warmup + self.decay, NARROWEST * self.length))
+        return (
+            Handle("end of the warm-up", (self.warmup, self.peak), pull("warmup", low=0.0, high=begin), pull("peak")),
+            Handle("end of the plateau", (begin, self.peak), fall, pull("peak")),
+            Handle("end", (self.length, self.end), length, pull("end")),
+        )

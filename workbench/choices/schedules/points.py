@@ -1,0 +1,86 @@
+"""A free curve: straight lines between points."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import ClassVar, Literal
+
+from pydantic import model_validator
+
+from workbench.choices.choice import knob
+from workbench.choices.schedules.handles import Handle, pull, with_inserted, without
+from workbench.choices.schedules.schedule import Schedule
+
+
+class Points(Schedule):
+    """Straight lines from point to point, the first value before them, the last value after them.
+
+    v(x) = y_i + (y_(i+1) - y_i) (x - x_i) / (x_(i+1) - x_i) for x_i <= x < x_(i+1), where x are ``places`` and y
+    ``values``. Two points at one place are a jump: the second one's value holds there.
+
+    Example:
+        >>> shape = Points(places=(0.0, 0.2, 1.0), values=(0.0, 1.0, 0.5))
+        >>> [round(shape.value(x), 3) for x in (0.0, 0.1, 0.2, 0.6, 1.0)]
+        [0.0, 0.5, 1.0, 0.75, 0.5]
+    """
+
+    levels: ClassVar[tuple[str, ...]] = ("values",)
+    kind: Literal["points"] = "points"
+    places: tuple[float, ...] = knob(
+        (0.0, 0.1, 0.5, 1.0), "where each point lies, counted as `over` says", min_length=1, max_length=64
+    )
+    values: tuple[float, ...] = knob((0.1, 1.0, 0.5, 0.1), "value at each point", min_length=1)
+
+    @model_validator(mode="after")
+    def _points_fit(self) -> Points:
+        if len(self.places) != len(self.values):
+            raise ValueError(f"{len(self.places)} places need {len(self.places)} `values`, got {len(self.values)}")
+        if list(self.places) != sorted(self.places) or self.places[0] < 0:
+            raise ValueError(f"`places` must rise from 0 or more, got {list(self.places)}")
+        return self
+
+    def value(self, x: float) -> float:
+        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        # To the right of equal places: a jump has happened once its place is reached.
+        after = bisect_right(self.places, x)
+        if after in (0, len(self.places)):
+            return self.values[0 if after == 0 else -1]
+        (begin, end), (y_begin, y_end) = self.places[after - 1 : after + 1], self.values[after - 1 : after + 1]
+        # No division by zero: begin <= x < end.
+        return y_begin + (y_end - y_begin) * (x - begin) / (end - begin)
+
+    def extremes(self) -> tuple[float, float]:
+        """(lowest, highest) of the points; lines between them stay within."""
+        return min(self.values), max(self.values)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """Every point, free between its neighbours."""
+        places, last = self.places, len(self.places) - 1
+        return tuple(
+            Handle(
+                f"point {i + 1} of {last + 1}",
+                (place, self.values[i]),
+                pull("places", i, low=places[i - 1] if i else 0.0, high=places[i + 1] if i < last else None),
+                pull("values", i),
+                removable=last > 0,
+            )
+            for i, place in enumerate(places)
+        )
+
+    def with_point(self, x: float) -> Points | None:
+        """One more point on the present curve at ``x``; None when there are 64 already."""
+        if len(self.places) >= 64 or x < 0:
+            return None
+        index = bisect_right(self.places, x)
+        return self.model_copy(
+            update={
+                "places": with_inserted(self.places, index, x),
+                "values": with_inserted(self.values, index, self.value(x)),
+            }
+        )
+
+    def without_point(self, handle: int) -> Points | None:
+        """The curve without one of its points; None for the only one."""
+        if len(self.places) == 1:
+            return None
+        return self.model_copy(update={"places": without(self.places, handle), "values": without(self.values, handle)})
