@@ -62,9 +62,14 @@ def monitor(run: Run):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What the widget hands to IPython's display."""
+    """What the widget hands to IPython's display, but for the keepsake beside it (test_keepsake.py)."""
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    monkeypatch.setattr(module, "display", lambda bundle, **options: calls.append((bundle, options)))
+
+    def display(bundle: dict[str, Any], **options: Any) -> None:
+        if "wb-keepsake" not in bundle["text/html"]:
+            calls.append((bundle, options))
+
+    monkeypatch.setattr(module, "display", display)
     monkeypatch.setattr(module.InteractiveShell, "initialized", lambda: True)
     return calls
 

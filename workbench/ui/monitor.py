@@ -27,7 +27,9 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
+from workbench.ui import cells
 from workbench.ui.feed import Feed
+from workbench.ui.keepsake import Keepsake
 
 STATIC = Path(__file__).parent / "static"
 VERBS = ("pause", "resume", "stop")
@@ -76,6 +78,7 @@ class Monitor(anywidget.AnyWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
+        self._keepsake = Keepsake(self._drawing, publish)
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
@@ -102,6 +105,8 @@ class Monitor(anywidget.AnyWidget):
             self._shell = shell
             shell.events.register("post_run_cell", self._after_cell)
         publish(self._live_bundle(), display_id)
+        self._keepsake.show()
+        cells.shown(self)
         return self
 
     def settle(self) -> bool:
@@ -127,7 +132,11 @@ class Monitor(anywidget.AnyWidget):
         # ipywidgets closes widgets when they are collected, also one whose construction failed.
         if hasattr(self, "feed"):
             self.feed.close()
+            self._keepsake.end()
             self._forget_cells()
+            cells.forget(self)
+            # A model of its own, which nobody else would close.
+            self.layout.close()
         super().close()
 
     def _ipython_display_(self) -> None:
@@ -137,6 +146,7 @@ class Monitor(anywidget.AnyWidget):
         bundle = self._static_bundle()
         if self.keep_live:
             bundle = self._live_bundle() | bundle
+        self._keepsake.clear()
         for display_id in self._display_ids:
             publish(bundle, display_id, update=True)
         if self._display_ids and not self.keep_live and not self.feed.watched:
@@ -147,6 +157,11 @@ class Monitor(anywidget.AnyWidget):
             # A page that was reloaded has forgotten display ids, so the replacement cannot reach it.
             self.advice = "The run has ended. Run this cell again to keep its picture in the notebook."
         self._forget_cells()
+
+    def _drawing(self) -> str:
+        from workbench.plots.static import summary_html
+
+        return summary_html([RunView.read(run.folder) for run in self.runs])
 
     def _static_bundle(self) -> dict[str, Any]:
         # Matplotlib costs half a second, and most monitors end long after they were shown.
@@ -180,6 +195,9 @@ class Monitor(anywidget.AnyWidget):
     def _keep(self, snapshot: bytes) -> None:
         if self.comm is not None:
             self.snapshot = snapshot
+        # Without a page nobody could save a notebook that needs it.
+        if self.feed.watched:
+            self._keepsake.refresh()
 
     def _ended(self) -> None:
         if self._display_ids:

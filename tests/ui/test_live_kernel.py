@@ -1,0 +1,86 @@
+"""The protocol between page and kernel in a real kernel: comm, snapshot, deltas, a request, the end.
+
+`make compat` runs this under the oldest ipykernel that is allowed as well: messages come from threads, which is where
+versions differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.kernel import Kernel, live_kernel
+from tests.ui.live import run_folder, until
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import write_state
+from workbench.telemetry import TelemetryWriter
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return run_folder(tmp_path / "run-a", name="a", budget={"amount": 100, "unit": "steps"})
+
+
+@pytest.fixture
+def kernel(folder: RunFolder) -> Iterator[Kernel]:
+    with live_kernel(folder.path.parent) as kernel:
+        yield kernel
+
+
+def custom(comm: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether a message is one of ours to the page of this comm."""
+
+    def ours(message: dict[str, Any]) -> bool:
+        content = message["content"]
+        return (
+            message["msg_type"] == "comm_msg"
+            and content["comm_id"] == comm
+            and content["data"].get("method") == "custom"
+        )
+
+    return ours
+
+
+def header(message: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = message["content"]["data"]["content"]
+    return found
+
+
+def test_page_and_kernel_speak_while_a_cell_is_running(kernel: Kernel, folder: RunFolder) -> None:
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=0.02)
+    writer.scalars(1, 1, 100, loss=9.0, lr=1e-3, tokens_per_second=100.0)
+    said = kernel.run("from workbench.runs.run import Run\nview = Run('run-a', '.').watch()", cell="one")
+    shown = next(m["content"] for m in said if VIEW in m["content"].get("data", {}))
+    comm = shown["data"][VIEW]["model_id"]
+
+    kernel.send(comm, {"type": "resync", "extra": []})
+    whole = kernel.hear(custom(comm))
+    assert (header(whole)["type"], header(whole)["seq"], len(whole["buffers"])) == ("snapshot", 1, 1)
+
+    # From a thread, while the kernel has no time for anybody.
+    busy = kernel.begin("import time\ntime.sleep(4)", cell="two")
+    started = time.monotonic()
+    writer.scalars(2, 2, 200, loss=8.0, lr=1e-3, tokens_per_second=100.0)
+    fresh = kernel.hear(custom(comm))
+    assert time.monotonic() - started < 2
+    assert header(fresh)["type"] != "snapshot"
+    assert header(fresh)["seq"] == 2
+    assert len(fresh["buffers"][0]) < 1000
+    kernel.finish(busy)
+
+    kernel.send(comm, {"type": "control", "run": "run-a", "verb": "pause"})
+    until(lambda: [request.verb for request in control.pending(folder)] == ["pause"])
+
+    write_state(folder, status="finished", step=2)
+    final = kernel.hear(
+        lambda m: m["msg_type"] == "update_display_data" and "image/png" in m["content"]["data"],
+    )
+    assert final["content"]["transient"] == shown["transient"]
+    writer.close()
