@@ -10,15 +10,29 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import RunError
-from workbench.runs.control import VERBS, Request, answer, dismiss_pending, outcome, pending, send
+from workbench.runs.control import (
+    FORKED,
+    KEPT_ANSWERS,
+    VERBS,
+    Request,
+    accept,
+    answer,
+    dismiss_pending,
+    knobs_of,
+    outcome,
+    pending,
+    refusal,
+    send,
+    tell_knobs,
+)  # fmt: skip
 from workbench.runs.folder import RunFolder
-from workbench.runs.lease import whoami
+from workbench.runs.lease import claim, whoami
 
 
 def test_requests_come_in_order_until_they_are_answered(folder: RunFolder) -> None:
     assert pending(folder) == []
     first = send(folder, "set", path="optimizer.lr", value=1e-3)
-    rest = [send(folder, verb) for verb in VERBS if verb != "set"]
+    rest = [send(folder, verb) for verb in VERBS if verb not in ("set", "check")]
     assert pending(folder)[0] == Request(first, "set", {"path": "optimizer.lr", "value": 1e-3}, whoami(), 0)
     assert [request.id for request in pending(folder)] == [first, *rest]
     assert outcome(folder, first) is None
@@ -40,7 +54,8 @@ def test_a_clock_that_is_set_back_does_not_change_the_order(folder: RunFolder, m
 @pytest.mark.parametrize(
     ("verb", "arguments", "said"),
     [
-        ("halt", {}, "legal: checkpoint"),
+        ("halt", {}, "legal: check, checkpoint"),
+        ("check", {}, "path"),
         ("stpo", {}, "did you mean 'stop'"),
         ("set", {}, "path"),
         ("set", {"path": 3, "value": 1}, "path"),
@@ -108,3 +123,49 @@ def test_a_request_that_grows_beyond_the_limit_on_disk_is_refused(folder: RunFol
     with pytest.raises(RunError, match="bytes long"):
         send(folder, "set", path="optimizer.lr", value=value)
     assert pending(folder) == []
+
+
+def test_what_takes_long_is_accepted_first_and_answered_in_the_end(folder: RunFolder) -> None:
+    request = send(folder, "evaluate")
+    accept(folder, request, "evaluating")
+    assert pending(folder) == [], "it is not obeyed twice"
+    assert (outcome(folder, request) or {})["done"] is None
+    answer(folder, request, True, "held-out loss 5.4")
+    assert (outcome(folder, request) or {})["done"] is True
+
+
+def test_what_a_trainer_died_over_is_answered_with_a_no(folder: RunFolder) -> None:
+    cut, finished = send(folder, "evaluate"), send(folder, "checkpoint")
+    accept(folder, cut, "evaluating")
+    answer(folder, finished, True, "saved step-3")
+    dismiss_pending(folder, "the run has ended")
+    assert (outcome(folder, cut) or {})["done"] is False
+    assert (outcome(folder, finished) or {})["text"] == "saved step-3"
+
+
+def test_only_the_latest_answers_are_kept_and_no_request_comes_back(folder: RunFolder) -> None:
+    first = send(folder, "stop")
+    answer(folder, first, True, "stopping")
+    open_one = send(folder, "pause")
+    for _ in range(KEPT_ANSWERS):
+        answer(folder, send(folder, "evaluate"), True, "done")
+    assert outcome(folder, first) is None
+    assert [request.id for request in pending(folder)] == [open_one], "what lost its answer would be obeyed again"
+    assert len(list(folder.control.iterdir())) == 2 * KEPT_ANSWERS + 1
+
+
+def test_what_changes_nothing_needs_nobodys_lease(folder: RunFolder) -> None:
+    claim(folder, "a", "Ann")
+    send(folder, "check", path="optimizer.lr", value=1.0)
+    send(folder, FORKED, run="r", step=3)
+    claim(folder, "b", take_over=True)
+    assert [refusal(folder, request) for request in pending(folder)] == ["", ""]
+
+
+def test_knobs_are_told_and_read_by_those_who_know_no_recipe(folder: RunFolder) -> None:
+    assert knobs_of(folder) == []
+    tell_knobs(folder, [{"path": "optimizer.lr", "value": 1e-3}])
+    assert knobs_of(folder) == [{"path": "optimizer.lr", "value": 1e-3}]
+    for damaged in ("", "{}", "[1, null]"):
+        (folder.control / "knobs.json").write_text(damaged)
+        assert knobs_of(folder) == []

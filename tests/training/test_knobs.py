@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from workbench.changes import turnable
 from workbench.choices.choice import registry
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
-from workbench.training.knobs import turned
+from workbench.training.knobs import settable, turned
 
 
 @pytest.mark.parametrize("axis", ["optimizer", "objective", "depth"])
@@ -62,3 +64,35 @@ def test_what_is_built_in_is_refused_with_the_legal_ones(path: str) -> None:
 def test_the_nearest_is_named() -> None:
     with pytest.raises(RunError, match=r"unknown value 'optimiser\.lr'; did you mean 'optimizer\.lr'\?"):
         turned(Recipe(), "optimiser.lr", 1e-3)
+
+
+def test_what_can_be_set_is_told_with_its_present_value_and_bounds() -> None:
+    recipe = Recipe(
+        optimizer={"kind": "adamw", "lr": 3e-3},
+        objective={"kind": "masked", "mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}},
+        depth={"kind": "progressive_drop"},
+    )
+    knobs = {knob["path"]: knob for knob in settable(recipe, 64)}
+    assert [path for path in knobs if path.count(".") == 1] == turnable(recipe)
+    assert json.loads(json.dumps(knobs)) == knobs, "plain data"
+    assert knobs["optimizer.lr"] == {
+        "path": "optimizer.lr", "value": 3e-3, "help": "peak learning rate", "unit": "", "scale": "log",
+        "types": ["number"], "exclusiveMinimum": 0, "maximum": 100,
+    }  # fmt: skip
+    assert knobs["depth.gamma"]["types"] == ["number", "null"]
+    assert knobs["depth.rescale"]["types"] == ["boolean"]
+    rate = knobs["objective.mask_rate"]
+    assert (rate["types"], rate["value"]["kind"], rate["exclusiveMaximum"]) == (["number", "schedule"], "linear", 1)
+    assert knobs["objective.mask_rate.start"]["value"] == 0.3, "and the knobs of the schedule it follows"
+    assert knobs["objective.mask_rate.over"]["options"] == ["budget", "steps", "tokens", "seconds"]
+    length = knobs["data.sequence_length"]
+    assert (length["unit"], length["maximum"]) == ("tokens", 64), "no longer than the model was built for"
+
+
+@pytest.mark.parametrize("axis", ["optimizer", "objective", "depth"])
+def test_every_knob_that_is_told_can_be_turned_to_its_present_value(axis: str) -> None:
+    for kind in registry(axis):
+        recipe = Recipe(**{axis: kind})
+        for knob in settable(recipe):
+            assert turned(recipe, knob["path"], knob["value"]) == recipe, knob
+            assert set(knob["types"]) <= {"number", "integer", "boolean", "string", "array", "null", "schedule"}, knob

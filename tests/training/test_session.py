@@ -75,7 +75,7 @@ def test_requests_are_answered_and_refusals_change_nothing(tiny: Recipe, begin: 
     bad = control.send(session.folder, "set", path="optimizer.lr", value=-1)
     good = control.send(session.folder, "set", path="optimizer.lr", value=0.5)
     unpaused = control.send(session.folder, "resume")
-    session._answer_requests()
+    session.requests.answer()
     answers = [control.outcome(session.folder, request) for request in (refused, bad, good, unpaused)]
     assert [answer["done"] for answer in answers if answer] == [False, False, True, True]
     assert "legal: " in answers[0]["text"]
@@ -91,7 +91,7 @@ def test_an_evaluation_while_paused_does_not_say_that_the_run_is_training(tiny: 
     session.pause("paused on request")
     session.status.write(status="paused", message="paused on request")
     request = control.send(session.folder, "evaluate")
-    session._answer_requests()
+    session.requests.answer()
     assert control.outcome(session.folder, request)["done"]
     state = read_state(session.folder)
     assert (state.status, state.message) == ("paused", "paused on request")
@@ -104,7 +104,7 @@ def test_a_knob_turned_after_the_checkpoint_of_a_pause_is_in_that_of_the_stop(ti
     session.pause("paused on request")
     session.save()
     control.send(session.folder, "set", path="optimizer.lr", value=0.25)
-    session._answer_requests()
+    session.requests.answer()
     session.save()
     again = begin(tiny, resume=True)
     assert again.training.progress.step == 1
@@ -128,7 +128,7 @@ def test_every_request_is_an_event_that_says_who_asked_what(tiny: Recipe, begin:
     session = begin(tiny)
     control.send(session.folder, "set", path="optimizer.lr", value=0.5, by="Ann")
     refused = control.send(session.folder, "set", path="seed", value=1)
-    session._answer_requests()
+    session.requests.answer()
     events = [event for event in read_telemetry(session.folder.telemetry).events if event["kind"] == "request"]
     assert [(event["verb"], event["done"], event["step"]) for event in events] == [("set", True, 0), ("set", False, 0)]
     assert events[0]["text"] == "set by Ann: optimizer.lr 0.003 -> 0.5"
@@ -142,7 +142,7 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
     lease.claim(session.folder, "a", "Ann")
     before = control.send(session.folder, "stop", controller="a")
     after = control.send(session.folder, "pause", take_over=True)
-    session._answer_requests()
+    session.requests.answer()
     answers = [control.outcome(session.folder, request) for request in (before, after)]
     assert [answer["done"] for answer in answers if answer] == [False, True]
     assert "taken over" in answers[0]["text"]

@@ -1,24 +1,35 @@
 """Requests to a run and their answers: one small JSON file each, so any process may ask and none waits for a lock.
 
-``control/<id>.request.json`` is written whole by whoever asks; ``control/<id>.answer.json`` by the trainer. Ids sort
-in the order of asking. Standard library only.
+``control/<id>.request.json`` is written whole by whoever asks; ``control/<id>.answer.json`` by the trainer, and twice
+where carrying it out takes longer than a step: first that it was read, then what became of it. Ids sort in the order of
+asking. ``control/knobs.json`` says what may be set. Only the latest answers are kept; telemetry holds every request.
+Standard library only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError, unknown
 from workbench.runs import lease
-from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.folder import RunFolder, read_json, write_json
 
-VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "set")
+VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "set", "check")
+"""What anybody may ask; ``check`` says whether a ``set`` would be accepted, and sets nothing."""
+FORKED = "forked"
+"""Told to the parent of a fork, so that its telemetry says so; nobody asks for it."""
+KEPT_ANSWERS = 200
+"""Answered requests kept; a page that turns knobs for days must not make every step's look slower."""
+# These change nothing, so they need nobody's lease.
+_HARMLESS = ("check", FORKED)
 _REQUEST, _ANSWER = ".request.json", ".answer.json"
 # Twenty digits of nanoseconds sort by time; 32 random bits keep two who ask in the same nanosecond apart. Any other
 # name in the folder (an editor's backup, a planted file) is no request.
@@ -33,8 +44,8 @@ class Request:
 
     Attributes:
         id: names it, sorts by time of asking.
-        verb: one of :data:`VERBS`.
-        arguments: for ``set``: ``path`` (``optimizer.lr``) and ``value``.
+        verb: one of :data:`VERBS`, or :data:`FORKED`.
+        arguments: for ``set`` and ``check``: ``path`` (``optimizer.lr``) and ``value``.
         by: who asked, for people; data from anybody.
         epoch: of the lease when it was asked; None where that was not written.
     """
@@ -63,12 +74,12 @@ def send(
         RunError: no such verb, arguments missing or too long, somebody else steers the run, or its folder cannot be
             written to.
     """
-    if verb not in VERBS:
+    if verb not in (*VERBS, FORKED):
         raise RunError(unknown("control verb", verb, VERBS))
     # Refused here, where somebody looks, instead of a step later in the trainer's log.
-    if verb == "set" and not (isinstance(arguments.get("path"), str) and "value" in arguments):
-        raise RunError("`set` needs the path of a knob and its value, for example path='optimizer.lr', value=0.001")
-    request = {"verb": verb, "arguments": arguments, "by": (by or lease.whoami())[:80], "epoch": 0}
+    if verb in ("set", "check") and not (isinstance(arguments.get("path"), str) and "value" in arguments):
+        raise RunError(f"`{verb}` needs the path of a knob and its value, for example path='optimizer.lr', value=0.001")
+    request: dict[str, Any] = {"verb": verb, "arguments": arguments, "by": (by or lease.whoami())[:80], "epoch": 0}
     # As `write_json` lays it out: indented, nested lists grow severalfold, and a request that is read in part is never
     # answered.
     try:
@@ -78,7 +89,7 @@ def send(
         raise RunError(f"request '{verb}' holds text that is not Unicode: {arguments!r}; type it again") from None
     if size > _READ_LIMIT_BYTES:
         raise RunError(f"request '{verb}' is {size} bytes long; at most {_READ_LIMIT_BYTES} are read")
-    request["epoch"] = lease.admit(folder, controller, take_over=take_over)
+    request["epoch"] = None if verb in _HARMLESS else lease.admit(folder, controller, take_over=take_over)
     try:
         # Made at the launch; a run folder that was copied or unpacked may have lost it, empty as it is.
         folder.control.mkdir(exist_ok=True)
@@ -108,6 +119,17 @@ def refusal(folder: RunFolder, request: Request) -> str:
     return "" if request.epoch is None else lease.superseded(folder, request.epoch)
 
 
+def accept(folder: RunFolder, request_id: str, text: str) -> None:
+    """Say that a request was read and is being carried out: for what takes longer than a step.
+
+    Args:
+        folder, request_id: as for :func:`answer`, which must follow.
+        text: one line for people: what is being done.
+    """
+    assert _ID.fullmatch(request_id), request_id
+    _write_answer(folder, request_id, None, text)
+
+
 def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
     """Say what became of a request.
 
@@ -119,12 +141,12 @@ def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
     """
     # Ours to get right: ids come from `pending`. (In `outcome` they may come from a page, so there it is an error.)
     assert _ID.fullmatch(request_id), request_id
-    value = {"done": done, "text": text, "time": time.time()}
-    write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
+    _write_answer(folder, request_id, done, text)
+    _forget_old(folder.control)
 
 
 def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
-    """``{"done", "text", "time"}`` of an answered request, else None.
+    """``{"done", "text", "time"}`` of an answered request, else None; ``done`` is None while it is carried out.
 
     Raises:
         RunError: that is no request id.
@@ -139,6 +161,51 @@ def dismiss_pending(folder: RunFolder, text: str) -> None:
     """Answer every open request with a no: a new attempt must not obey what an earlier one was asked."""
     for request in pending(folder):
         answer(folder, request.id, False, text)
+    for request_id in _ids(folder.control, _ANSWER):
+        said = _read(folder.control / f"{request_id}{_ANSWER}")
+        # Accepted by a trainer that ended while it carried it out.
+        if said is not None and said.get("done", False) is None:
+            answer(folder, request_id, False, text)
+
+
+def tell_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
+    """Write down what may be set in the running run, for those who cannot read recipes (:func:`knobs_of`).
+
+    Raises:
+        OSError: the disk is full, or the folder is gone.
+    """
+    folder.control.mkdir(exist_ok=True)
+    write_json(knobs_file(folder), list(knobs), durable=False)
+
+
+def knobs_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """What may be set, as the trainer last wrote it (``workbench.training.knobs.settable``); none before it started."""
+    raw = read_json(knobs_file(folder))
+    return [knob for knob in raw if isinstance(knob, dict)] if isinstance(raw, list) else []
+
+
+def knobs_file(folder: RunFolder) -> Path:
+    """Where :func:`tell_knobs` writes."""
+    return folder.control / "knobs.json"
+
+
+def forked_in_words(arguments: Mapping[str, Any], by: str) -> str:
+    """What the telemetry of a run says of a fork: ``run`` and ``step`` of :data:`FORKED`."""
+    return f"{arguments.get('run')} goes on from step {arguments.get('step')}, forked by {by or 'somebody'}"
+
+
+def _write_answer(folder: RunFolder, request_id: str, done: bool | None, text: str) -> None:
+    value = {"done": done, "text": text, "time": time.time()}
+    write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
+
+
+def _forget_old(control: Path) -> None:
+    answered = _ids(control, _ANSWER)
+    for request_id in sorted(answered)[:-KEPT_ANSWERS]:
+        # The request first: without its answer it would count as open, and be obeyed again.
+        for suffix in (_REQUEST, _ANSWER):
+            with contextlib.suppress(OSError):
+                (control / f"{request_id}{suffix}").unlink(missing_ok=True)
 
 
 def _ids(control: Path, suffix: str) -> set[str]:
@@ -154,7 +221,7 @@ def _ids(control: Path, suffix: str) -> set[str]:
 def _read_request(control: Path, request_id: str) -> Request | None:
     raw = _read(control / f"{request_id}{_REQUEST}")
     # Requests appear whole, by rename: what cannot be read now never will be, so it is passed over, not retried.
-    if raw is None or raw.get("verb") not in VERBS:
+    if raw is None or raw.get("verb") not in (*VERBS, FORKED):
         return None
     arguments, by, epoch = raw.get("arguments"), raw.get("by"), raw.get("epoch")
     return Request(

@@ -18,6 +18,7 @@ import socket
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, read_json, write_json
@@ -36,12 +37,14 @@ class Lease:
         name: of the holder, for people; data from anybody, to be escaped where shown.
         epoch: grows with every take-over; not when a lease that was let go, or ran out, is claimed by another.
         expires: Unix time at which it ends unless it is renewed.
+        since: Unix time from which the holder has held it without a gap.
     """
 
     controller: str = ""
     name: str = ""
     epoch: int = 0
     expires: float = 0.0
+    since: float = 0.0
 
     def held(self) -> bool:
         """Whether somebody holds it now."""
@@ -51,16 +54,30 @@ class Lease:
 
 def read_lease(folder: RunFolder) -> Lease:
     """The lease of a run as last written; a missing or damaged one is held by nobody."""
-    raw = read_json(_path(folder))
+    raw = read_json(lease_file(folder))
     if not isinstance(raw, dict):
         return Lease()
-    controller, name, epoch, expires = (raw.get(key) for key in ("controller", "name", "epoch", "expires"))
+    controller, name, epoch = (raw.get(key) for key in ("controller", "name", "epoch"))
     return Lease(
         controller if isinstance(controller, str) else "",
         name if isinstance(name, str) else "",
         epoch if isinstance(epoch, int) else 0,
-        float(expires) if isinstance(expires, (int, float)) and math.isfinite(expires) else 0.0,
+        _time(raw.get("expires")),
+        _time(raw.get("since")),
     )
+
+
+def in_words(lease: Lease) -> dict[str, Any] | None:
+    """``{"controller", "name", "seconds", "held"}`` of a lease that is held, else None.
+
+    Seconds left, and seconds held so far: ages, since the clock of whoever reads them may be another one.
+    """
+    if not lease.held():
+        return None
+    now = time.time()
+    held = max(0.0, now - lease.since) if lease.since else 0.0
+    seconds = round(lease.expires - now, 1)
+    return {"controller": lease.controller, "name": lease.name, "seconds": seconds, "held": round(held, 1)}
 
 
 def claim(folder: RunFolder, controller: str, name: str = "", *, take_over: bool = False) -> Lease:
@@ -136,9 +153,13 @@ def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only
             epoch = lease.epoch + pushed_out
             if pushed_out and not take_over:
                 raise _taken(folder, lease)
-            after = Lease(controller, name[:80], epoch, time.time() + LEASE_SECONDS if controller else 0.0)
+            now = time.time()
+            since = lease.since if lease.held() and lease.controller == controller else now
+            after = (
+                Lease(controller, name[:80], epoch, now + LEASE_SECONDS, since) if controller else Lease(epoch=epoch)
+            )
             # Not synced: it is worth half a minute.
-            write_json(_path(folder), asdict(after), durable=False)
+            write_json(lease_file(folder), asdict(after), durable=False)
     except OSError as error:
         raise RunError(f"the lease of run '{folder.id}' could not be written: {error}") from None
     return after
@@ -152,5 +173,11 @@ def _taken(folder: RunFolder, lease: Lease) -> RunError:
     )
 
 
-def _path(folder: RunFolder) -> Path:
+def lease_file(folder: RunFolder) -> Path:
+    """Where the lease is written."""
     return folder.control / "lease.json"
+
+
+def _time(value: Any) -> float:
+    # Of no clock: a damaged file, or one of somebody who means to hold it for ever.
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0

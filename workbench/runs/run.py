@@ -297,7 +297,8 @@ class Run:
             return request
         deadline = time.monotonic() + timeout
         # Polled, as everything in the folder is: file events do not reach across network file systems.
-        while (answer := control.outcome(self.folder, request)) is None:
+        # None as well while it is carried out: an evaluation takes longer than a step.
+        while (answer := control.outcome(self.folder, request) or {}).get("done") is None:
             if time.monotonic() >= deadline:
                 raise TimeoutError(
                     f"run '{self.id}' has not answered '{verb}' within {timeout:g} s; the request stands"

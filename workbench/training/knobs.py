@@ -1,10 +1,11 @@
-"""The recipe of a running run after a knob was turned."""
+"""The knobs of a running run: which there are, and the recipe after one was turned."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from workbench.changes import turnable
+from workbench.changes import LENGTH, turnable
+from workbench.choices.choice import BOUNDS, Choice
 from workbench.errors import RunError, unknown
 from workbench.recipe import Recipe
 
@@ -36,3 +37,47 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
             f"built for {built}; stay within that, or launch a changed recipe"
         )
     return changed
+
+
+def settable(recipe: Recipe, longest: int | None = None) -> list[dict[str, Any]]:
+    """What can be set while a run of this recipe trains, as plain data for pages that cannot read recipes.
+
+    Args:
+        recipe: in force.
+        longest: row length in tokens that the run's model was built for; None for that of ``recipe``.
+
+    Returns:
+        One mapping per knob, those of a schedule after the knob that follows it: ``path``; ``value``, present, as JSON;
+        ``help``; ``unit``; ``scale``, ``linear`` or ``log``; ``types``, of ``number``, ``integer``, ``boolean``,
+        ``string``, ``array``, ``null``, ``schedule``; ``options``, where only these values are legal; bounds in JSON
+        Schema's words, where there are any. They are what the form of a recipe shows; what combinations forbid besides,
+        only :func:`turned` tells.
+    """
+    found: list[dict[str, Any]] = []
+    for path in turnable(recipe):
+        axis, _, name = path.partition(".")
+        described = _described(getattr(recipe, axis), name, path)
+        if path == LENGTH:
+            described[0]["maximum"] = recipe.data.longest if longest is None else longest
+        found += described
+    return found
+
+
+def _described(choice: Choice, name: str, path: str) -> list[dict[str, Any]]:
+    schema = type(choice).model_json_schema()["properties"][name]
+    value = getattr(choice, name)
+    arms = schema.get("anyOf", [schema])
+    options = [option for arm in arms for option in ([arm["const"]] if "const" in arm else arm.get("enum", []))]
+    knob = {
+        "path": path,
+        "value": choice.model_dump(mode="json")[name],
+        "help": schema.get("description", ""),
+        "unit": schema.get("unit", ""),
+        "scale": schema.get("scale", "linear"),
+        "types": [arm.get("type", "schedule" if "$ref" in arm else "string") for arm in arms],
+        **({"options": options} if options else {}),
+        # Of a knob that moves they stand beside its arms, of others within.
+        **{word: bound for part in (*arms, schema) for word, bound in part.items() if word in BOUNDS},
+    }
+    inner = type(value).model_fields if isinstance(value, Choice) else {}
+    return [knob, *(each for part in inner if part != "kind" for each in _described(value, part, f"{path}.{part}"))]

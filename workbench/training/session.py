@@ -12,10 +12,7 @@ import torch
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
-from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
-from workbench.runs import control
-from workbench.runs.control import Request
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
@@ -23,9 +20,9 @@ from workbench.training.assemble import Assembled, assemble
 from workbench.training.evaluate import Evaluation, evaluate, points_passed
 from workbench.training.forks import as_forked
 from workbench.training.growth import enter
-from workbench.training.knobs import turned
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
+from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
 
@@ -76,6 +73,7 @@ class Session:
         # Empty unless the precision was fp16, which a fork may have changed.
         if meta.get("scaler"):
             self.training.scaler.load_state_dict(meta["scaler"])
+        self.requests = Requests(self)
         self._evaluations = self._rewind(progress.step if resume else 0)
         # What an earlier attempt has evaluated is not due again.
         self._passed = points_passed(progress)
@@ -92,10 +90,11 @@ class Session:
         self._compile()
         self.status.follow(self.training)
         self.status.write(status="running", message="training")
+        self.requests.tell_knobs()
         self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
         try:
             while not self.training.progress.done and not self.stop_asked:
-                self._answer_requests()
+                self.requests.answer()
                 if self._pause_asked:
                     self._stand_still(self._pause_asked)
                     continue
@@ -113,6 +112,26 @@ class Session:
     def pause(self, why: str) -> None:
         """Stand still after the present step until somebody says resume (also called from other threads)."""
         self._pause_asked = self._pause_asked or why
+
+    def unpause(self) -> bool:
+        """Go on after a pause; whether there was one."""
+        waiting, self._pause_asked = self._pause_asked, ""
+        return bool(waiting)
+
+    @property
+    def waiting(self) -> str:
+        """Why the run stands still, or is about to; empty while it trains."""
+        return self._pause_asked
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row that the model was built for."""
+        return self.made.order.sequence_length
+
+    def turn(self, path: str, value: Any, recipe: Recipe) -> None:
+        """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
+        self._overrides[path] = value
+        self.training.change(recipe)
 
     def _prepare(self) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
@@ -251,7 +270,7 @@ class Session:
         self.status.write(status="paused", message=why)
         self.writer.event(step, "pause", why)
         while self._pause_asked and not self.stop_asked:
-            self._answer_requests()
+            self.requests.answer()
             time.sleep(0.1)
         if not self.stop_asked:
             self.status.write(status="running", message="training")
@@ -294,52 +313,3 @@ class Session:
             "useful_flops": recorder.useful_flops,
             "stopped_early": bool(self.stop_asked),
         }
-
-    def _answer_requests(self) -> None:
-        for request in control.pending(self.folder):
-            try:
-                if why := control.refusal(self.folder, request):
-                    raise WorkbenchError(why)
-                done, text = True, self._obey(request)
-            # The request's fault: it is refused, and the run goes on. Anything else ends the run.
-            except WorkbenchError as error:
-                done, text = False, str(error)
-            control.answer(self.folder, request.id, done, text)
-            words = f"{request.verb} by {request.by or 'somebody'}: {text if done else f'refused, {text}'}"
-            data = {"request": request.id, "verb": request.verb, "by": request.by, "done": done}
-            self.writer.event(self.training.progress.step, "request", words, **data, arguments=request.arguments)
-
-    def _obey(self, request: Request) -> str:
-        """Do what was asked; returns what to answer."""
-        match request.verb:
-            case "stop":
-                self.stop("stopped on request")
-                return "stopping after this step, with a checkpoint"
-            case "pause":
-                self.pause("paused on request")
-                return "pausing after this step, with a checkpoint"
-            case "resume":
-                waiting, self._pause_asked = self._pause_asked, ""
-                return "going on" if waiting else "the run was not paused"
-            case "checkpoint":
-                path = self.save()
-                if path is None:
-                    raise WorkbenchError(self._pause_asked)
-                return f"saved {path.name}"
-            case "evaluate":
-                return f"held-out loss {self.evaluate(final=False).loss:.4f}"
-            case "set":
-                return self._set(str(request.arguments.get("path")), request.arguments.get("value"))
-        # control.pending gives known verbs only, so this would be our own mistake.
-        raise AssertionError(request.verb)
-
-    def _set(self, path: str, value: Any) -> str:
-        recipe = turned(self.training.recipe, path, value, self.made.order.sequence_length)
-        changes = self.training.recipe.diff(recipe)
-        self._overrides[path] = value
-        self.training.change(recipe)
-        text = (
-            ", ".join(f"{knob} {before} -> {after}" for knob, (before, after) in changes.items()) or f"{path} unchanged"
-        )
-        self.writer.event(self.training.progress.step, "knob", text, path=path, value=value)
-        return text

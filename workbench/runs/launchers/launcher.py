@@ -9,13 +9,14 @@ import contextlib
 import os
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.launchers.surroundings import surroundings
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
@@ -30,11 +31,14 @@ class Handle:
         on: name of the launcher.
         folder: working folder of the launching process; relative paths of the recipe start there.
         pid: of the supervisor, a hint for people (0 before it started).
+        python, settings: of the launching process (:mod:`workbench.runs.launchers.surroundings`).
     """
 
     on: str
     folder: str
     pid: int = 0
+    python: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 class Launcher(ABC):
@@ -70,8 +74,11 @@ class Launcher(ABC):
         try:
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
-            write_json(folder.launched, asdict(Handle(self.name, str(working_folder))))
-            handle = Handle(self.name, str(working_folder), self.start(folder, lock, working_folder, resume))
+            handle = Handle(self.name, str(working_folder), **surroundings())
+            write_json(folder.launched, asdict(handle))
+            # Under a umask that lets the group write, nobody could trust what is named there.
+            folder.launched.chmod(0o644)
+            handle = replace(handle, pid=self.start(folder, lock, working_folder, resume))
         except OSError as error:
             message = f"the supervisor of run '{folder.id}' could not be started: {error}"
             write_state(folder, status="failed", error=message)
@@ -81,6 +88,7 @@ class Launcher(ABC):
             os.close(lock)
         with contextlib.suppress(OSError):
             write_json(folder.launched, asdict(handle), durable=False)
+            folder.launched.chmod(0o644)
         return handle
 
     def adopt(self, folder: RunFolder) -> Handle | None:

@@ -1,0 +1,87 @@
+"""Requests as the trainer reads them: told at once what takes long, checked without effect, marked in telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.recipe import Recipe
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.telemetry import read_telemetry
+from workbench.training.session import Session
+from workbench.training.status import Status
+
+
+@pytest.fixture
+def session(tiny: Recipe, tmp_path: Path) -> Iterator[Session]:
+    """A session that has taken no step yet."""
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    tiny.save(folder.recipe)
+    made = Session(folder, Status(folder), False)
+    yield made
+    made.training.close()
+    made.writer.close()
+    made.status.close()
+
+
+def events(session: Session, kind: str) -> list[dict]:
+    return [event for event in read_telemetry(session.folder.telemetry).events if event["kind"] == kind]
+
+
+@pytest.mark.parametrize(("verb", "begun"), [("evaluate", "evaluating"), ("checkpoint", "saving")])
+def test_what_takes_long_is_acknowledged_before_it_is_done(
+    session: Session, verb: str, begun: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = control.send(session.folder, verb)
+    seen: list[dict | None] = []
+    does = {"evaluate": "evaluate", "checkpoint": "save"}[verb]
+    real = getattr(session, does)
+
+    def slow(**arguments: object) -> object:
+        seen.append(control.outcome(session.folder, request))
+        return real(**arguments)
+
+    monkeypatch.setattr(session, does, slow)
+    session.requests.answer()
+    assert seen[0] is not None
+    assert (seen[0]["done"], begun in seen[0]["text"]) == (None, True)
+    assert (control.outcome(session.folder, request) or {})["done"] is True
+    assert [(event["verb"], event["done"]) for event in events(session, "request")] == [(verb, True)]
+
+
+def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, tiny: Recipe) -> None:
+    good = control.send(session.folder, "check", path="optimizer.lr", value=0.5)
+    bad = control.send(session.folder, "check", path="data.sequence_length", value=64)
+    session.requests.answer()
+    answers = [control.outcome(session.folder, request) or {} for request in (good, bad)]
+    assert [answer["done"] for answer in answers] == [True, False]
+    assert answers[0]["text"] == "optimizer.lr 0.003 -> 0.5"
+    assert "built for 32" in answers[1]["text"], "the recipe's own check, not bounds alone"
+    assert session.training.recipe == tiny
+    assert events(session, "request") == events(session, "knob") == []
+
+
+def test_pages_are_told_what_can_be_set_and_what_it_is_set_to(session: Session) -> None:
+    session.requests.tell_knobs()
+    before = {knob["path"]: knob for knob in control.knobs_of(session.folder)}
+    assert (before["optimizer.lr"]["value"], before["data.sequence_length"]["maximum"]) == (3e-3, 32)
+    control.send(session.folder, "set", path="optimizer.lr", value=0.5)
+    session.requests.answer()
+    after = {knob["path"]: knob["value"] for knob in control.knobs_of(session.folder)}
+    assert after["optimizer.lr"] == 0.5
+    assert [event["text"] for event in events(session, "knob")] == ["optimizer.lr 0.003 -> 0.5"]
+
+
+def test_a_fork_is_an_event_at_its_step(session: Session) -> None:
+    session.training.step()
+    session.training.step()
+    control.send(session.folder, control.FORKED, run="20260101-000000-new", step=1, by="Ann")
+    session.requests.answer()
+    (event,) = events(session, "fork")
+    assert (event["step"], event["run"]) == (1, "20260101-000000-new")
+    assert event["text"] == "20260101-000000-new goes on from step 1, forked by Ann"
+    assert events(session, "request") == []

@@ -1,0 +1,160 @@
+"""Steering a run from a page: what a page is shown, what it may ask, and how that reaches the run.
+
+The kernel and the server extension both pass on what a page asks; what is legal, and who is let through, is decided
+here for both. A page names itself by a random id (``controller``) and holds the lease of a run
+(:mod:`workbench.runs.lease`) for as long as somebody works in its panel. No torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import RunError, unknown
+from workbench.runs import control
+from workbench.runs.checkpoints import checkpoints
+from workbench.runs.folder import RunFolder
+from workbench.runs.lease import claim, in_words, read_lease, release
+from workbench.runs.run import ENDED, Run
+
+CONTROLLER_CHARACTERS = 80
+MOST_EDITS, EDIT_CHARACTERS = 64, 4000
+"""Lines of a fork's edits, and characters in one of them."""
+_EXAMPLE = 'the request must be a JSON object, for example {"verb": "stop"}'
+
+
+def steering(folder: RunFolder) -> dict[str, Any]:
+    """What a page needs to steer a run.
+
+    Returns:
+        ``knobs``: what may be set, each with its path, value, help, unit and bounds
+        (``workbench.training.knobs.settable``); ``checkpoints``: the steps one may fork from, ascending; ``lease``:
+        who steers (:func:`workbench.runs.lease.in_words`), or None.
+    """
+    return {
+        "knobs": control.knobs_of(folder),
+        "checkpoints": steps_with_checkpoint(folder),
+        "lease": in_words(read_lease(folder)),
+    }
+
+
+def steps_with_checkpoint(folder: RunFolder) -> list[int]:
+    """Steps of the checkpoints that a run has now, ascending (unverified)."""
+    return [int(path.name.removeprefix("step-")) for path in checkpoints(folder.checkpoints)]
+
+
+def request_of(value: Any) -> dict[str, Any]:
+    """A request to a run, as a page may make it: ``verb``, for ``set`` and ``check`` also ``path`` and ``value``.
+
+    ``controller`` is the page's id; ``hold`` claims the lease for it; ``take_over`` also from somebody else.
+
+    Raises:
+        RunError: it is none; the message says what a page may ask.
+    """
+    asked = _object(value)
+    verb = asked.get("verb")
+    if verb not in control.VERBS:
+        raise RunError(unknown("verb", str(verb)[:40], control.VERBS))
+    rest = {"path", "value"} if verb in ("set", "check") else set()
+    _only(asked, {"verb", "controller", "hold", "take_over"} | rest, f"a key of '{verb}'")
+    if asked.get("hold") and not asked.get("controller"):
+        raise RunError("whoever holds the run must name itself: add its controller")
+    return asked
+
+
+def lease_of(value: Any) -> dict[str, Any]:
+    """What a page wants with a run's lease: ``controller``, and ``take_over`` or ``release`` where it says so.
+
+    Raises:
+        RunError: that is no such request.
+    """
+    asked = _object(value)
+    _only(asked, {"controller", "take_over", "release"}, "a key of a lease")
+    if not asked.get("controller"):
+        raise RunError("a lease needs the id of its controller")
+    return asked
+
+
+def fork_of(value: Any) -> tuple[int | None, list[str]]:
+    """Step of the checkpoint (None for the newest) and ``PATH=VALUE`` edits of a fork that a page asks for.
+
+    Raises:
+        RunError: that is no such request.
+    """
+    asked = _object(value)
+    _only(asked, {"step", "edits", "controller"}, "a key of a fork")
+    step, edits = asked.get("step"), asked.get("edits", [])
+    if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 0):
+        raise RunError("step must be that of a checkpoint, or left out for the newest")
+    if not isinstance(edits, list) or len(edits) > MOST_EDITS:
+        raise RunError(f"edits must be a list of at most {MOST_EDITS} texts, for example 'optimizer.lr=1e-3'")
+    for edit in edits:
+        if not isinstance(edit, str) or len(edit) > EDIT_CHARACTERS or "\0" in edit or "=" not in edit:
+            raise RunError(f"{str(edit)[:40]!r} is not PATH=VALUE, for example optimizer.lr=1e-3")
+    return step, edits
+
+
+def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
+    """Pass a page's request on; returns its id.
+
+    Args:
+        run: the run.
+        request: of :func:`request_of`.
+        name: of whoever asks, for people; else user and machine.
+
+    Raises:
+        RunError: the run has ended, or somebody else steers it; see :func:`why_refused`.
+    """
+    arguments = dict(request)
+    # After the look at the status: nobody is to hold a run that will not answer.
+    if arguments.pop("hold", False) and run.status not in ENDED:
+        claim(run.folder, arguments["controller"], name, take_over=bool(arguments.get("take_over")))
+    return run.ask(**arguments)
+
+
+def hold(folder: RunFolder, asked: Mapping[str, Any], name: str = "") -> dict[str, Any] | None:
+    """Claim, renew, take over or let go of a run's lease; returns who holds it now.
+
+    Args:
+        folder: of the run. asked: of :func:`lease_of`. name: for people; else user and machine.
+
+    Raises:
+        RunError: somebody else holds it.
+    """
+    if asked.get("release"):
+        release(folder, asked["controller"])
+    else:
+        claim(folder, asked["controller"], name, take_over=bool(asked.get("take_over")))
+    return in_words(read_lease(folder))
+
+
+def why_refused(run: Run, controller: str = "") -> str:
+    """Why a request just failed, in a word for programs: ``leased``, ``ended``, or nothing when it made no sense."""
+    if run.status in ENDED:
+        return "ended"
+    lease = read_lease(run.folder)
+    return "leased" if lease.held() and lease.controller != controller else ""
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, bytes):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise RunError(_EXAMPLE)
+    return dict(value)
+
+
+def _only(asked: Mapping[str, Any], legal: set[str], what: str) -> None:
+    surplus = sorted(asked.keys() - legal)
+    if surplus:
+        raise RunError(unknown(what, surplus[0][:40], legal))
+    controller = asked.get("controller", "")
+    if not isinstance(controller, str) or len(controller) > CONTROLLER_CHARACTERS:
+        raise RunError(f"controller must be a text of at most {CONTROLLER_CHARACTERS} characters")
+    for key in ("hold", "take_over", "release"):
+        if not isinstance(asked.get(key, False), bool):
+            raise RunError(f"{key} must be true or false")

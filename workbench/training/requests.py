@@ -1,0 +1,104 @@
+"""What a run is asked while it trains, answered between two steps."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import WorkbenchError
+from workbench.runs import control
+from workbench.runs.control import Request
+from workbench.training.knobs import settable, turned
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+    from workbench.training.session import Session
+
+
+class Requests:
+    """Reads the requests to a run and carries them out.
+
+    Args:
+        session: of the run.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def tell_knobs(self) -> None:
+        """Write down what may be set now, for pages."""
+        session = self._session
+        # On a full disk a run must go on, even if nobody can see its knobs.
+        with contextlib.suppress(OSError):
+            control.tell_knobs(session.folder, settable(session.training.recipe, session.longest))
+
+    def answer(self) -> None:
+        """Carry out what is asked now, oldest first; every request gets an answer and becomes an event."""
+        session = self._session
+        for request in control.pending(session.folder):
+            try:
+                if why := control.refusal(session.folder, request):
+                    raise WorkbenchError(why)
+                done, text = True, self._obey(request)
+            # The request's fault: it is refused, and the run goes on. Anything else ends the run.
+            except WorkbenchError as error:
+                done, text = False, str(error)
+            control.answer(session.folder, request.id, done, text)
+            self._record(request, done, text)
+
+    def _record(self, request: Request, done: bool, text: str) -> None:
+        writer, step = self._session.writer, self._session.training.progress.step
+        if request.verb == control.FORKED:
+            at = request.arguments.get("step")
+            writer.event(at if isinstance(at, int) else step, "fork", text, run=str(request.arguments.get("run")))
+        # A check comes with every pause in somebody's typing, and changes nothing.
+        elif request.verb != "check":
+            words = f"{request.verb} by {request.by or 'somebody'}: {text if done else f'refused, {text}'}"
+            data = {"request": request.id, "verb": request.verb, "by": request.by, "done": done}
+            writer.event(step, "request", words, **data, arguments=request.arguments)
+
+    def _obey(self, request: Request) -> str:
+        """Do what was asked; returns what to answer."""
+        session, arguments = self._session, request.arguments
+        match request.verb:
+            case "stop":
+                session.stop("stopped on request")
+                return "stopping after this step, with a checkpoint"
+            case "pause":
+                session.pause("paused on request")
+                return "pausing after this step, with a checkpoint"
+            case "resume":
+                return "going on" if session.unpause() else "the run was not paused"
+            case "checkpoint":
+                # Both of these take longer than a step: whoever asked is told at once that they have begun.
+                control.accept(session.folder, request.id, "saving a checkpoint")
+                path = session.save()
+                if path is None:
+                    raise WorkbenchError(session.waiting)
+                return f"saved {path.name}"
+            case "evaluate":
+                control.accept(session.folder, request.id, "evaluating on held-out tokens")
+                return f"held-out loss {session.evaluate(final=False).loss:.4f}"
+            case "set":
+                return self._set(str(arguments.get("path")), arguments.get("value"))
+            case "check":
+                return self._turned(str(arguments.get("path")), arguments.get("value"))[1]
+            case control.FORKED:
+                return control.forked_in_words(arguments, request.by)
+        # control.pending gives known verbs only, so this would be our own mistake.
+        raise AssertionError(request.verb)
+
+    def _set(self, path: str, value: Any) -> str:
+        session = self._session
+        recipe, text = self._turned(path, value)
+        session.turn(path, value, recipe)
+        session.writer.event(session.training.progress.step, "knob", text, path=path, value=value)
+        self.tell_knobs()
+        return text
+
+    def _turned(self, path: str, value: Any) -> tuple[Recipe, str]:
+        """The recipe after a knob was turned, and in words what that changes."""
+        before = self._session.training.recipe
+        recipe = turned(before, path, value, self._session.longest)
+        shown = (f"{knob} {old} -> {new}" for knob, (old, new) in before.diff(recipe).items())
+        return recipe, ", ".join(shown) or f"{path} unchanged"
