@@ -16,6 +16,8 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.labels import Labels
 from workbench.runs.origin import Origin
 
+from .ahead import FOUND
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -43,6 +45,15 @@ def test_says_what_matters(page):
         "layers 4-6 added as copies", "documents", "held-out loss (nats)", "prefers-color-scheme: dark",
     ):  # fmt: skip
         assert words in page, words
+
+
+def test_forecast_and_measured_stand_side_by_side(view, plateau):
+    page = report_html([replace(view, forecast=FOUND), plateau])
+    assert page.count("<h2>Forecast and measured</h2>") == 1
+    assert page.count('<table class="wb-compared">') == 1, "only one of them was forecast"
+    assert '<svg class="wb-layer-map"' in page
+    assert ".wb-forecast .wb-tiles" in page
+    assert "Forecast and measured" not in report_html([plateau, replace(view, forecast={"steps": "damaged"})])
 
 
 def test_command_writes_into_the_run_folder(folder, capsys):

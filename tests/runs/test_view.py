@@ -13,6 +13,7 @@ def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
     write_json(folder.recipe, {"name": "<b>mine</b>"})
     write_json(folder.environment, {"cores": 2})
     write_json(folder.evaluations, {"heldout": []})
+    write_json(folder.forecast, {"steps": 2})
     write_state(folder, status="finished", step=2)
     writer = TelemetryWriter(folder.telemetry)
     writer.scalars(1, 0.1, 10, loss=3.0)
@@ -22,16 +23,18 @@ def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
     assert view.state["step"] == 2
     assert view.environment == {"cores": 2}
     assert view.evaluations == {"heldout": []}
+    assert view.forecast == {"steps": 2}
     assert view.telemetry.series("loss") == ([1], [3.0])
     assert view.renamed("other").name == "other"
 
 
 def test_damaged_parts_read_as_empty(folder: RunFolder) -> None:
-    for path in (folder.recipe, folder.environment, folder.evaluations, folder.state):
+    for path in (folder.recipe, folder.environment, folder.evaluations, folder.state, folder.forecast):
         path.write_text("[1, 2")
     view = RunView.read(folder)
     assert (view.name, view.status, view.recipe, view.environment) == (folder.id, "lost", {}, {})
     assert view.telemetry.scalars == []
+    assert view.forecast == {}
 
 
 def test_following_reads_only_what_is_new(folder: RunFolder) -> None:

@@ -17,7 +17,7 @@ from workbench.choices.depth import LayerPlan
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training
-from workbench.training.measurements import ENTROPY_EVERY, PARTS, HostCopy, LayerMeter, StepTimes, memory_gib
+from workbench.training.measurements import ENTROPY_EVERY, PARTS, HostCopy, LayerMeter, StepTimes, held_gib, memory_gib
 
 CPU = torch.device("cpu")
 
@@ -98,6 +98,8 @@ def test_entropy_is_read_now_and_then(parts: tuple[nn.Module, torch.optim.Optimi
 
 def test_memory_is_that_of_a_process_with_torch() -> None:
     assert 0.05 < memory_gib(CPU) < 1024
+    assert 0.05 < held_gib(CPU) <= memory_gib(CPU) * 1.001
+    assert held_gib(torch.device("cuda")) == 0
 
 
 @pytest.mark.parametrize("kind", registry("optimizer"))

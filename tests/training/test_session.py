@@ -54,6 +54,9 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     kinds = [event["kind"] for event in read_telemetry(session.folder.telemetry).events]
     assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]
     assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
+    environment = json.loads(session.folder.environment.read_text())
+    most = max(read_telemetry(session.folder.telemetry).series("memory_gib")[1])
+    assert 0.05 < environment["memory_before_gib"] < most, "a forecast counts what comes on top"
 
 
 def test_a_stop_before_the_first_step_leaves_a_run_that_can_be_resumed(tiny: Recipe, begin: Begin) -> None:

@@ -88,6 +88,15 @@ PARTS = ("data", "forward", "backward", "optimizer", "other")
 """Parts of a step, in the order in which they happen."""
 PART_COLOURS = ("#E69F00", "#56B4E9", "#0072B2", "#009E73", "#BBBBBB")
 
+KNOB_TITLES = {
+    "lr": "learning rate",
+    "weight_decay": "weight decay",
+    "layers_run": "layers run per micro-batch",
+    "data.batch_size": "rows per step",
+    "data.sequence_length": "tokens per row",
+}
+"""What pictures call a knob that moves; others go by their path in the recipe."""
+
 LONGEST_NAME = 48
 
 

@@ -18,9 +18,11 @@ from plotly.offline import get_plotlyjs
 import workbench
 from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
-from workbench.plots.curves import X_LABELS
+from workbench.plots.curves import axes_of
 from workbench.plots.facts import failure, learned
 from workbench.plots.figure import template
+from workbench.plots.forecast_facts import compared, whole_forecast
+from workbench.plots.forecast_page import STYLE, comparison_html, forecast_html
 from workbench.plots.layers import QUANTITIES, available, layers_figure
 from workbench.plots.loss import loss_figure
 from workbench.plots.palette import plain
@@ -73,7 +75,8 @@ def report_html(views: Sequence[RunView]) -> str:
     if not views:
         raise ValueError("no runs to report: give at least one RunView")
     figures: dict[str, go.Figure] = {}
-    body = "\n".join((_head(views), _pictures(views, figures), _asked(views), _happened(views), _circumstances(views)))
+    parts = (_head(views), _pictures(views, figures), _ahead(views), _asked(views), _happened(views))
+    body = "\n".join((*parts, _circumstances(views)))
     title = escape(" and ".join(plain(view.name) for view in views[:3]))
     return "\n".join(
         (
@@ -81,7 +84,7 @@ def report_html(views: Sequence[RunView]) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             # Without an icon of its own a browser asks the server for one.
             f'<link rel="icon" href="data:,">\n<title>{title}</title>',
-            f"<style>\n{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}",
+            f"<style>\n{(_HERE / 'report.css').read_text(encoding='utf-8')}{STYLE}</style>\n</head>\n<body>\n{body}",
             f'<script type="application/json" id="figures">{_figures_json(figures)}</script>',
             f"<script>{get_plotlyjs()}</script>",
             f"<script>\n{(_HERE / 'report.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n",
@@ -116,6 +119,17 @@ def _forked(view: RunView) -> str:
     return f"{where}: {', '.join(changed) or 'nothing changed'}{fresh}."
 
 
+def _ahead(views: Sequence[RunView]) -> str:
+    """Forecast and measured side by side, for the runs that have a forecast; empty when none has."""
+    parts = []
+    for view in views:
+        found = whole_forecast(view.forecast)
+        if found is not None:
+            whole = f"<details><summary>The forecast</summary>{forecast_html(found)}</details>"
+            parts.append(comparison_html(compared(found, view), plain(view.name)) + whole)
+    return "\n".join(["<h2>Forecast and measured</h2>", *parts]) if parts else ""
+
+
 def _asked(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
@@ -129,11 +143,11 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     """Places for the figures, filled into ``figures`` under ``place/variant``."""
     places = ["<h2>Pictures</h2>"]
     # Every x axis is drawn now: the page has no Python that could draw another one later.
-    for x in X_LABELS:
+    for x in axes_of(views):
         figures[f"loss/{x}"] = loss_figure(views, x)
         figures[f"speed/{x}"] = speed_figure(views, x)
         figures[f"schedule/{x}"] = schedule_figure(views, x)
-    axes = {x: f"over {label}" for x, label in X_LABELS.items()}
+    axes = {x: f"over {label}" for x, label in axes_of(views).items()}
     places.append(
         _place(
             "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. A run within 0.1 "

@@ -11,19 +11,12 @@ from plotly.subplots import make_subplots
 
 from workbench.plots.curves import curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import plotly_text
+from workbench.plots.palette import KNOB_TITLES, plotly_text
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
 MOST_ROWS = 6
-TITLES = {
-    "lr": "learning rate",
-    "weight_decay": "weight decay",
-    "layers_run": "layers run per micro-batch",
-    "data.batch_size": "rows per step",
-    "data.sequence_length": "tokens per row",
-}
 
 
 def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
@@ -38,7 +31,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     """
     require(views, x)
     names = moving_knobs(views)
-    titles = [TITLES.get(name, plotly_text(name)) for name in names]
+    titles = [KNOB_TITLES.get(name, plotly_text(name)) for name in names]
     # The gap is a share of the whole height, which grows with the rows.
     figure = make_subplots(
         rows=len(names), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.14 / len(names) ** 0.5

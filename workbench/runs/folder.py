@@ -88,6 +88,11 @@ class RunFolder:
         return self.path / "labels.json"
 
     @property
+    def forecast(self) -> Path:
+        """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
+        return self.path / "forecast.json"
+
+    @property
     def state(self) -> Path:
         """Status, process identity and heartbeat; replaced atomically."""
         return self.path / "state.json"

@@ -26,6 +26,7 @@ class RunView:
         evaluations: ``unigram_entropy``, ``heldout`` and ``result``; empty until the first evaluation.
         telemetry: all records so far.
         labels: tags and notes that people gave it. origin: of a fork, which checkpoint of which run it goes on from.
+        forecast: what it was expected to take; empty where nobody had looked.
     """
 
     id: str
@@ -38,6 +39,7 @@ class RunView:
     telemetry: Telemetry
     labels: Labels = field(default_factory=Labels)
     origin: Origin | None = None
+    forecast: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: RunFolder) -> RunView:
@@ -81,6 +83,7 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
         telemetry=reader.telemetry,
         labels=read_labels(folder),
         origin=origin_of(folder),
+        forecast=_object(folder.forecast),
     )
 
 

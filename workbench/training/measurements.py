@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -228,6 +229,11 @@ class LayerReading:
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(tensors)) if tensors else torch.empty(0)
+
+
+def held_gib(device: torch.device) -> float:
+    """GiB that this process holds now: what :func:`memory_gib` will count although no model takes it; 0 on a GPU."""
+    return 0.0 if device.type == "cuda" else psutil.Process().memory_info().rss / 2**30
 
 
 def memory_gib(device: torch.device) -> float:

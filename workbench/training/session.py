@@ -21,6 +21,7 @@ from workbench.training.evaluate import Evaluation, evaluate, points_passed
 from workbench.training.forks import as_forked
 from workbench.training.growth import enter
 from workbench.training.loop import Training
+from workbench.training.measurements import held_gib
 from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
 from workbench.training.status import Status
@@ -142,7 +143,9 @@ class Session:
         if self.asked.execution.threads:
             torch.set_num_threads(self.asked.execution.threads)
         self.status.write(message="building the model")
-        return prepared, assemble(self.asked, prepared, self.asked.execution.resolve_device())
+        device = self.asked.execution.resolve_device()
+        self._held_before = held_gib(device)
+        return prepared, assemble(self.asked, prepared, device)
 
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
@@ -178,6 +181,8 @@ class Session:
             "parameters": self.made.parameters,
             "unigram_entropy": self.prepared.unigram_entropy,
             "compile_seconds": None,
+            # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
+            "memory_before_gib": round(self._held_before, 4),
         }
         write_json(self.folder.environment, environment)
         self.status.write(device=environment["device"])

@@ -1,0 +1,111 @@
+"""A forecast in words, and beside what a run really took."""
+
+from __future__ import annotations
+
+import doctest
+import math
+from dataclasses import replace
+
+import pytest
+
+import workbench.plots.forecast_facts as module
+from workbench.forecast import Forecast
+from workbench.plots.forecast_facts import (
+    NUMBERS,
+    at_work,
+    bytes_words,
+    compared,
+    cost_of,
+    duration_words,
+    fits,
+    measured_memory,
+    moving,
+    whole_forecast,
+)
+
+from .ahead import FOUND, GIB
+
+
+def test_examples() -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_what_is_required_is_what_the_engine_gives() -> None:
+    assert set(NUMBERS) <= set(Forecast.__dataclass_fields__)
+    assert set(FOUND) == set(Forecast.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [None, [], "x", {}, {**FOUND, "seconds": "long"}, {**FOUND, "seconds": math.nan}, {**FOUND, "steps": True},
+     {name: value for name, value in FOUND.items() if name != "parameters"}, {**FOUND, "flops": -1}],
+)  # fmt: skip
+def test_what_is_no_forecast_is_none(damaged: object) -> None:
+    assert whole_forecast(damaged) is None
+
+
+def test_a_forecast_from_a_file_may_lack_what_is_not_needed() -> None:
+    assert whole_forecast(FOUND) == FOUND
+    bare = {name: FOUND[name] for name in NUMBERS}
+    assert whole_forecast(bare) == {**bare, "memory": {}}
+    assert whole_forecast({**bare, "memory": {"weights": "much"}}) == {**bare, "memory": {}}
+    assert moving(bare) == {}
+    assert at_work(bare) is None
+
+
+def test_words() -> None:
+    assert [bytes_words(size) for size in (5000, GIB // 2, 3 * GIB, 139 * GIB)] == [
+        "5 KiB", "512 MiB", "3.0 GiB", "139 GiB",
+    ]  # fmt: skip
+    assert [duration_words(s) for s in (0.25, 59.6, 119.7, 599, 3599, 86_399)] == [
+        "0.25 s", "1 min", "2 min", "9 min 59 s", "60 min", "23 h 59 min",
+    ]  # fmt: skip
+
+
+def test_numbers_of_a_forecast() -> None:
+    assert cost_of(FOUND, 3.6) == pytest.approx((0.08, 0.1, 0.125))
+    assert fits(FOUND)
+    assert not fits({**FOUND, "memory_bytes": 17 * GIB})
+    assert list(moving(FOUND)) == ["optimizer.lr", "objective.mask_rate"], "what stands still is in the form"
+    assert at_work(FOUND) == pytest.approx((0.8, 0.5))
+    still = {**FOUND, "schedules": {"progress": [0.5], "optimizer.lr": [0.1], "x.y": [math.inf]}}
+    assert list(moving(still)) == ["optimizer.lr"]
+
+
+def test_forecast_beside_a_run_that_ended(view) -> None:
+    rows = {row.name: row for row in compared(FOUND, view)}
+    assert list(rows) == ["parameters", "steps", "tokens/s", "training time", "memory"]
+    assert rows["parameters"].off_words == rows["steps"].off_words == "exact"
+    # The synthetic run: 200 steps of 4,096 tokens at 8,000 a second.
+    assert rows["tokens/s"].off == pytest.approx(8192 / 8000 - 1)
+    assert rows["training time"].measured == "1 min 42 s"
+    assert rows["training time"].off_words == "-2.3%"
+    assert rows["training time"].note == "within the band of 1 min 20 s to 2 min 5 s"
+    assert rows["memory"].measured == "-"
+    assert "not measured" in rows["memory"].note
+
+
+def test_memory_is_what_training_added(view) -> None:
+    known = replace(view, environment={**view.environment, "memory_before_gib": 0.2})
+    assert measured_memory(known) == pytest.approx(GIB)
+    row = compared(FOUND, known)[-1]
+    assert (row.measured, row.off) == ("1.0 GiB", pytest.approx(0.5))
+
+
+def test_a_run_that_goes_on_is_judged_by_its_pace(view) -> None:
+    half = replace(
+        view, status="running", evaluations={},
+        state={**view.state, "progress": 0.5, "step": 100, "seconds": 64.0, "tokens_per_second": 6400.0},
+    )  # fmt: skip
+    rows = {row.name: row for row in compared(FOUND, half)}
+    assert rows["steps"].measured == "200"
+    assert rows["training time"].measured == "2 min 8 s"
+    assert rows["training time"].note == "outside the band of 1 min 20 s to 2 min 5 s, at the present pace"
+    early = replace(half, state={**half.state, "progress": 0.01})
+    rows = {row.name: row for row in compared(FOUND, early)}
+    assert (rows["training time"].measured, rows["training time"].off_words) == ("-", "-"), "too early to tell"
+    assert rows["tokens/s"].off == pytest.approx(8192 / 6400 - 1)
+
+
+def test_a_run_that_said_nothing(empty) -> None:
+    assert {row.measured for row in compared(FOUND, empty)} == {"-"}

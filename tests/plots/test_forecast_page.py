@@ -1,0 +1,107 @@
+"""The forecast's HTML: every number that was promised, nothing unescaped, errors in words."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from workbench.plots.forecast_facts import Compared, compared
+from workbench.plots.forecast_page import comparison_html, details_html, forecast_html, headline_html
+
+from .ahead import FOUND, GIB
+
+VOID = {"img", "br", "input"}
+
+
+class Balanced(HTMLParser):
+    """Complains about tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: object) -> None:
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: object) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def checked(text: str) -> str:
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+    return text
+
+
+def words(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+def test_the_headline_has_the_numbers() -> None:
+    said = words(checked(headline_html(FOUND)))
+    for part in (
+        "training time 1 min 40 s 1 min 20 s to 2 min 5 s", "8,192 tokens/s", "1.5 GiB 9% of 16.0 GiB",
+        "parameters 4.20M 200 steps", "FLOPs 2.0e13 2.5e7 per token",
+    ):  # fmt: skip
+        assert part in said, part
+    assert "cost" not in said
+    assert "cost 0.10 0.08 to 0.12" in words(headline_html(FOUND, 3.6))
+    assert "cost 0 at 0 per hour" in words(headline_html(FOUND, 0.0))
+
+
+def test_a_budget_in_seconds_has_no_band() -> None:
+    kept = {**FOUND, "seconds_low": 100.0, "seconds_high": 100.0}
+    assert "1 min 40 s as the budget says" in words(headline_html(kept, 2.0))
+
+
+def test_what_does_not_fit_is_said_with_the_way_out() -> None:
+    text = checked(headline_html({**FOUND, "memory_bytes": 20 * GIB}))
+    assert "needs 20.0 GiB, the device has 16.0 GiB" in words(text)
+    assert 'role="alert"' in text
+    assert "execution.micro_batch_size" in text
+    assert "wb-over" in details_html({**FOUND, "memory_bytes": 20 * GIB})
+
+
+def test_details_have_pictures_and_the_same_in_words() -> None:
+    text = checked(details_html(FOUND))
+    assert re.findall(r'<svg class="(wb-[a-z-]+)"', text) == [
+        "wb-memory-bar", "wb-gauge", "wb-spark", "wb-spark", "wb-layer-map",
+    ]  # fmt: skip
+    said = words(text)
+    assert "learning rate 0.001 → 0.003 → 0" in said
+    assert "objective.mask_rate 0.3 → 0.15" in said
+    assert "80% of the layers compute forward, 50% forward and backward" in said
+    assert "&lt;training&gt;" in text
+    assert "optimizer 512 MiB" in said
+    everything = {"forward": [[1.0]], "backward": [[1.0]]}
+    assert "every layer computes and trains" in details_html({**FOUND, "layers": everything})
+
+
+def test_names_and_notes_are_data() -> None:
+    evil = "<img src=x onerror=y>"
+    schedules = {"progress": [0.0, 1.0], evil: [0.0, 1.0]}
+    text = forecast_html({**FOUND, "notes": [evil], "schedules": schedules, "memory": {evil: 5}})
+    text += comparison_html([Compared(evil, evil, evil, 0.1, evil)], evil)
+    assert "<img" not in checked(text)
+    assert text.count("&lt;img") >= 6
+
+
+def test_the_comparison_marks_what_is_far_off(view) -> None:
+    text = checked(comparison_html(compared({**FOUND, "tokens_per_second": 16_000.0}, view), view.name))
+    assert re.search(r'class="wb-far">\+100.0%', text)
+    assert re.search(r'class="wb-near">exact', text)
+    assert "synthetic: forecast and measured" in words(text)
+
+
+@pytest.mark.parametrize("heavy", ["plotly", "matplotlib", "torch", "ipywidgets"])
+def test_it_is_light(heavy: str) -> None:
+    code = f"import workbench.plots.forecast_page, sys; print({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

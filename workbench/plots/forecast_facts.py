@@ -1,0 +1,200 @@
+"""A forecast in words and numbers, and beside what was measured: what panel, report and terminal show alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.plots.curves import curve
+from workbench.plots.facts import UNKNOWN, count, measured
+from workbench.telemetry import number
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+NUMBERS = (
+    "parameters", "flops_per_token", "flops", "memory_bytes", "device_memory_bytes", "tokens_per_second", "seconds",
+    "seconds_low", "seconds_high", "steps", "tokens",
+)  # fmt: skip
+"""What every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
+
+
+def whole_forecast(raw: Any) -> dict[str, Any] | None:
+    """A forecast read from a file, or None where it is none: damaged, or of another version."""
+    if not isinstance(raw, dict):
+        return None
+    for name in NUMBERS:
+        value = raw.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+            return None
+    parts = raw.get("memory")
+    known = isinstance(parts, dict) and all(isinstance(size, (int, float)) for size in parts.values())
+    return {**raw, "memory": parts if known else {}}
+
+
+def bytes_words(size: float) -> str:
+    """Bytes in binary units.
+
+    Example:
+        >>> bytes_words(3 * 2**29), bytes_words(200 * 2**20)
+        ('1.5 GiB', '200 MiB')
+    """
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GiB" if size < 100 * 2**30 else f"{size / 2**30:.0f} GiB"
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"
+
+
+def duration_words(seconds: float) -> str:
+    """Seconds in at most two units.
+
+    Example:
+        >>> [duration_words(seconds) for seconds in (8.4, 200, 7500, 190_000)]
+        ['8 s', '3 min 20 s', '2 h 05 min', '2 d 4 h']
+    """
+    if seconds < 10:
+        return f"{seconds:.2g} s" if seconds < 1 else f"{round(seconds)} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        minutes, rest = divmod(whole, 60)
+        # A forecast of half an hour does not know its seconds.
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{round(whole / 60)} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def large(value: float) -> str:
+    """A large number with a power of ten: 3.4e14.
+
+    Example:
+        >>> large(3.41e14), large(950.0)
+        ('3.4e14', '950')
+    """
+    if value < 1e6:
+        return f"{value:,.0f}"
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}e{int(power)}"
+
+
+def cost_of(found: Mapping[str, Any], price_per_hour: float) -> tuple[float, float, float]:
+    """(low, likely, high) cost of a run at a price per hour, over the band of its time."""
+    low, likely, high = (price_per_hour * found[name] / 3600 for name in ("seconds_low", "seconds", "seconds_high"))
+    return low, likely, high
+
+
+def fits(found: Mapping[str, Any]) -> bool:
+    """Whether the device has the memory."""
+    return bool(found["memory_bytes"] <= found["device_memory_bytes"])
+
+
+def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
+    """The knobs that move along the budget, and the learning rate always.
+
+    Returns:
+        path -> (places as shares of the budget, values).
+    """
+    schedules = found.get("schedules") or {}
+    places = list(schedules.get("progress") or ())
+    shown: dict[str, tuple[list[float], list[float]]] = {}
+    for path, values in schedules.items():
+        alike = len(values) == len(places) > 0 and all(map(math.isfinite, values))
+        # Relative to its own size: a rate of 1e-5 that halves has moved.
+        moved = alike and max(values) - min(values) > 1e-9 * max(1e-12, *map(abs, values))
+        if path != "progress" and alike and (moved or path == "optimizer.lr"):
+            shown[path] = (places, list(values))
+    return shown
+
+
+def at_work(found: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Mean shares of layers and time in which layers compute (forward) and train (backward); None without a plan."""
+    layers = found.get("layers") or {}
+    shares = [[share for place in layers.get(way) or () for share in place] for way in ("forward", "backward")]
+    if not shares[0] or len(shares[0]) != len(shares[1]):
+        return None
+    forward, backward = (sum(values) / len(values) for values in shares)
+    return forward, backward
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One quantity, forecast and measured.
+
+    Attributes:
+        name: with its unit.
+        ahead, measured: the two as text, ``-`` where one is not known.
+        off: forecast over measured, minus 1; None where they cannot be compared (yet).
+        note: what else there is to say.
+    """
+
+    name: str
+    ahead: str
+    measured: str
+    off: float | None = None
+    note: str = ""
+
+    @property
+    def off_words(self) -> str:
+        """``+12%`` where the forecast was a tenth and a bit too high; a dash where nothing is known."""
+        return UNKNOWN if self.off is None else "exact" if self.off == 0 else f"{100 * self.off:+.1f}%"
+
+
+def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
+    """A forecast beside what a run has shown so far.
+
+    Args:
+        found: of the run's recipe, as :func:`whole_forecast` gives it.
+        view: the run, begun or ended.
+    """
+    ended = view.status == "finished"
+    parameters = measured(view, "parameters") or view.environment.get("parameters")
+    # Of one moment, all three: the telemetry may be further than the state.
+    steps, seconds, progress = (number(view.state.get(name) or 0.0) for name in ("step", "seconds", "progress"))
+    if ended:
+        steps, seconds, progress = measured(view, "steps") or steps, measured(view, "seconds") or seconds, 1.0
+    # What is left takes as long as what is done: fair from a twentieth on, a guess before.
+    total = None if not seconds or not progress or progress < 0.05 else seconds / progress
+    reached = None if not steps or not progress or progress < 0.05 else steps / progress
+    pace = "" if ended or total is None else "at the present pace"
+    speed, memory = measured(view, "tokens_per_second"), measured_memory(view)
+    return [
+        _compared("parameters", found["parameters"], parameters, count),
+        _compared("steps", found["steps"], round(reached) if reached else None, count, pace),
+        _compared("tokens/s", found["tokens_per_second"], speed, count),
+        _compared("training time", found["seconds"], total, duration_words, _band_words(found, total, pace)),
+        _compared(
+            "memory", found["memory_bytes"], memory, bytes_words,
+            "" if memory or not view.final else "not measured apart from the process",
+        ),
+    ]  # fmt: skip
+
+
+def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:
+    """Whether the time lies within the band that was promised, and how it was reckoned."""
+    if seconds is None:
+        return pace
+    low, high = found["seconds_low"], found["seconds_high"]
+    # A budget in seconds is kept by itself: there is no promise to break.
+    if low == high:
+        return pace
+    where = "within" if low <= seconds <= high else "outside"
+    words = f"{where} the band of {duration_words(low)} to {duration_words(high)}"
+    return f"{words}, {pace}" if pace else words
+
+
+def measured_memory(view: RunView) -> float | None:
+    """Bytes that training took at most, beyond what the process held before there was a model; None if not said."""
+    readings = curve(view, "memory_gib").y_N
+    before = view.environment.get("memory_before_gib")
+    if not len(readings) or before is None:
+        return None
+    return max(0.0, float(readings.max()) - number(before)) * 2**30
+
+
+def _compared(name: str, ahead: float, there: Any, words: Any, note: str = "") -> Compared:
+    if there is None or not math.isfinite(number(there)) or number(there) <= 0:
+        return Compared(name, words(ahead), UNKNOWN, None, note)
+    return Compared(name, words(ahead), words(number(there)), ahead / number(there) - 1, note)

@@ -1,0 +1,169 @@
+"""A forecast as HTML: headline numbers, memory, schedules and layers as pictures; and forecast beside measured.
+
+Everything that came from a recipe, a file or an error is escaped. The style is in ``forecast.css`` beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.plots.facts import count
+from workbench.plots.forecast_facts import (
+    Compared,
+    at_work,
+    bytes_words,
+    cost_of,
+    duration_words,
+    fits,
+    large,
+    moving,
+)
+from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
+from workbench.plots.palette import KNOB_TITLES, WORK_PARTS
+from workbench.plots.tables import escape
+
+STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
+"""What both functions' HTML looks like, in either theme; for pages that show it."""
+MOST_SCHEDULES = 8
+
+
+def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
+    """The numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is wrong.
+
+    Args:
+        found: a forecast (``Forecast.to_dict``).
+        price_per_hour: of the device in any currency; None leaves the cost out.
+    """
+    low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
+    # A budget in seconds is kept, whatever the machine does.
+    band = f"{low} to {high}" if low != high else "as the budget says"
+    share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
+    tiles = [
+        ("training time", duration_words(found["seconds"]), band),
+        ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} tokens"),
+        ("memory", bytes_words(found["memory_bytes"]), f"{share:.0%} of {bytes_words(found['device_memory_bytes'])}"),
+        ("parameters", count(found["parameters"]), f"{count(found['steps'])} steps"),
+        ("FLOPs", large(found["flops"]), f"{large(found['flops_per_token'])} per token"),
+    ]
+    if price_per_hour is not None:
+        least, likely, most = (_money(value) for value in cost_of(found, price_per_hour))
+        tiles.append(("cost", likely, f"{least} to {most}" if least != most else f"at {price_per_hour:g} per hour"))
+    body = "".join(
+        f"<div><dt>{name}</dt><dd><strong>{value}</strong> <span>{more}</span></dd></div>"
+        for name, value, more in tiles
+    )
+    return f'<dl class="wb-tiles">{body}</dl>{_too_large(found)}'
+
+
+def details_html(found: Mapping[str, Any]) -> str:
+    """Memory by part, the knobs that move, the layers along the budget, and what the numbers leave out.
+
+    Args:
+        found: a forecast (``Forecast.to_dict``).
+    """
+    return "".join((_memory(found), _schedules(found), _layers(found), _notes(found)))
+
+
+def forecast_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
+    """Headline and details together, as the report has them."""
+    return f'<div class="wb-forecast">{headline_html(found, price_per_hour)}{details_html(found)}</div>'
+
+
+def comparison_html(rows: Sequence[Compared], name: str) -> str:
+    """Forecast and measured side by side.
+
+    Args:
+        rows: as :func:`workbench.plots.forecast_facts.compared` gives them.
+        name: of the run.
+    """
+    body = "".join(
+        f'<tr><th scope="row">{escape(row.name)}</th><td>{escape(row.ahead)}</td><td>{escape(row.measured)}</td>'
+        f"<td{_heat(row)}>{escape(row.off_words)}</td><td>{escape(row.note)}</td></tr>"
+        for row in rows
+    )
+    head = "".join(f'<th scope="col">{words}</th>' for words in ("forecast", "measured", "forecast off by", ""))
+    return (
+        f'<div class="wb-forecast"><table class="wb-compared"><caption>{escape(name)}: forecast and measured</caption>'
+        f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _money(value: float) -> str:
+    return f"{value:,.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _heat(row: Compared) -> str:
+    # A fifth is what a forecast here is held to.
+    return "" if row.off is None else f' class="{"wb-near" if abs(row.off) <= 0.2 else "wb-far"}"'
+
+
+def _too_large(found: Mapping[str, Any]) -> str:
+    if fits(found):
+        return ""
+    need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
+    words = f"This does not fit: it needs {need}, the device has {there}. "
+    way_out = "Lower execution.micro_batch_size, data.batch_size, data.sequence_length or the model."
+    return f'<p class="wb-wrong" role="alert">{words}{way_out}</p>'
+
+
+def _memory(found: Mapping[str, Any]) -> str:
+    parts = {part: size for part, size in (found.get("memory") or {}).items() if size > 0}
+    if not parts:
+        return ""
+    words = ", ".join(f"{part} {bytes_words(size)}" for part, size in parts.items())
+    share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
+    of = f"{bytes_words(found['memory_bytes'])} at most, of {bytes_words(found['device_memory_bytes'])}"
+    keys = "".join(
+        f'<li><i style="background:{colour_of(part)}"></i>{escape(part)} <b>{bytes_words(size)}</b></li>'
+        for part, size in parts.items()
+    )
+    level = "wb-over" if share > 1 else "wb-high" if share > 0.85 else "wb-fine"
+    return (
+        f'<section><h4>Memory</h4>{memory_bar(parts, f"memory by part: {words}")}<ul class="wb-keys">{keys}</ul>'
+        f'<div class="{level}">{gauge(share, f"{share:.0%} of the device")}</div><p class="wb-soft">{of}</p></section>'
+    )
+
+
+def _schedules(found: Mapping[str, Any]) -> str:
+    shown = list(moving(found).items())[:MOST_SCHEDULES]
+    if not shown:
+        return ""
+    cells = []
+    for path, (places, values) in shown:
+        name = KNOB_TITLES.get(path, KNOB_TITLES.get(path.rpartition(".")[2], path))
+        begin, end, most = (_value(value) for value in (values[0], values[-1], max(values)))
+        words = f"{name} along the budget: {begin} at first, {most} at most, {end} at the end"
+        over = f"{begin} → {end}" if max(values) <= max(values[0], values[-1]) else f"{begin} → {most} → {end}"
+        cells.append(
+            f"<figure>{sparkline(places, values, words)}<figcaption>{escape(name)}"
+            f"<b>{escape(over)}</b></figcaption></figure>"
+        )
+    return f'<section><h4>Schedules</h4><div class="wb-sparks">{"".join(cells)}</div></section>'
+
+
+def _layers(found: Mapping[str, Any]) -> str:
+    shares, plan = at_work(found), found.get("layers") or {}
+    if shares is None:
+        return ""
+    if shares == (1.0, 1.0):
+        return "<section><h4>Layers</h4><p>every layer computes and trains in every micro-batch</p></section>"
+    words = f"on average {shares[0]:.0%} of the layers compute forward, {shares[1]:.0%} forward and backward"
+    keys = "".join(f'<li><i style="background:{part.colour}"></i>{part.words}</li>' for part in reversed(WORK_PARTS))
+    picture = layer_map(plan["forward"], plan["backward"], f"layers along the budget: {words}")
+    return (
+        f'<section><h4>Layers</h4>{picture}<ul class="wb-keys">{keys}<li>first layer at the bottom, '
+        f"start of the run at the left</li></ul><p>{words}</p></section>"
+    )
+
+
+def _notes(found: Mapping[str, Any]) -> str:
+    notes = "".join(f"<li>{escape(str(note))}</li>" for note in found.get("notes") or ())
+    return f'<section><ul class="wb-notes">{notes}</ul></section>' if notes else ""
+
+
+def _value(value: float) -> str:
+    if value and abs(value) < 1e-3:
+        return f"{value:.2e}".replace("e-0", "e-")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,283 @@
+"""The forecast beside the knobs: what the recipe will take here, and forecast beside measured for a run."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import ipywidgets
+
+from workbench.errors import WorkbenchError
+from workbench.live.latest import Latest
+from workbench.plots.forecast_facts import compared, whole_forecast
+from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html
+from workbench.recipe import Recipe
+from workbench.runs.folder import read_json, write_json
+from workbench.runs.run import Run
+from workbench.runs.store import runs
+from workbench.runs.view import follow
+from workbench.telemetry import TelemetryReader
+from workbench.ui.inputs import Shape, make_input
+from workbench.ui.marks import Note
+
+KEPT = 16
+"""Forecasts kept by recipe, so that a launch finds the one that was on the screen."""
+REFRESH_SECONDS = 5.0
+"""Between two readings of a run that is compared while it goes on."""
+_MEASURING = "Measuring this machine once (about 20 s); the forecast follows."
+_ASK = (
+    "This machine has not been measured yet, and runs are training: measuring takes about 20 s, slows them meanwhile, "
+    "and finds the machine slower than it is."
+)
+
+
+class _Later(Exception):
+    """Measuring would disturb runs that train; somebody has to ask for it."""
+
+
+class _Style(anywidget.AnyWidget):
+    """Brings the style sheet; invisible."""
+
+    _esm = "export default { render({ el }) { el.hidden = true; } }"
+    _css = STYLE + (Path(__file__).parent / "forecast_panel.css").read_text(encoding="utf-8")
+
+
+class ForecastPanel(ipywidgets.VBox):
+    """Parameters, FLOPs, memory, speed, time and cost of a recipe, before it is run.
+
+    Nothing here blocks: forecasts are made in a thread, the latest recipe wins, and the numbers of the one before stay
+    (dimmed) until the new ones are there. A machine that has not been measured yet is measured once in the background,
+    but never unasked while runs train on it.
+
+    Args:
+        runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Example:
+        >>> from workbench import presets
+        >>> panel = ForecastPanel()
+        >>> panel.show(presets.fast())  # doctest: +SKIP
+    """
+
+    def __init__(self, runs_dir: str | Path | None = None) -> None:
+        self._runs_dir = runs_dir
+        self._recipe: Recipe | None = None
+        self._found: dict[str, Any] | None = None
+        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._allowed = False
+        self._offered = False
+        self._shown: list[ipywidgets.Widget] = []
+        self._run: Run | None = None
+        self._reader: TelemetryReader | None = None
+        self._timer: threading.Timer | None = None
+        self._ahead: Latest[Recipe] = Latest(self._forecast, "workbench-forecast")
+        self._beside: Latest[Run] = Latest(self._put_beside, "workbench-compare")
+        # What is shown is set by the page's thread and by two of ours.
+        self._lock = threading.RLock()
+        self.headline, self.details, self.comparison, self.status = (ipywidgets.HTML() for _ in range(4))
+        self.status.add_class("wb-forecast-status")
+        self.price = make_input(
+            Shape("float", optional=True, low=0.0), "price per GPU-hour",
+            "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
+        )  # fmt: skip
+        self.price.changed = self._draw
+        self.measure = ipywidgets.Button(description="Measure this machine", icon="tachometer")
+        self.measure.on_click(lambda _button: self._measure())
+        self.more = ipywidgets.ToggleButton(value=True, description="Details", tooltip="memory, schedules, layers")
+        self.more.add_class("wb-forecast-more")
+        self.more.observe(lambda _change: self._arrange(), names="value")
+        self._row = ipywidgets.HBox([self.more, self.price.widget])
+        self._row.add_class("wb-forecast-row")
+        self._note = Note(self._row)
+        super().__init__([])
+        self.add_class("wb-forecast")
+        self._style = _Style()
+        self._parts = (
+            self._style, self.headline, self.status, self.measure, self._row, self.details, self.comparison, self.more,
+        )  # fmt: skip
+        self._say("")
+        self._arrange()
+
+    def show(self, recipe: Recipe | None) -> None:
+        """Forecast this recipe; returns at once.
+
+        Args:
+            recipe: what would be run; None where the knobs make none at the moment: the last numbers stay, dimmed.
+        """
+        with self._lock:
+            if recipe is not None and self._recipe is not None and recipe.hash == self._recipe.hash:
+                self._dim(False)
+                return
+            self._recipe = recipe
+            self._dim(True)
+            if recipe is None:
+                return
+            known = self._kept.get(recipe.hash)
+            if known is not None:
+                self._take(recipe, known)
+            else:
+                self._ahead.ask(recipe)
+
+    def compare(self, run: Run | None) -> None:
+        """Show forecast and measured side by side for a run that has begun or ended; returns at once.
+
+        Where this panel has the forecast of the run's recipe at hand, it is kept in the run's folder.
+
+        Args:
+            run: None takes the comparison away.
+        """
+        with self._lock:
+            if run is None or self._run is None or run.id != self._run.id:
+                self._reader = None
+            self._run = run
+        if run is None:
+            self.comparison.value = ""
+            self._arrange()
+        else:
+            self._beside.ask(run)
+
+    def close(self) -> None:
+        """Leave the page and begin no further forecast."""
+        # ipywidgets closes widgets when they are collected, also one whose construction failed.
+        if hasattr(self, "_beside"):
+            self._ahead.close()
+            self._beside.close()
+            if self._timer is not None:
+                self._timer.cancel()
+            # Each is known to ipywidgets by itself, and would hold this panel for as long as the kernel lives.
+            for part in (*self._row.children, *self._parts):
+                part.close()
+        super().close()
+
+    def _measure(self) -> None:
+        with self._lock:
+            self._allowed = True
+            if self._recipe is not None:
+                self._ahead.ask(self._recipe)
+
+    def _forecast(self, recipe: Recipe) -> None:
+        """In the thread: the forecast of a recipe, or why there is none."""
+        found = self._safely(recipe, lambda: self._made(recipe))
+        if found is not None:
+            with self._lock:
+                self._kept[recipe.hash] = found
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+                # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
+                self._take(recipe, found)
+
+    def _made(self, recipe: Recipe) -> dict[str, Any]:
+        # Here: it brings the trainer's modules along, a second of imports that no page must wait for.
+        from workbench.forecast import forecast
+
+        return forecast(recipe, say=self._slow).to_dict()
+
+    def _slow(self, line: str) -> None:
+        """The forecast is about to take longer: say so, or refuse."""
+        if not self._allowed and any(run.status in ("starting", "running") for run in runs(self._runs_dir)):
+            raise _Later
+        self._say(_MEASURING)
+
+    def _safely(self, recipe: Recipe, make: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+        """Errors belong where the user looks."""
+        try:
+            found = make()
+        except _Later:
+            self._say(_ASK, button=True)
+        except WorkbenchError as error:
+            self._say(str(error), error=True, button=not self._kept)
+        except Exception as error:
+            self._say(f"no forecast: {type(error).__name__}: {error}", error=True)
+        else:
+            self._say("")
+            return found
+        return None
+
+    def _take(self, recipe: Recipe, found: dict[str, Any]) -> None:
+        with self._lock:
+            self._found = found
+            self._draw()
+            if self._recipe is not None and recipe.hash == self._recipe.hash:
+                self._dim(False)
+
+    def _draw(self) -> None:
+        if self._found is None:
+            return
+        price = self.price.get()
+        wrong = price is not None and (not isinstance(price, (int, float)) or not price >= 0)
+        self.headline.value = headline_html(self._found, None if wrong else price)
+        self.details.value = details_html(self._found)
+        self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
+        self._arrange()
+
+    def _dim(self, dim: bool) -> None:
+        for part in (self.headline, self.details):
+            (part.add_class if dim else part.remove_class)("wb-forecast-old")
+
+    def _say(self, words: str, *, error: bool = False, button: bool = False) -> None:
+        kind, role = ("wb-wrong", "alert") if error else ("wb-soft", "status")
+        self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(words)}</span>" if words else ""
+        self._offered = button
+        self._arrange()
+
+    def _arrange(self) -> None:
+        shown: list[ipywidgets.Widget] = [self._style]
+        if self._found is not None:
+            shown += [self.headline]
+        shown += [self.status] if self.status.value else []
+        shown += [self.measure] if self._offered else []
+        if self._found is not None:
+            shown += [self._row, *([self.details] if self.more.value else [])]
+        shown += [self.comparison] if self.comparison.value else []
+        # Assigning children draws them anew, and the box one is typing in would lose the focus.
+        if self._shown != shown:
+            self._shown, self.children = shown, tuple(shown)
+
+    def _put_beside(self, run: Run) -> None:
+        """In the thread: read the run, put its forecast beside it, and again while it goes on."""
+        try:
+            found = self._forecast_of(run)
+            if self._reader is None:
+                self._reader = TelemetryReader(run.folder.telemetry)
+            view = follow(run.folder, self._reader)
+            text = comparison_html(compared(found, view), view.name) if found else ""
+            again = not view.final
+        except Exception as error:
+            text, again = f"<p class='wb-wrong'>{html.escape(f'{type(error).__name__}: {error}')}</p>", False
+        with self._lock:
+            if self._run is None or run.id != self._run.id:
+                return
+            self.comparison.value = text
+            self._arrange()
+            if again and self.comm is not None:
+                self._timer = threading.Timer(REFRESH_SECONDS, _again, (weakref.ref(self), run))
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _forecast_of(self, run: Run) -> dict[str, Any] | None:
+        """The forecast kept with a run, else of its recipe now; the one at hand is kept with it."""
+        known = whole_forecast(read_json(run.folder.forecast))
+        if known is not None:
+            return known
+        recipe = run.recipe
+        found = self._kept.get(recipe.hash)
+        if found is not None:
+            # A forecast that cannot be kept can still be shown: a read-only folder, a full disk.
+            with contextlib.suppress(OSError):
+                write_json(run.folder.forecast, {**found, "made": time.time()}, durable=False)
+            return found
+        return self._safely(recipe, lambda: self._made(recipe))
+
+
+def _again(panel: weakref.ref[ForecastPanel], run: Run) -> None:
+    # Weak: a panel that nobody has any more must not be kept alive by a run that takes days.
+    alive = panel()
+    if alive is not None:
+        alive._beside.ask(run)
