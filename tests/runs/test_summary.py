@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
 from workbench.runs.state import write_state
-from workbench.runs.summary import describe, name_of, summary
+from workbench.runs.summary import describe, name_of, owner_of, started_of, summary
 
 
 @pytest.fixture
@@ -63,3 +65,17 @@ def test_labels_and_parent_are_said(folder: RunFolder) -> None:
     assert (said["tags"], said["notes"]) == (["base", "good"], "as <b>hoped</b>")
     assert said["parent"] == {"run": "run-0", "step": 1200}
     assert (shown["tags"], shown["forked from"]) == ("base good", "run-0 at 1,200")
+
+
+def test_owner_and_start_are_said(folder: RunFolder) -> None:
+    write_state(folder, status="finished", device="H200", host="node1")
+    said = summary(folder)
+    assert said["owner"] == pwd.getpwuid(os.getuid()).pw_name
+    assert (said["device"], said["host"]) == ("H200", "node1")
+    assert said["started"] == os.stat(folder.recipe).st_mtime, "an id without a time"
+    stamped = folder.path.rename(folder.path.parent / "20260102-030405-a-000000-0000")
+    assert summary(RunFolder(stamped))["started"] == 1767323045
+    made_up = RunFolder(stamped.rename(folder.path.parent / "99999999-999999-a"))
+    assert started_of(made_up) is None
+    assert started_of(RunFolder(folder.path.parent / "gone")) is None
+    assert owner_of(RunFolder(folder.path.parent / "gone")) == ""

@@ -1,17 +1,20 @@
-"""The Lab: the composer's recipe is launched for real, the table watches it, errors are told in the widget."""
+"""The Lab: the composer's recipe is launched and forked for real, runs are watched, errors are told where they belong."""
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+import ipywidgets
 import pytest
 
-from tests.ui.live import run_folder
+from tests.ui.live import run_folder, until
 from workbench import presets
-from workbench.runs import control
-from workbench.ui.lab import Lab
+from workbench.runs.run import Run
+from workbench.ui.lab import WATCHED_AT_MOST, Lab
 
 
 @pytest.fixture
@@ -20,72 +23,131 @@ def lab(tmp_path: Path, shared_cache: Path, learnable: list[str], monkeypatch: p
     recipe = presets.get("fast").with_assignments([*learnable, "budget.amount=100000"])
     made = Lab(recipe, runs_dir=tmp_path / "runs")
     yield made
-    for run in made.table.chosen():
+    for row in made.table.rows:
+        run = Run(row["id"], tmp_path / "runs")
         if run.status in ("starting", "running", "paused"):
             run.stop()
-            wait_for(made, "stopped")
+            wait_for(made, run.id, "stopped")
     made.close()
 
 
-def wait_for(lab: Lab, status: str, seconds: float = 60) -> None:
-    """Until the newest run of the table has a status."""
+def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
+    """Until a row of the table has a status."""
     deadline = time.monotonic() + seconds
-    while lab.table.rows[0]["status"] != status:
-        assert time.monotonic() < deadline, lab.table.rows[0]
+    while (found := {row["id"]: row["status"] for row in lab.table.rows}.get(run_id)) != status:
+        assert time.monotonic() < deadline, f"{run_id} is {found}"
         time.sleep(0.05)
         lab.table.refresh()
 
 
-def test_launch_watch_pause_resume_stop(lab: Lab) -> None:
-    assert lab.buttons["stop"].disabled
+def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     started = time.monotonic()
     lab.launch_button.click()
     # The handler starts a process; it must not wait for that process's imports.
     assert time.monotonic() - started < 2
-    assert "launched" in lab.status.value
-    assert [row["id"] for row in lab.table.rows] == lab.table.selected
+    (first,) = lab.table.selected
     assert lab.monitor is not None
-    assert [run.id for run in lab.monitor.runs] == lab.table.selected
-    assert lab.table.chosen()[0].recipe == lab.composer.recipe
-    wait_for(lab, "running")
-    assert [lab.buttons[verb].disabled for verb in ("pause", "resume", "stop")] == [False, True, False]
-    lab.buttons["pause"].click()
-    wait_for(lab, "paused")
-    assert [lab.buttons[verb].disabled for verb in ("pause", "resume", "stop")] == [True, False, False]
-    lab.buttons["resume"].click()
-    wait_for(lab, "running")
-    lab.buttons["stop"].click()
-    wait_for(lab, "stopped")
-    assert lab.buttons["stop"].disabled
-    assert not lab.buttons["resume"].disabled
+    assert [run.id for run in lab.monitor.runs] == [first]
+    run = Run(first, tmp_path / "runs")
+    assert run.recipe == lab.composer.recipe
+    wait_for(lab, first, "running")
+    run.checkpoint(timeout=60)
+
+    lab.fork(first)
+    point = lab.fork_point
+    assert point is not None
+    assert lab.launch_button.description == f"Fork from step {point.step:,}"
+    assert "Fork of" in lab.fork_bar.text.value
+    assert not lab.launch_button.disabled
+    lab.composer.load(point.recipe.with_(architecture={"layers": 3}), point.recipe)
+    assert lab.launch_button.disabled
+    assert "cannot change architecture.layers" in lab.why.value
+    lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
+    assert not lab.launch_button.disabled
+    lab.launch_button.click()
+    assert lab.fork_point is None
+    assert lab.launch_button.description == "Launch"
+    until(lambda: lab.table.selected not in ([], [first]), seconds=60)
+    (forked,) = lab.table.selected
+    child = Run(forked, tmp_path / "runs")
+    assert child.origin is not None
+    assert (child.origin.run, child.origin.step) == (first, point.step)
+    assert child.recipe.optimizer.lr == 1e-4
+    for one in (first, forked):
+        wait_for(lab, one, "running")
 
 
-def test_an_invalid_recipe_cannot_be_launched_and_the_button_says_why(lab: Lab) -> None:
+def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "finished", False)
+    recipe = lab.composer.recipe
+    assert recipe is not None
+    recipe.save(folder.recipe)
+    for step, lr in ((10, 0.25), (20, 0.5)):
+        (folder.checkpoints / f"step-{step}").mkdir(parents=True)
+        state = f'{{"step": {step}, "tokens": 1, "seconds": 1.0, "overrides": {{"optimizer.lr": {lr}}}}}'
+        (folder.checkpoints / f"step-{step}" / "state.json").write_text(state)
+    lab.fork(folder.id)
+    assert [label for label, _ in lab.fork_bar.steps.options] == ["step 20 (newest)", "step 10"]
+    assert lab.composer.recipe is not None
+    assert lab.composer.recipe.optimizer.lr == 0.5
+    lab.composer.load(lab.composer.recipe.with_(seed=9), lab.composer.recipe)
+    lab.fork_bar.steps.value = 10
+    assert lab.fork_point is not None
+    assert lab.fork_point.step == 10
+    assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
+    lab.fork_bar.back.click()
+    assert lab.fork_point is None
+    assert lab.fork_bar.children == ()
+    assert lab.composer.recipe.seed == 9
+
+
+def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     assert lab.launch_button.disabled
     assert "3 heads do not divide" in lab.launch_button.tooltip
+    assert "3 heads do not divide" in lab.why.value
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     assert not lab.launch_button.disabled
+    assert lab.why.value == ""
     assert lab.table.rows == []
 
 
-def test_an_error_of_a_handler_is_told_in_the_widget(tmp_path: Path) -> None:
+def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file where the folder should be")
     lab = Lab(presets.get("fast"), runs_dir=tmp_path / "runs")
     lab.launch_button.click()
-    assert "lab-bad" in lab.status.value
-    assert "cannot take a new run" in lab.status.value
+    assert "lab-bad" in lab.why.value
+    assert "cannot take a new run" in lab.why.value
     lab.close()
 
 
-def test_a_run_that_refuses_does_not_keep_the_others_from_being_asked(tmp_path: Path) -> None:
-    old, new = (run_folder(tmp_path / f"2026010{day}-000000-run-abcdef-0000", name=f"day {day}") for day in (1, 2))
-    new.control.write_text("a file where the folder should be")
+def test_selected_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / f"2026010{n}-000000-r-000000-0000", "finished", False) for n in range(1, 10)]
+    ids = [folder.id for folder in reversed(folders)]
     lab = Lab(presets.get("fast"), runs_dir=tmp_path)
-    lab.table.selected = [new.id, old.id]
-    lab.buttons["stop"].click()
-    assert [request.verb for request in control.pending(old)] == ["stop"]
-    assert "asked day 1" in lab.status.value
-    assert "could not be written" in lab.status.value
-    assert "lab-bad" in lab.status.value
+    lab.table.selected = ids[:2]
+    assert lab.monitor is not None
+    first = lab.monitor
+    assert [run.id for run in first.runs] == ids[:2]
+    lab.table.selected = ids
+    assert len(lab.monitor.runs) == WATCHED_AT_MOST
+    assert first.comm is None, "the view before is closed"
+    lab.table.selected = []
+    assert lab.monitor is None
     lab.close()
+
+
+def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> None:
+    run_folder(tmp_path / "20260101-000000-r-000000-0000", "finished", False)
+    Lab(presets.get("fast"), runs_dir=tmp_path).close()
+    before = len(ipywidgets.Widget.widgets)
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table.selected = ["20260101-000000-r-000000-0000"]
+    # Another choice makes forms that did not exist before.
+    lab.composer.load(presets.get("pld"))
+    trace = weakref.ref(lab)
+    lab.close()
+    assert len(ipywidgets.Widget.widgets) == before
+    del lab
+    gc.collect()
+    assert trace() is None

@@ -5,22 +5,46 @@ from __future__ import annotations
 import gc
 import shutil
 import threading
-import time
 import weakref
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.ui.live import until
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import read_labels
 from workbench.runs.state import write_state
-from workbench.ui.runs_table import SHOWN, RunsTable
+from workbench.ui import runs_table
+from workbench.ui.runs_table import RunsTable
 
 
 def make_run(root: Path, number: int, **state: object) -> RunFolder:
     """A run folder as another process would leave it."""
     folder = RunFolder(root / f"20260101-{number:06d}-run-abcdef-0000")
     folder.path.mkdir(parents=True)
-    write_json(folder.recipe, {"name": f"<b>run {number}</b>"})
+    write_json(folder.recipe, {"name": f"<b>run {number}</b>", "seed": number})
     write_state(folder, **{"status": "finished", **state})
     return folder
+
+
+class Heard(RunsTable):
+    """A table that keeps what it sends."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.sent: list[dict[str, Any]] = []
+        super().__init__(*args, refresh_seconds=0, **kwargs)
+
+    def send(self, content: Any, buffers: Any = None) -> None:
+        self.sent.append({**content, "buffers": buffers})
+
+    def hears(self, **message: Any) -> None:
+        """As if the page had sent it."""
+        self._heard(self, message, [])
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """What was sent of one type."""
+        return [message for message in self.sent if message["type"] == kind]
 
 
 def test_rows_say_what_the_folders_say(tmp_path: Path) -> None:
@@ -32,27 +56,47 @@ def test_rows_say_what_the_folders_say(tmp_path: Path) -> None:
     assert (oldest["name"], oldest["step"], oldest["loss"], oldest["progress"]) == ("<b>run 1</b>", 7, 6.25, 0.5)
 
 
-def test_a_run_that_should_be_alive_and_is_not_is_lost(tmp_path: Path) -> None:
-    make_run(tmp_path, 1, status="running")
-    assert RunsTable(tmp_path, refresh_seconds=0).rows[0]["status"] == "lost"
-
-
-def test_no_folder_is_no_runs(tmp_path: Path) -> None:
+def test_no_folder_is_no_runs_and_one_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = RunsTable(tmp_path / "missing", refresh_seconds=0)
-    assert table.rows == []
+    assert (table.rows, table.complaint) == ([], "")
+
+    def fails(*_: object) -> None:
+        raise PermissionError("not yours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table._listing, "look", fails)
+        table.refresh()
+    assert "cannot be read: not yours" in table.complaint
+    table.refresh()
     assert table.complaint == ""
 
 
-def test_nothing_new_sends_nothing(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, 1)
-    table = RunsTable(tmp_path, refresh_seconds=0)
-    sent: list[int] = []
-    table.observe(lambda _change: sent.append(1), names="rows")
+def test_only_rows_that_changed_are_sent(tmp_path: Path) -> None:
+    one, _ = make_run(tmp_path, 1), make_run(tmp_path, 2)
+    table = Heard(tmp_path)
+    (first,) = table.sent
+    assert [len(first["rows"]), first["total"]] == [2, 2]
     table.refresh()
-    assert sent == []
-    write_state(folder, step=8)
+    assert table.sent == [first], "nothing new sends nothing"
+    write_state(one, step=8)
     table.refresh()
-    assert sent == [1]
+    change = table.sent[-1]
+    assert [row["step"] for row in change["rows"]] == [8]
+    assert (change["order"], change["whole"], change["seq"]) == (None, False, first["seq"] + 1)
+    shutil.rmtree(one.path)
+    table.refresh()
+    assert (table.sent[-1]["rows"], len(table.sent[-1]["order"])) == ([], 1)
+
+
+def test_a_page_that_mounts_gets_everything(tmp_path: Path) -> None:
+    make_run(tmp_path, 1)
+    table = Heard(tmp_path)
+    table.hears(type="hello")
+    assert (table.sent[-1]["whole"], len(table.sent[-1]["rows"])) == (True, 1)
+    assert table.sent[-1]["seq"] == 1
+    assert "rows" not in table.get_state(), "a saved notebook holds no list of runs"
 
 
 def test_a_deleted_run_is_no_longer_selected(tmp_path: Path) -> None:
@@ -65,12 +109,73 @@ def test_a_deleted_run_is_no_longer_selected(tmp_path: Path) -> None:
     assert table.selected == [kept.id]
 
 
-def test_thousands_of_runs_are_not_all_read(tmp_path: Path) -> None:
-    for number in range(SHOWN + 5):
+def test_the_first_rows_are_there_at_once_and_the_others_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_table, "FIRST", 3)
+    for number in range(5):
         make_run(tmp_path, number)
-    table = RunsTable(tmp_path, refresh_seconds=0)
-    assert len(table.rows) == SHOWN
-    assert table.rows[0]["name"] == f"<b>run {SHOWN + 4}</b>"
+    table = Heard(tmp_path)
+    assert [(len(message["rows"]), message["total"]) for message in table.of("rows")] == [(3, 5)]
+    table.refresh()
+    assert len(table.rows) == 5
+    # The next table of the same folder, as after running the cell again, has them all.
+    assert len(RunsTable(tmp_path, refresh_seconds=0).rows) == 5
+
+
+def test_requests_are_done_in_a_thread_and_told(tmp_path: Path) -> None:
+    one = make_run(tmp_path, 1)
+    table = Heard(tmp_path)
+    table.hears(type="do", request=4, verb="label", runs=[one.id], add=["good"], remove=[])
+    until(lambda: table.of("said") != [])
+    assert table.of("said")[0]["request"] == 4
+    until(lambda: read_labels(one).tags == ("good",) and table.rows[0]["tags"] == ["good"])
+    table.hears(type="do", request=5, verb="label", runs=[one.id], add=["not a tag"])
+    until(lambda: len(table.of("said")) == 2)
+    assert table.of("said")[1]["error"]
+    assert "is not a tag" in table.of("said")[1]["text"]
+
+
+def test_deleting_shows_the_trash_anew(tmp_path: Path) -> None:
+    one = make_run(tmp_path, 1)
+    table = Heard(tmp_path)
+    table.hears(type="do", request=1, verb="delete", runs=[one.id])
+    until(lambda: table.of("trash") != [])
+    assert [row["id"] for row in table.of("trash")[0]["rows"]] == [one.id]
+    assert table.rows == []
+    table.hears(type="do", request=2, verb="restore", runs=[one.id])
+    until(lambda: len(table.rows) == 1)
+
+
+def test_knobs_are_sent_when_they_are_asked_for(tmp_path: Path) -> None:
+    make_run(tmp_path, 1)
+    make_run(tmp_path, 2)
+    table = Heard(tmp_path)
+    table.hears(type="knobs")
+    until(lambda: table.of("knobs") != [])
+    assert table.of("knobs")[0]["differ"]["seed"] == [2, 1]
+
+
+def test_a_fork_is_asked_of_whoever_has_the_forms(tmp_path: Path) -> None:
+    one = make_run(tmp_path, 1)
+    asked: list[str] = []
+    table = Heard(tmp_path, fork=asked.append)
+    table.hears(type="do", request=1, verb="fork", runs=[one.id])
+    assert asked == [one.id]
+    assert "edit the recipe" in table.of("said")[0]["text"]
+    alone = Heard(tmp_path)
+    assert "fork" not in alone.verbs
+    alone.hears(type="do", request=1, verb="fork", runs=[one.id])
+    assert alone.of("said")[0]["error"]
+
+
+def test_nonsense_of_a_page_is_passed_over(tmp_path: Path) -> None:
+    table = Heard(tmp_path)
+    for message in ("text", None, 7):
+        table._heard(table, message, [])
+    table.hears(type="do", request="x", verb=None, runs="all")
+    until(lambda: table.of("said") != [])
+    assert table.of("said")[0]["error"]
 
 
 def followers() -> set[threading.Thread]:
@@ -82,14 +187,10 @@ def test_the_thread_sees_other_processes_runs_and_ends_with_the_table(tmp_path: 
     table = RunsTable(tmp_path, refresh_seconds=0.02)
     (own,) = followers() - before
     make_run(tmp_path, 1)
-    deadline = time.monotonic() + 10
-    while not table.rows and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(table.rows) == 1
+    until(lambda: len(table.rows) == 1)
     table.close()
     own.join(5)
     assert not own.is_alive()
-    gc.collect()
 
 
 def test_a_closed_table_is_collected(tmp_path: Path) -> None:

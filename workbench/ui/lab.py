@@ -1,35 +1,35 @@
-"""The Lab: compose a recipe on the left, watch runs on the right, all runs below."""
+"""The Lab: compose a recipe on the left and see its forecast, watch runs on the right, all runs below."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import ipywidgets
 
-from workbench.errors import RunError
 from workbench.recipe import Recipe
+from workbench.runs.fork_point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
+from workbench.ui import cells
 from workbench.ui.composer import Composer
+from workbench.ui.fork_bar import ForkBar
+from workbench.ui.frame import Frame
 from workbench.ui.monitor import Monitor
 from workbench.ui.page import Page
+from workbench.ui.run_actions import Said
 from workbench.ui.runs_table import RunsTable
 
-VERBS = {
-    # verb: (icon, what it does, statuses in which it can be asked for)
-    "pause": ("pause", "hold after the present step, keeping memory", ("running",)),
-    "resume": ("play", "go on, or go on from the last checkpoint", ("paused", "stopped", "failed", "lost")),
-    "stop": ("stop", "end after the present step, with a checkpoint", ("queued", "starting", "running", "paused")),
-}
 # Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
+_OURS = "workbench.ui."
+_NOTHING = "Launch a recipe, or select runs below, to watch them here."
 
 
 class Lab(ipywidgets.Box):
-    """Compose, launch, watch and stop runs from one cell.
+    """Compose, launch, watch, steer and compare runs from one cell.
 
     The Lab holds no run: a launched one is a process of its own, and the table shows what the runs folder says, so a
     restarted kernel needs nothing but ``wb.Lab()`` again.
@@ -37,6 +37,10 @@ class Lab(ipywidgets.Box):
     Args:
         recipe: what the composer starts from; the first preset by default.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Attributes:
+        composer: the forms. table: the runs. monitor: what is watched, None while nothing is.
+        fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
 
     Example:
         >>> import workbench as wb
@@ -47,23 +51,25 @@ class Lab(ipywidgets.Box):
         self._runs_dir = runs_dir
         self._watched: list[str] = []
         self.monitor: Monitor | None = None
-        self.status = ipywidgets.HTML()
-        self.status.add_class("lab-status")
-        self.composer = Composer(recipe, self._composed)
+        self.fork_point: ForkPoint | None = None
+        self.why = ipywidgets.HTML()
+        self.why.add_class("lab-why")
         self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
+        self.launch_button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
-        self.table = RunsTable(runs_dir)
-        self.buttons = {verb: self._button(verb) for verb in VERBS}
-        self._nothing = ipywidgets.HTML("Launch a recipe, or select a run below, to watch it here.")
+        self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
+        self.composer = Composer(recipe, self._composed)
+        self.table = RunsTable(runs_dir, fork=self.fork, composed=self._composed_fields)
+        self._nothing = ipywidgets.HTML(_NOTHING)
         self._nothing.add_class("lab-nothing")
         self._watch = ipywidgets.VBox([self._nothing])
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
-        self.table.observe(lambda _change: self._enable(), names="rows")
-        super().__init__([Page(), *self._regions()])
+        body = ipywidgets.Box(self._regions())
+        body.add_class("lab-body")
+        super().__init__([Page(), Frame(), body])
         self.add_class("lab-root")
         self.add_class("lab-whole")
         self._composed()
-        self._enable()
 
     def watch(self, runs: list[Run]) -> None:
         """Show these runs on the right."""
@@ -79,79 +85,130 @@ class Lab(ipywidgets.Box):
         if old is not None:
             old.close()
 
+    def fork(self, run_id: str) -> None:
+        """Open a run's recipe in the composer, to be edited and gone on with from its newest checkpoint.
+
+        Raises:
+            RunError: there is no such run, or no checkpoint that can be read.
+        """
+        run = Run(run_id, self._runs_dir)
+        point = ForkPoint.of(run.folder)
+        self.fork_bar.show(run.folder, point.step)
+        self._begin_fork(point)
+
     def close(self) -> None:
-        """Stop reading and leave the page; no run is touched."""
-        self.table.close()
-        if self.monitor is not None:
-            self.monitor.close()
+        """Stop reading and leave the page, with everything in it; no run is touched."""
+        cells.forget(self)
+        # Listed first: a closed widget forgets what it holds.
+        for widget in list(_held(self)):
+            if widget is not self:
+                widget.close()
         super().close()
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        # Run again, a cell takes its old Lab away.
+        cells.shown(self)
+        return super()._repr_mimebundle_(**kwargs)
+
     def _regions(self) -> list[ipywidgets.Widget]:
-        left = ipywidgets.VBox([self.composer, self.launch_button])
+        bar = ipywidgets.HBox([self.launch_button, self.why])
+        bar.add_class("lab-launching")
+        left = ipywidgets.VBox([self.fork_bar, self.composer, bar])
         left.add_class("lab-compose")
         self._watch.add_class("lab-watch")
-        title = ipywidgets.HTML("<h3>Runs</h3>")
-        refresh = ipywidgets.Button(icon="refresh", tooltip="read the runs folder now (it is read every two seconds)")
-        refresh.on_click(lambda _button: self._safely(self.table.refresh))
-        bar = ipywidgets.HBox([title, *self.buttons.values(), refresh, self.status])
-        bar.add_class("lab-actions")
-        below = ipywidgets.VBox([bar, self.table])
+        below = ipywidgets.VBox([self.table])
         below.add_class("lab-below")
         return [left, self._watch, below]
-
-    def _button(self, verb: str) -> ipywidgets.Button:
-        icon, what, _ = VERBS[verb]
-        button = ipywidgets.Button(description=verb.capitalize(), icon=icon, tooltip=f"selected runs: {what}")
-        button.on_click(lambda _button: self._safely(lambda: self._ask(verb)))
-        return button
 
     def _launch(self) -> None:
         recipe = self.composer.recipe
         if recipe is None:
             raise ValueError("; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems))
-        run = launch(recipe, runs_dir=self._runs_dir)
+        point = self.fork_point
+        if point is not None:
+            self._no_fork()
+            # Off this thread: the checkpoint is hashed before anything goes on from it.
+            self.table.work(
+                lambda: self._started(Run(point.folder).fork(point.step, **point.changes(recipe)), "forked")
+            )
+            return
+        self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
+
+    def _started(self, run: Run, how: str) -> None:
         self.table.refresh()
         # After the refresh: the table drops selected ids that it does not know.
         self.table.selected = [run.id]
-        self._say(f"launched {run.id}")
-
-    def _ask(self, verb: str) -> None:
-        allowed = VERBS[verb][2]
-        asked, refused = [], []
-        for run in (run for run in self.table.chosen() if run.status in allowed):
-            # One that ended a moment ago must not keep the others from being asked.
-            try:
-                getattr(run, verb)()
-                asked.append(run.name)
-            except RunError as error:
-                refused.append(str(error))
-        said = [f"{verb}: asked {', '.join(asked) or 'none'}", *refused]
-        self._say("; ".join(said), error=bool(refused))
-        self.table.refresh()
+        self.table.say(Said(f"{how} {run.name}: {run.id}"))
 
     def _selected(self) -> None:
-        self.watch(self.table.chosen())
-        self._enable()
+        chosen = self.table.chosen()
+        self.watch(chosen)
+        if len(chosen) > WATCHED_AT_MOST:
+            self.table.say(Said(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
+
+    def _begin_fork(self, point: ForkPoint) -> None:
+        self.fork_point = point
+        self.composer.load(point.recipe)
+        self._composed()
+
+    def _fork_from(self, step: int) -> None:
+        if self.fork_point is None:
+            return
+        edited, point = self.composer.recipe, ForkPoint.of(self.fork_point.folder, step)
+        changes = {} if edited is None else self.fork_point.changes(edited)
+        # What was edited so far is kept: only where it begins has changed.
+        self.fork_point = point
+        self.composer.load(point.recipe.with_(**changes), point.recipe)
+        self._composed()
+
+    def _no_fork(self) -> None:
+        self.fork_point = None
+        self.fork_bar.hide()
+        self._composed()
 
     def _composed(self) -> None:
-        problems = self.composer.problems
-        self.launch_button.disabled = bool(problems)
-        why = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-        self.launch_button.tooltip = f"cannot launch: {why}" if why else "train this recipe in a process of its own"
+        recipe = self.composer.recipe
+        why = "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
+        if self.fork_point is not None and recipe is not None:
+            why = self.fork_point.problem(recipe)
+        verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
+        self.launch_button.description = verb
+        self.launch_button.disabled = bool(why)
+        self.launch_button.tooltip = f"not now: {why}" if why else "train this recipe in a process of its own"
+        self._because(why)
 
-    def _enable(self) -> None:
-        statuses = {row["status"] for row in self.table.rows if row["id"] in self.table.selected}
-        for verb, button in self.buttons.items():
-            # Any of them suffices: a mixed selection is asked as far as it can be.
-            button.disabled = not statuses & set(VERBS[verb][2])
+    def _composed_fields(self) -> dict[str, Any] | None:
+        recipe = self.composer.recipe
+        return None if recipe is None else recipe.to_dict()
+
+    def _because(self, why: str) -> None:
+        """Say beside the button why it cannot be pressed, or what went wrong when it was."""
+        self.why.value = f"<span class='lab-bad' title='{html.escape(why)}'>{html.escape(why)}</span>" if why else ""
 
     def _safely(self, do: Callable[[], Any]) -> None:
         """Errors of a handler belong where the user looks, not into the server's log."""
         try:
             do()
         except Exception as error:
-            self._say(f"{type(error).__name__}: {error}", error=True)
+            self._because(str(error) or type(error).__name__)
 
-    def _say(self, text: str, *, error: bool = False) -> None:
-        kind = "lab-bad" if error else "lab-said"
-        self.status.value = f"<span class='{kind}'>{html.escape(text)}</span>"
+
+def _held(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
+    """A widget and all that it shows or keeps aside (forms of closed sections), with their layouts and styles."""
+    todo: list[Any] = [widget]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, ipywidgets.Widget):
+            yield one
+            todo += [getattr(one, name, None) for name in one.keys]
+        if isinstance(one, (tuple, list)):
+            todo += one
+        elif isinstance(one, dict):
+            todo += one.values()
+        # Our own objects alone: a run, a recipe or a library's insides hold no widgets of this Lab.
+        elif type(one).__module__.startswith(_OURS):
+            todo += vars(one).values() if hasattr(one, "__dict__") else ()

@@ -1,22 +1,32 @@
-"""The table of runs: what the folders of all runs say, refreshed by a thread, selected with mouse or keyboard."""
+"""The table of runs: what the folders of all runs say, told to the page as it changes, and what the page asks of them.
+
+Rows go to the page as messages, all at first and then those that changed. As a trait, a thousand of them would be sent
+whole with every step of one run, and stay in the saved notebook.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import traitlets
 
+from workbench.runs.listing import Listed, Listing
 from workbench.runs.run import Run
-from workbench.runs.store import runs
-from workbench.runs.summary import summary
+from workbench.ui.run_actions import VERBS, RunActions, Said
 
+STATIC = Path(__file__).parent / "static"
 REFRESH_SECONDS = 2.0
-SHOWN = 50
-"""Runs shown, the newest; reading all of a folder of thousands every two seconds would help nobody."""
+FIRST = 60
+"""Rows read before the table is shown: more than any window holds. The thread reads the others."""
+# What was read of a folder serves the next table of it, as after running its cell again.
+_listings: weakref.WeakValueDictionary[Path, Listing] = weakref.WeakValueDictionary()
 
 
 class RunsTable(anywidget.AnyWidget):
@@ -24,46 +34,71 @@ class RunsTable(anywidget.AnyWidget):
 
     Args:
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        refresh_seconds: how often the folders are read; 0 reads only when asked (:meth:`refresh`).
+        refresh_seconds: how often the folders are looked at; 0 only when asked (:meth:`refresh`).
+        fork: called with a run's id when the page wants to fork it; without it, it cannot ask.
+        composed: gives the recipe (as a dictionary) that a single run's difference is shown against.
 
     Attributes:
-        rows: one mapping per run, newest first, as the page shows them.
-        selected: ids of the selected runs, in the order of the table.
+        rows: one mapping per run, newest first (:class:`workbench.runs.listing.Listed`).
+        selected: ids of the selected runs, newest first.
+        look: filter, sort and columns as the page has them.
         complaint: why the folders cannot be read, else empty.
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
-    _esm = (Path(__file__).parent / "runs_table.js").read_text(encoding="utf-8")
-    _css = (Path(__file__).parent / "runs_table.css").read_text(encoding="utf-8")
+    _esm = (STATIC / "runs_table.js").read_text(encoding="utf-8")
+    _css = (STATIC / "runs_table.css").read_text(encoding="utf-8")
 
-    rows = traitlets.List(traitlets.Dict()).tag(sync=True)
+    rows = traitlets.List(traitlets.Dict())
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    look = traitlets.Dict().tag(sync=True)
     complaint = traitlets.Unicode("").tag(sync=True)
+    verbs = traitlets.List(traitlets.Unicode(), help="what the page may ask for").tag(sync=True)
 
-    def __init__(self, runs_dir: str | Path | None = None, refresh_seconds: float = REFRESH_SECONDS) -> None:
-        super().__init__()
-        self._runs_dir = runs_dir
+    def __init__(
+        self,
+        runs_dir: str | Path | None = None,
+        refresh_seconds: float = REFRESH_SECONDS,
+        fork: Callable[[str], None] | None = None,
+        composed: Callable[[], dict[str, Any] | None] = lambda: None,
+    ) -> None:
+        super().__init__(verbs=[verb for verb in VERBS if verb != "fork" or fork is not None])
+        self._runs_dir, self._fork = runs_dir, fork
+        listing = Listing(runs_dir)
+        self._listing = _listings.setdefault(listing.root, listing)
+        self.actions = RunActions(listing.root, composed)
         self._closed = threading.Event()
-        self.refresh()
+        self._wake = threading.Event()
+        self._sending = threading.RLock()
+        self._seq, self._told = -1, Listed([], 0, 0)
+        # Two, so that a stop does not wait for an export. Threads start with the first request.
+        self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench-runs-action")
+        self.on_msg(self._heard)
+        self.refresh(None if self._listing.warm else FIRST)
         if refresh_seconds > 0:
+            self._wake.set()
             # The thread holds no reference to the table: a Lab that nobody has any more must not be read for ever.
-            arguments = (weakref.ref(self), self._closed, refresh_seconds)
+            arguments = (weakref.ref(self), self._wake, self._closed, refresh_seconds)
             threading.Thread(target=_follow, args=arguments, name="workbench-runs", daemon=True).start()
 
-    def refresh(self) -> None:
-        """Read the folders now; sends only when something is new."""
+    def refresh(self, most: int | None = None) -> None:
+        """Look at the folders now; sends only what is new.
+
+        Args:
+            most: rows to read; None for as many as a listing has.
+        """
         try:
-            found = [summary(run.folder) for run in runs(self._runs_dir)[:SHOWN]]
+            found = self._listing.look() if most is None else self._listing.look(most)
         except OSError as error:
             self.complaint = f"the runs folder cannot be read: {error}"
             return
-        self.complaint = ""
-        # Compared here, since a trait of dicts would be sent every two seconds although nothing moved.
-        if found != self.rows:
-            self.rows = found
-        # A deleted run must not stay selected, or the next button would ask for it.
-        known = {entry["id"] for entry in found}
-        if any(run_id not in known for run_id in self.selected):
+        if self.complaint:
+            self.complaint = ""
+        self._tell(found)
+        # A deleted run must not stay selected, or the next button would ask for it. Beyond a first look at few, none
+        # is known to be gone.
+        known = {row["id"] for row in found.rows}
+        if most is None and any(run_id not in known for run_id in self.selected):
             self.selected = [run_id for run_id in self.selected if run_id in known]
 
     def chosen(self) -> list[Run]:
@@ -72,17 +107,106 @@ class RunsTable(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Stop reading and leave the page."""
-        self._closed.set()
+        # ipywidgets closes widgets when they are collected, also one whose construction failed.
+        if hasattr(self, "_workers"):
+            self._closed.set()
+            self._wake.set()
+            self._workers.shutdown(wait=False, cancel_futures=True)
         super().close()
 
+    def say(self, said: Said, request: int = 0) -> None:
+        """Tell the user something, in the line above the table."""
+        if self.comm is not None:
+            self.send({"type": "said", "request": request, **said.message()})
 
-def _follow(table: weakref.ref[RunsTable], closed: threading.Event, seconds: float) -> None:
-    while not closed.wait(seconds):
+    def work(self, do: Callable[[], None]) -> None:
+        """Do something in a thread of the table; what goes wrong is told above it."""
+
+        def safely() -> None:
+            try:
+                do()
+            except Exception as error:
+                self.say(Said(str(error) or type(error).__name__, error=True))
+
+        self._workers.submit(safely)
+
+    def _tell(self, found: Listed, whole: bool = False) -> None:
+        with self._sending:
+            before, self._told = self._told, found
+            old = {row["id"]: row for row in before.rows}
+            order = [row["id"] for row in found.rows]
+            fresh = [row for row in found.rows if whole or old.get(row["id"]) != row]
+            moved = order != list(old)
+            counts = (found.total, found.trashed)
+            if not (whole or fresh or moved or counts != (before.total, before.trashed) or self._seq < 0):
+                return
+            self._seq += 1
+            if self.comm is not None:
+                self.send(
+                    {
+                        "type": "rows", "seq": self._seq, "whole": whole, "rows": fresh, "total": found.total,
+                        "trashed": found.trashed, "order": order if whole or moved else None,
+                    }
+                )  # fmt: skip
+        if fresh or moved:
+            self.rows = found.rows
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        """A message of the page. Returns at once; what takes time goes to a thread."""
+        if not isinstance(message, dict) or self._closed.is_set():
+            return
+        kind = message.get("type")
+        if kind == "hello":
+            self._tell(self._told, whole=True)
+        elif kind == "knobs":
+            self._workers.submit(self._send_knobs)
+        elif kind == "trash":
+            self._workers.submit(self._send_trash)
+        elif kind == "do" and message.get("verb") == "fork":
+            # Here, since it fills the forms, which only this thread changes.
+            self._do(message)
+        elif kind == "do":
+            self._workers.submit(self._do, message)
+
+    def _send_knobs(self) -> None:
+        self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._told.rows])})
+
+    def _send_trash(self) -> None:
+        self.send({"type": "trash", "rows": self._listing.trash()})
+
+    def _do(self, message: dict[str, Any]) -> None:
+        request = message.get("request")
+        number = request if isinstance(request, int) else 0
+        asked = message.get("runs")
+        ids = [run_id for run_id in asked if isinstance(run_id, str)] if isinstance(asked, list) else []
+        verb = str(message.get("verb"))
+        try:
+            if verb == "fork" and self._fork is not None and len(ids) == 1:
+                self._fork(ids[0])
+                self.say(Said("fork: edit the recipe on the left, then press the button below it"), number)
+                return
+            # Where it takes long, word comes before it is done.
+            for said in self.actions.perform(verb, ids, message):
+                if said.sheet is not None:
+                    self.send({"type": "sheet", **said.sheet}, [said.page] if said.page is not None else None)
+                self.say(said, number)
+                self.refresh()
+            if verb in ("delete", "restore", "empty"):
+                self._send_trash()
+        except Exception as error:  # the widget is where the user who pressed the button looks
+            self.say(Said(f"{verb}: {error}", error=True), number)
+
+
+def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: threading.Event, seconds: float) -> None:
+    while not closed.is_set():
+        wake.wait(seconds)
+        wake.clear()
         alive = table()
-        if alive is None:
+        if alive is None or closed.is_set():
             return
         started = time.monotonic()
         alive.refresh()
-        # A slow file system must not keep the kernel busy with reading.
-        closed.wait(4 * (time.monotonic() - started))
+        took = time.monotonic() - started
         del alive
+        # A slow file system must not keep the kernel busy with reading.
+        closed.wait(4 * took)

@@ -30,15 +30,9 @@ const uplot = JSON.parse(readFileSync(join(here, "node_modules/uplot/package.jso
 const notice = `uPlot ${uplot.version} (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:\n\n${licence}\n`;
 
 mkdirSync(target, { recursive: true });
-await build({
-  entryPoints: [join(here, "src/monitor.js")],
-  outdir: target,
-  bundle: true,
-  minify: true,
-  format: "esm",
-  target: "es2022",
-  charset: "utf8",
-  legalComments: "none",
-  banner: { js: `/* sources sha256:${fingerprint()}\n${notice}*/`, css: `/* ${notice}*/` },
-});
+const stamp = `/* sources sha256:${fingerprint()}`;
+const options = { outdir: target, bundle: true, minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
+const entry = (name) => [join(here, "src", name)];
+await build({ ...options, entryPoints: entry("runs_table.js"), banner: { js: `${stamp} */` } });
+await build({ ...options, entryPoints: entry("monitor.js"), banner: { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` } });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);

@@ -1,0 +1,50 @@
+"""Runs side by side: numbers with the best of them, knobs that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workbench.runs.comparison import compare
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+
+
+def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any] | None, **state: Any) -> RunFolder:
+    folder = RunFolder(root / run_id)
+    folder.path.mkdir()
+    write_json(folder.recipe, recipe)
+    write_json(folder.evaluations, {"unigram_entropy": 6.0, "heldout": [], "result": result})
+    write_state(folder, **{"status": "finished", **state})
+    return folder
+
+
+def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
+    base = {"name": "a", "notes": "x", "optimizer": {"kind": "adamw", "lr": 0.1}, "seed": 0}
+    one = make(tmp_path, "a", base, {"heldout_loss": 3.5, "tokens_per_second": 100, "steps": 10, "mfu": None})
+    other = base | {"name": "b", "notes": "y", "optimizer": {"kind": "lion", "lr": 0.1}}
+    two = make(tmp_path, "b", other, {"heldout_loss": 3.2, "tokens_per_second": 90, "steps": 10})
+    going = make(tmp_path, "c", base, None, status="queued", step=4, loss=5.0)
+    found = compare([one, two, going])
+    assert [run["name"] for run in found["runs"]] == ["a", "b", "a"]
+    rows = {row["label"]: row for row in found["numbers"]}
+    assert rows["held-out loss (nats)"]["values"] == [3.5, 3.2, None]
+    assert rows["held-out loss (nats)"]["best"] == [1]
+    assert rows["tokens/s"]["best"] == [0]
+    assert rows["steps"]["values"] == [10, 10, 4]
+    assert rows["steps"]["best"] == []
+    assert rows["unigram entropy (nats)"]["best"] == []
+    assert "MFU" not in rows, "nobody said it"
+    assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
+
+
+def test_a_resumed_run_shows_what_it_does_now_and_damage_is_passed_over(tmp_path: Path) -> None:
+    folder = make(tmp_path, "a", {"name": "a"}, {"steps": 10, "heldout_loss": 3.0}, status="queued", step=12)
+    rows = {row["label"]: row["values"] for row in compare([folder])["numbers"]}
+    assert rows["steps"] == [12]
+    assert "held-out loss (nats)" not in rows
+    folder.evaluations.write_text("[")
+    folder.recipe.write_text("7")
+    found = compare([folder])
+    assert found["runs"] == [{"id": "a", "name": "a", "status": "queued"}]
+    assert found["knobs"] == []

@@ -1,0 +1,87 @@
+"""Several runs side by side: what they achieved, and the knobs in which their recipes differ. No telemetry is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.listing import columns_of, flat
+from workbench.runs.state import actual_status, read_state
+from workbench.runs.summary import name_of
+
+# What each number is called, where it stands in a result, and which end of it is better (None: neither).
+_NUMBERS: tuple[tuple[str, str, str | None], ...] = (
+    ("held-out loss (nats)", "heldout_loss", "low"),
+    ("training loss (nats)", "train_loss", "low"),
+    ("unigram entropy (nats)", "unigram_entropy", None),
+    ("tokens/s", "tokens_per_second", "high"),
+    ("MFU", "mfu", "high"),
+    ("steps", "steps", None),
+    ("tokens", "tokens", None),
+    ("seconds", "seconds", None),
+    ("parameters", "parameters", None),
+)
+# Free text of the user's: different in nearly all runs, and no reason for a difference.
+_NO_KNOBS = ("name", "notes", "schema_version")
+
+
+def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
+    """What runs achieved and in what they differ, for a table with one column per run.
+
+    Args:
+        folders: of the runs, in the order of the columns.
+
+    Returns:
+        ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one value per run
+        (None where it has none) and the places of the best (empty where neither end is better, or only one run has
+        it); ``knobs``: ``[{"path", "values"}]`` of those that differ.
+    """
+    numbers = [_numbers(folder) for folder in folders]
+    rows = []
+    for label, key, better in _NUMBERS:
+        values = [found.get(key) for found in numbers]
+        if any(value is not None for value in values):
+            rows.append({"label": label, "values": values, "best": _best(values, better)})
+    names = [{"id": folder.id, "name": name_of(folder), "status": actual_status(folder)} for folder in folders]
+    recipes = {folder.id: flat(read_json(folder.recipe, {})) for folder in folders}
+    return {"runs": names, "numbers": rows, "knobs": differences(recipes)}
+
+
+def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """``[{"path", "values"}]`` of the knobs in which recipes differ.
+
+    Args:
+        recipes: knobs by path (:func:`workbench.runs.listing.flat`), by the name of the column.
+    """
+    differ = columns_of(recipes)["differ"]
+    return [{"path": path, "values": values} for path, values in differ.items() if path not in _NO_KNOBS]
+
+
+def _numbers(folder: RunFolder) -> dict[str, Any]:
+    """The result of a run that has one; what its state says so far of any other."""
+    evaluations = read_json(folder.evaluations, {})
+    evaluations = evaluations if isinstance(evaluations, dict) else {}
+    state = read_state(folder)
+    so_far = {
+        "steps": state.step,
+        "tokens": state.tokens,
+        "seconds": state.seconds,
+        "tokens_per_second": state.tokens_per_second,
+        "train_loss": state.loss,
+        "heldout_loss": state.heldout_loss,
+        "unigram_entropy": evaluations.get("unigram_entropy"),
+    }
+    result = evaluations.get("result")
+    # A resumed run has an older result beside newer numbers until it ends again.
+    known = result if isinstance(result, dict) and state.status == "finished" else {}
+    found = so_far | {key: value for key, value in known.items() if value is not None}
+    return {key: value for key, value in found.items() if isinstance(value, (int, float))}
+
+
+def _best(values: Sequence[float | None], better: str | None) -> list[int]:
+    known = [value for value in values if value is not None]
+    if better is None or len(known) < 2 or len(set(known)) < 2:
+        return []
+    best = min(known) if better == "low" else max(known)
+    return [place for place, value in enumerate(values) if value == best]

@@ -1,0 +1,53 @@
+"""Above the forms while a fork is edited: of which run, from which of its checkpoints, and the way back."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from workbench.runs.folder import RunFolder
+from workbench.runs.fork_point import steps_of
+from workbench.runs.summary import name_of
+
+
+class ForkBar(ipywidgets.HBox):
+    """Shows nothing until :meth:`show`.
+
+    Args:
+        moved: called with the step of another checkpoint that the user chose.
+        ended: called when the user wants a new run instead.
+    """
+
+    def __init__(self, moved: Callable[[int], None], ended: Callable[[], None]) -> None:
+        self._moved = moved
+        self.text = ipywidgets.HTML()
+        self.steps = ipywidgets.Dropdown(description="from", tooltip="checkpoint that the fork goes on from")
+        self.steps.observe(self._chosen, names="value")
+        self.back = ipywidgets.Button(description="New run instead", tooltip="keep the recipe, but begin at step 0")
+        self.back.on_click(lambda _button: ended())
+        super().__init__(())
+        self.add_class("lab-fork-bar")
+        self._quiet = False
+
+    def show(self, folder: RunFolder, step: int) -> None:
+        """Offer the checkpoints of a run; ``step`` is the one in use."""
+        steps = steps_of(folder)
+        name = html.escape(name_of(folder))
+        self.text.value = f"<span title='{html.escape(folder.id)}'>Fork of <b>{name}</b></span>"
+        words = {at: f"step {at:,}" + (" (newest)" if at == steps[0] else "") for at in steps}
+        self._quiet = True
+        self.steps.options = [(words[at], at) for at in steps]
+        self.steps.value = step
+        self._quiet = False
+        self.children = (self.text, self.steps, self.back)
+
+    def hide(self) -> None:
+        """Show nothing."""
+        self.set_trait("children", ())
+
+    def _chosen(self, change: Any) -> None:
+        if not self._quiet and change["new"] is not None:
+            self._moved(change["new"])

@@ -1,0 +1,67 @@
+// What can be asked of runs, in which states, and why not. Pure.
+
+const ALIVE = ["queued", "starting", "running", "paused", "stopping"];
+const ENDED = ["finished", "stopped", "failed", "lost"];
+
+/** `states`: those in which a run can be asked; `least`, `most`: how many runs it takes. */
+export const ACTIONS = [
+  { verb: "pause", title: "Pause", says: "hold after the present step, keeping memory", states: ["running"], group: 0 },
+  { verb: "resume", title: "Resume", says: "go on, or go on from the last checkpoint", states: ["paused", "stopped", "failed", "lost"], group: 0 },
+  { verb: "stop", title: "Stop", says: "end after the present step, with a checkpoint", states: ["queued", "starting", "running", "paused"], group: 0 },
+  { verb: "checkpoint", title: "Checkpoint", says: "save a checkpoint now", states: ["running", "paused"], group: 1 },
+  { verb: "evaluate", title: "Evaluate", says: "measure the held-out loss now", states: ["running", "paused"], group: 1 },
+  { verb: "fork", title: "Fork…", says: "edit the recipe on the left and go on from a checkpoint as a new run", most: 1, group: 2 },
+  { verb: "compare", title: "Compare", says: "numbers side by side and the knobs that differ", least: 2, most: 12, group: 2 },
+  { verb: "diff", title: "Diff", says: "the knobs that differ between these runs, or from the recipe on the left", most: 12, group: 2 },
+  { verb: "report", title: "Report", says: "the pictures and tables of these runs as one page", most: 6, group: 3 },
+  { verb: "export", title: "Export…", says: "write the model as a folder that transformers loads", most: 1, group: 3 },
+  { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4 },
+  { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: ENDED, group: 4 },
+];
+
+export const TRASH_ACTIONS = [
+  { verb: "restore", title: "Restore", says: "bring back to the list of runs", group: 0 },
+  { verb: "empty", title: "Empty trash…", says: "remove all deleted runs for good", least: 0, group: 0 },
+];
+
+const GOING = { checkpoint: "are not running", evaluate: "are not running", pause: "are not running", stop: "have ended", resume: "are going or finished", delete: "are going: stop them first" };
+const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: "is not running", stop: "has ended", resume: "is going or finished", delete: "is going: stop it first" };
+
+/**
+ * Which of the selected runs an action would reach.
+ * @param {object} action of ACTIONS
+ * @param {object[]} rows the selected ones
+ * @returns {{ids: string[], why: string}} `why` it cannot be done, empty when it can
+ */
+export function possible(action, rows) {
+  const { least = 1, most = Infinity, states } = action;
+  if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };
+  const fit = states ? rows.filter((row) => states.includes(row.status)) : rows;
+  // A mixed selection is asked as far as it can be.
+  if (states && !fit.length) return { ids: [], why: rows.length === 1 ? `it ${GOES[action.verb]}` : `they ${GOING[action.verb]}` };
+  if (fit.length > most) return { ids: [], why: most === 1 ? "select one run alone" : `select at most ${most} runs` };
+  return { ids: fit.map((row) => row.id), why: "" };
+}
+
+/** A selection in words: "2 selected, 1 of them running". */
+export function selectionText(rows) {
+  if (!rows.length) return "none selected";
+  const going = rows.filter((row) => ALIVE.includes(row.status)).length;
+  if (rows.length === 1) return "1 selected";
+  return `${rows.length} selected${going ? `, ${going} going` : ""}`;
+}
+
+/** Tags from what people type, as the command line takes them: `new +another -old`. */
+export function tagChanges(text) {
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  return {
+    add: words.filter((word) => !word.startsWith("-")).map((word) => word.replace(/^\+/, "")),
+    remove: words.filter((word) => word.startsWith("-")).map((word) => word.slice(1)),
+  };
+}
+
+/** What must change so that a run has exactly the tags of a text. */
+export function tagsAs(text, present) {
+  const wanted = tagChanges(text).add;
+  return { add: wanted.filter((tag) => !present.includes(tag)), remove: present.filter((tag) => !wanted.includes(tag)) };
+}

@@ -1,0 +1,188 @@
+// What stands in the filter box, as a question to a row. Pure.
+//
+//   bert tiny              both words, anywhere in name, id, tags, note, state, owner, device
+//   state:running tag:x    a word in one column; `tag:` and `state:` want its beginning
+//   loss<2.5 lr>=1e-3      a number of the table or of the recipe (the end of its path is enough)
+//   optimizer:lans         a choice or text of the recipe
+//   -tag:old "two words"   not; words with spaces
+
+const TERM = /(-?)(?:([a-z_][\w./-]*)(<=|>=|!=|[:=<>]))?(?:"([^"]*)"?|(\S*))\s*/giy;
+const SCALES = { k: 1e3, m: 1e6, b: 1e9, "%": 0.01 };
+const TEXTS = {
+  name: (row) => [row.name],
+  id: (row) => [row.id],
+  state: (row) => [row.status],
+  status: (row) => [row.status],
+  tag: (row) => row.tags,
+  tags: (row) => row.tags,
+  note: (row) => [row.notes, row.message],
+  notes: (row) => [row.notes],
+  owner: (row) => [row.owner],
+  device: (row) => [row.device, row.host],
+  parent: (row) => [row.parent?.run],
+};
+// Half a tag is not the tag: "tag:base" must not find "database".
+const BEGINNINGS = new Set(["tag", "tags", "state", "status"]);
+const NUMBERS = {
+  step: (row) => row.step,
+  progress: (row) => row.progress,
+  loss: (row) => row.loss,
+  heldout: (row) => row.heldout_loss,
+  "held-out": (row) => row.heldout_loss,
+  speed: (row) => row.tokens_per_second,
+  "tokens/s": (row) => row.tokens_per_second,
+  queue: (row) => row.queue,
+};
+const COMPARE = {
+  "<": (a, b) => a < b,
+  ">": (a, b) => a > b,
+  "<=": (a, b) => a <= b,
+  ">=": (a, b) => a >= b,
+  "=": (a, b) => a === b,
+  ":": (a, b) => a === b,
+  "!=": (a, b) => a !== b,
+};
+
+/** The terms of a filter: `{not, key, sign, value}`, key null for a plain word. */
+export function terms(text) {
+  const found = [];
+  TERM.lastIndex = 0;
+  const source = text.trim();
+  while (TERM.lastIndex < source.length) {
+    const match = TERM.exec(source);
+    if (!match || !match[0]) break;
+    const [, not, key, sign, quoted, plain] = match;
+    const value = quoted ?? plain;
+    // "lr>" while it is being typed asks for nothing yet.
+    if (value) found.push({ not: not === "-", key: key?.toLowerCase() ?? null, sign: sign ?? null, value });
+  }
+  return found;
+}
+
+/** A number as people write it: 1e-3, 10k, 2M, 50%; NaN when it is none. */
+export function numberOf(text) {
+  const scale = SCALES[text.at(-1)?.toLowerCase()];
+  const digits = scale ? text.slice(0, -1) : text;
+  return digits.trim() === "" ? NaN : Number(digits) * (scale ?? 1);
+}
+
+/**
+ * Whether a filter asks for knobs of recipes, which the page does not have until it asks for them.
+ * @param {string} text
+ */
+export function asksForKnobs(text) {
+  return terms(text).some(({ key }) => key !== null && !(key in TEXTS) && !(key in NUMBERS));
+}
+
+/**
+ * The filter as a test of rows.
+ * @param {string} text what was typed
+ * @param {Knobs | null} knobs of the recipes, null while they are not there yet
+ * @returns {{test: (row: object) => boolean, problem: string}} a term with a problem is passed over
+ */
+export function filterOf(text, knobs = null) {
+  const problems = [];
+  const tests = [];
+  for (const term of terms(text)) {
+    const { test, problem } = testOf(term, knobs);
+    if (problem) problems.push(problem);
+    if (test) tests.push(term.not ? (row) => !test(row) : test);
+  }
+  return { test: (row) => tests.every((test) => test(row)), problem: problems[0] ?? "" };
+}
+
+function testOf({ key, sign, value }, knobs) {
+  if (key === null) {
+    const word = value.toLowerCase();
+    return { test: (row) => haystack(row).includes(word) };
+  }
+  // "state=running" is what half of all people type.
+  if (key in TEXTS && [":", "=", "!="].includes(sign)) return { test: negated(sign, textTest(TEXTS[key], value, BEGINNINGS.has(key))) };
+  if (key in TEXTS) return { problem: `${key} is text: write ${key}:${value}` };
+  if (key in NUMBERS) return numberTest(key, sign, value, NUMBERS[key]);
+  return knobs === null ? {} : knobTest(key, sign, value, knobs);
+}
+
+const negated = (sign, test) => (sign === "!=" ? (row) => !test(row) : test);
+
+function textTest(texts, value, beginning) {
+  const word = value.toLowerCase();
+  const fits = (text) => (beginning ? text.startsWith(word) : text.includes(word));
+  return (row) => texts(row).some((text) => text && fits(text.toLowerCase()));
+}
+
+function numberTest(key, sign, value, read) {
+  const wanted = numberOf(value);
+  if (Number.isNaN(wanted)) return { problem: `${key}${sign}${value}: '${value}' is not a number` };
+  return {
+    test: (row) => {
+      const found = read(row);
+      return typeof found === "number" && COMPARE[sign](found, wanted);
+    },
+  };
+}
+
+function knobTest(key, sign, value, knobs) {
+  const paths = knobs.paths(key);
+  if (!paths.length) {
+    const near = knobs.nearest(key);
+    return { problem: `no column or knob '${key}'${near ? `; did you mean ${near}?` : ""}` };
+  }
+  const wanted = numberOf(value);
+  const ordered = ["<", ">", "<=", ">="].includes(sign);
+  if (ordered && Number.isNaN(wanted)) return { problem: `${key}${sign}${value}: '${value}' is not a number` };
+  const word = value.toLowerCase();
+  const fits = (found) => {
+    if (found === null || found === undefined) return false;
+    if (typeof found === "number" && !Number.isNaN(wanted)) return COMPARE[sign === "!=" ? "=" : sign](found, wanted);
+    return !ordered && (sign === ":" ? String(found).toLowerCase().includes(word) : String(found).toLowerCase() === word);
+  };
+  return { test: negated(sign, (row) => paths.some((path) => fits(knobs.value(path, row.id)))) };
+}
+
+function haystack(row) {
+  const all = [row.name, row.id, row.status, row.notes, row.message, row.owner, row.device, ...row.tags];
+  return all.join("\n").toLowerCase();
+}
+
+/** Knobs of all recipes, as the kernel sends them (see workbench/runs/listing.py). */
+export class Knobs {
+  constructor({ runs, same, differ }) {
+    this.place = new Map(runs.map((id, index) => [id, index]));
+    Object.assign(this, { same, differ });
+    this.all = [...Object.keys(same), ...Object.keys(differ)];
+  }
+
+  /** Paths that a name stands for: itself, those that end with it, and the kind of an axis or choice. */
+  paths(name) {
+    const lower = (path) => path.toLowerCase();
+    const exact = this.all.filter((path) => lower(path) === name);
+    if (exact.length) return exact;
+    const ends = [`.${name}`, `.${name}.kind`];
+    return this.all.filter((path) => lower(path) === `${name}.kind` || ends.some((end) => lower(path).endsWith(end)));
+  }
+
+  /** Value of a knob of one run; null when it has none, or is newer than the knobs. */
+  value(path, id) {
+    if (!this.place.has(id)) return null;
+    return path in this.same ? this.same[path] : this.differ[path][this.place.get(id)];
+  }
+
+  /** The name of a knob that looks most like `name`, or null. */
+  nearest(name) {
+    const names = [...new Set([...Object.keys(NUMBERS), ...Object.keys(TEXTS), ...this.all.map((path) => path.split(".").at(-1))])];
+    const best = names.map((each) => [distance(name, each), each]).sort(([a], [b]) => a - b)[0];
+    return best && best[0] <= Math.max(1, name.length / 3) ? best[1] : null;
+  }
+}
+
+// Letters to insert, remove or replace.
+function distance(a, b) {
+  let line = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) next[j] = Math.min(next[j - 1] + 1, line[j] + 1, line[j - 1] + (a[i - 1] !== b[j - 1]));
+    line = next;
+  }
+  return line[b.length];
+}

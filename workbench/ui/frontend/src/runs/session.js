@@ -1,0 +1,83 @@
+// What one table knows, whatever views show it: rows, trash, knobs, and what the kernel said last.
+
+import { Knobs } from "./filter.js";
+import { Rows } from "./rows.js";
+
+// A kernel in the middle of a cell answers when the cell has ended.
+const PATIENCE_MS = 2500;
+
+/** One per widget; `send(message)` reaches the kernel. */
+export class Session {
+  constructor(send, later = (work, ms) => setTimeout(work, ms)) {
+    Object.assign(this, { send, later });
+    this.rows = new Rows();
+    this.trash = null;
+    this.knobs = null;
+    this.knobsFor = null;
+    this.said = { text: "", error: false };
+    this.sheet = null;
+    this.request = 0;
+    this.answered = 0;
+    this.listeners = new Set();
+  }
+
+  /** A page mounted: everything, please. */
+  hello() {
+    this.send({ type: "hello" });
+  }
+
+  /** Asks for something; what becomes of it is told in `said`. */
+  ask(verb, ids, rest = {}) {
+    const request = ++this.request;
+    this.send({ type: "do", request, verb, runs: ids, ...rest });
+    this.#tell({ text: `${verb}: asking`, error: false, waiting: true });
+    this.later(() => {
+      if (this.answered < request && this.request === request) {
+        this.#tell({ text: `${verb}: the kernel is busy and will do it when its cell ends`, error: false, waiting: true });
+      }
+    }, PATIENCE_MS);
+  }
+
+  /** Says something of the page's own. */
+  note(text, error = false) {
+    this.#tell({ text, error });
+  }
+
+  /** Knobs of all runs, once per set of runs: filters by knob need them. */
+  wantKnobs() {
+    const runs = this.rows.order.join();
+    if (this.knobsFor === runs) return;
+    this.knobsFor = runs;
+    this.send({ type: "knobs" });
+  }
+
+  /** Takes a message of the kernel. */
+  hear(message, buffers = []) {
+    if (message.type === "rows") {
+      // Something was missed, as by a page that slept: ask anew.
+      if (!this.rows.take(message)) return this.hello();
+    } else if (message.type === "knobs") this.knobs = new Knobs(message);
+    else if (message.type === "trash") this.trash = message.rows;
+    else if (message.type === "sheet") {
+      this.sheet = { ...message, page: buffers[0] ?? null };
+    } else if (message.type === "said") {
+      this.answered = Math.max(this.answered, message.request ?? 0);
+      this.said = message;
+    } else return;
+    this.#changed();
+  }
+
+  closeSheet() {
+    this.sheet = null;
+    this.#changed();
+  }
+
+  #tell(said) {
+    this.said = said;
+    this.#changed();
+  }
+
+  #changed() {
+    for (const listener of this.listeners) listener();
+  }
+}

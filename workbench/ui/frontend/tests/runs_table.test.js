@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ACTIONS, TRASH_ACTIONS, possible, selectionText, tagChanges, tagsAs } from "../src/runs/actions.js";
+import { BY_KEY, nextSort, since, sorted } from "../src/runs/columns.js";
+import { Rows, between, scrollFor, visible } from "../src/runs/rows.js";
+import { Session } from "../src/runs/session.js";
+import { markdown, shown } from "../src/runs/sheet.js";
+
+const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, progress: 1, queue: null, ...more });
+const ids = (rows) => rows.map(({ id }) => id).join("");
+const action = (verb) => ACTIONS.find((each) => each.verb === verb);
+
+test("sorting is stable, and what says nothing comes last either way", () => {
+  const rows = [row("a", { loss: 2 }), row("b"), row("c", { loss: 1 }), row("d", { loss: 2 }), row("e", { loss: "nan" })];
+  assert.equal(ids(sorted(rows, { key: "loss", direction: 1 })), "cadbe");
+  assert.equal(ids(sorted(rows, { key: "loss", direction: -1 })), "adcbe");
+  assert.equal(ids(sorted(rows, null)), "abcde");
+  assert.equal(ids(sorted([row("run 10"), row("run 9")], { key: "name", direction: 1 })), "run 9run 10");
+  const states = ["finished", "failed", "running"].map((status) => row(status[1], { status }));
+  assert.equal(ids(sorted(states, { key: "state", direction: 1 })), "uai");
+});
+
+test("a header sorts one way, then the other, then not at all", () => {
+  const first = nextSort(null, "step");
+  assert.deepEqual(first, { key: "step", direction: -1 });
+  assert.deepEqual(nextSort(first, "step"), { key: "step", direction: 1 });
+  assert.equal(nextSort(nextSort(first, "step"), "step"), null);
+  assert.deepEqual(nextSort(first, "loss"), { key: "loss", direction: 1 });
+});
+
+test("cells say what people ask for", () => {
+  assert.equal(BY_KEY.get("state").text(row("a", { status: "queued", queue: 2 })), "queued, 2nd");
+  assert.equal(BY_KEY.get("state").text(row("a", { status: "queued", queue: 12 })), "queued, 12th");
+  assert.equal(BY_KEY.get("note").text(row("a", { status: "failed", message: "disk full" })), "disk full");
+  assert.equal(BY_KEY.get("note").text(row("a", { status: "failed", message: "disk full", notes: "mine" })), "mine");
+  assert.equal(BY_KEY.get("note").text(row("a", { message: "done" })), "");
+  const now = new Date(2026, 5, 10, 12).getTime();
+  assert.equal(since(new Date(2026, 5, 10, 9, 5).getTime() / 1000, now), "09:05");
+  assert.equal(since(new Date(2026, 4, 3, 9, 5).getTime() / 1000, now), "3 May 09:05");
+  assert.equal(since(new Date(2024, 4, 3).getTime() / 1000, now), "3 May 2024");
+  assert.equal(since(null), "");
+});
+
+test("rows: all, then what changed, then gone; a gap is told", () => {
+  const rows = new Rows();
+  assert.equal(rows.take({ seq: 1, whole: false, rows: [], total: 0, trashed: 0 }), false);
+  assert.equal(rows.take({ seq: 4, whole: true, order: ["b", "a"], rows: [row("a"), row("b")], total: 5, trashed: 1 }), true);
+  assert.equal(ids(rows.all), "ba");
+  assert.equal(rows.hidden, 3);
+  assert.equal(rows.take({ seq: 5, whole: false, order: null, rows: [row("a", { name: "new" })], total: 5, trashed: 1 }), true);
+  assert.equal(rows.byId.get("a").name, "new");
+  assert.equal(rows.take({ seq: 6, whole: false, order: ["c", "b"], rows: [row("c")], total: 2, trashed: 2 }), true);
+  assert.equal(ids(rows.all), "cb");
+  assert.equal(rows.byId.has("a"), false);
+  assert.equal(rows.take({ seq: 8, whole: false, order: null, rows: [], total: 2, trashed: 2 }), false);
+});
+
+test("the window holds what is seen and a few more, never beyond the ends", () => {
+  assert.deepEqual(visible(0, 280, 28, 1000), { first: 0, last: 19 });
+  assert.deepEqual(visible(28 * 500, 280, 28, 1000), { first: 492, last: 519 });
+  assert.deepEqual(visible(28 * 2000, 280, 28, 1000), { first: 981, last: 1000 });
+  assert.deepEqual(visible(0, 280, 28, 3), { first: 0, last: 3 });
+  assert.equal(scrollFor(5, 0, 280, 28), 0);
+  assert.equal(scrollFor(20, 0, 280, 28), 308);
+  assert.equal(scrollFor(2, 308, 280, 28), 56);
+});
+
+test("a range runs either way, and from nowhere is its end", () => {
+  assert.deepEqual(between(["a", "b", "c"], "c", "b"), ["b", "c"]);
+  assert.deepEqual(between(["a", "b"], "gone", "b"), ["b"]);
+  assert.deepEqual(between(["a", "b"], "a", "gone"), []);
+});
+
+test("actions reach the runs that fit, and say why they reach none", () => {
+  const mixed = [row("a", { status: "running" }), row("b")];
+  assert.deepEqual(possible(action("stop"), mixed), { ids: ["a"], why: "" });
+  assert.deepEqual(possible(action("delete"), mixed), { ids: ["b"], why: "" });
+  assert.equal(possible(action("stop"), []).why, "select a run");
+  assert.equal(possible(action("stop"), [row("b")]).why, "it has ended");
+  assert.equal(possible(action("delete"), [mixed[0]]).why, "it is going: stop it first");
+  assert.equal(possible(action("fork"), mixed).why, "select one run alone");
+  assert.equal(possible(action("compare"), [mixed[0]]).why, "select at least 2 runs");
+  assert.equal(possible(TRASH_ACTIONS[1], []).why, "");
+  assert.equal(selectionText(mixed), "2 selected, 1 going");
+});
+
+test("every action has a state it is for, or none at all, and words", () => {
+  for (const each of [...ACTIONS, ...TRASH_ACTIONS]) {
+    assert.ok(each.says.length > 10 && each.title);
+    if (each.states) assert.ok(possible(each, [row("a", { status: "nothing" })]).why.length > 3, each.verb);
+  }
+});
+
+test("tags are typed as on the command line", () => {
+  assert.deepEqual(tagChanges("a, +b -c"), { add: ["a", "b"], remove: ["c"] });
+  assert.deepEqual(tagsAs("b c", ["a", "b"]), { add: ["c"], remove: ["a"] });
+});
+
+test("a session asks again when it missed something, and tells when the kernel is busy", () => {
+  const sent = [];
+  let later = null;
+  const session = new Session((message) => sent.push(message), (work) => (later = work));
+  session.hello();
+  session.hear({ type: "rows", seq: 3, whole: true, order: [], rows: [], total: 0, trashed: 0 });
+  session.hear({ type: "rows", seq: 5, whole: false, order: null, rows: [], total: 0, trashed: 0 });
+  assert.deepEqual(sent.map(({ type }) => type), ["hello", "hello"]);
+  session.ask("stop", ["a"]);
+  assert.deepEqual(sent.at(-1), { type: "do", request: 1, verb: "stop", runs: ["a"] });
+  later();
+  assert.match(session.said.text, /kernel is busy/);
+  session.hear({ type: "said", request: 1, text: "stop: asked a", error: false });
+  later();
+  assert.equal(session.said.text, "stop: asked a");
+  session.wantKnobs();
+  session.wantKnobs();
+  assert.equal(sent.filter(({ type }) => type === "knobs").length, 1);
+});
+
+test("a comparison as Markdown keeps its columns", () => {
+  const text = markdown({ runs: [{ name: "a|b" }, { name: "c" }], numbers: [{ label: "loss", values: [2.34567, null] }], knobs: [{ path: "lr", values: [1e-3, "x\ny"] }] });
+  assert.equal(text, "|  | a\\|b | c |\n| --- | --- | --- |\n| loss | 2.346 | – |\n| lr | 0.001 | x y |");
+  assert.deepEqual([1e-5, 12345.6, 0.25, 3, null, true].map(shown), ["0.00001", "12,346", "0.25", "3", "–", "true"]);
+});

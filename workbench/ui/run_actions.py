@@ -1,0 +1,240 @@
+"""What the page may ask of runs, one function per verb: what was done, and what was refused and why. No widget here."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.runs import control, lease
+from workbench.runs.comparison import compare, differences
+from workbench.runs.folder import read_json
+from workbench.runs.labels import label
+from workbench.runs.launchers.launcher import child_environment, module_command
+from workbench.runs.listing import flat
+from workbench.runs.run import REPORT, Run
+from workbench.runs.trash import empty, restore
+
+ASKED = ("pause", "resume", "stop", "checkpoint", "evaluate")
+"""Verbs that a living run answers."""
+VERBS = (*ASKED, "fork", "compare", "diff", "report", "export", "tag", "delete")
+"""What the page offers."""
+# A run answers at its next step; one that compiles or evaluates answers later, and the request stands.
+_ANSWER_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Said:
+    """One sentence for the user.
+
+    Attributes:
+        text: what happened.
+        error: whether something was refused.
+        undo: ids of deleted runs that a button beside it brings back.
+        take_over: ``{"verb", "runs"}`` to ask again, where somebody else steers.
+        sheet, page: what opens above the table, and its HTML.
+    """
+
+    text: str
+    error: bool = False
+    undo: Sequence[str] = ()
+    take_over: Mapping[str, Any] | None = None
+    sheet: Mapping[str, Any] | None = None
+    page: bytes | None = None
+
+    def message(self) -> dict[str, Any]:
+        """As it is sent to the page."""
+        over = dict(self.take_over) if self.take_over else None
+        return {"text": self.text, "error": self.error, "undo": list(self.undo), "take_over": over}
+
+
+@dataclass
+class _Tally:
+    """What became of one verb over several runs."""
+
+    done: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+
+
+class RunActions:
+    """The verbs, for runs of one runs folder.
+
+    Args:
+        root: the runs folder.
+        composed: gives the recipe, as a dictionary, that stands in the composer; None where there is none.
+    """
+
+    def __init__(self, root: Path, composed: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
+        self.root, self._composed = root, composed
+        self._verbs: dict[str, Callable[[list[Run], Mapping[str, Any]], Iterator[Said]]] = {
+            "compare": self._compare,
+            "diff": self._diff,
+            "report": self._report,
+            "export": self._export,
+            "label": self._label,
+            "delete": self._delete,
+        }
+
+    def perform(self, verb: str, run_ids: Sequence[str], rest: Mapping[str, Any]) -> Iterator[Said]:
+        """Do it; says so once, or once more when an answer comes later.
+
+        Args:
+            verb: one of :data:`VERBS` (without ``fork``), ``label``, ``restore`` or ``empty``.
+            run_ids: of the runs.
+            rest: what the verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``take_over``.
+
+        Raises:
+            RunError: it could not be done at all.
+        """
+        if verb == "restore":
+            # Deleted runs are in no list, so they are no runs yet.
+            yield self._restore(run_ids)
+            return
+        if verb == "empty":
+            count = empty(self.root)
+            yield Said(f"removed {count} deleted run{'s' * (count != 1)} for good")
+            return
+        runs = [Run(run_id, self.root) for run_id in run_ids]
+        if not runs:
+            raise RunError("no run is selected")
+        if verb in ASKED:
+            yield from self._ask(verb, runs, rest.get("take_over") is True)
+        elif verb in self._verbs:
+            yield from self._verbs[verb](runs, rest)
+        else:
+            raise RunError(f"'{verb}' is none of {', '.join((*ASKED, *self._verbs, 'restore', 'empty'))}")
+
+    def _ask(self, verb: str, runs: list[Run], take_over: bool) -> Iterator[Said]:
+        tally, waiting = _Tally(), []
+        for run in runs:
+            # One that ended a moment ago must not keep the others from being asked.
+            try:
+                if verb == "resume":
+                    word = run.resume(take_over=take_over)
+                else:
+                    word = run.ask(verb, take_over=take_over)
+            except RunError as error:
+                tally.refused.append(str(error))
+                if lease.read_lease(run.folder).held():
+                    tally.taken.append(run.id)
+                continue
+            # A resumed process answers with words, a living one with the id of the request.
+            if verb == "resume" and " " in word:
+                tally.done.append(f"{run.name}: {word}")
+            else:
+                waiting.append((run, word))
+        asked = [run.name for run, _ in waiting]
+        over = {"verb": verb, "runs": tally.taken} if tally.taken else None
+        if asked or tally.done or tally.refused:
+            first = [*tally.refused, *tally.done] + ([f"{verb}: asked {', '.join(asked)}"] if asked else [])
+            yield Said("; ".join(first), bool(tally.refused), take_over=over)
+        if waiting:
+            self._await(verb, waiting, tally)
+            yield Said("; ".join([*tally.refused, *tally.done]), bool(tally.refused), take_over=over)
+
+    def _await(self, verb: str, waiting: list[tuple[Run, str]], tally: _Tally) -> None:
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        for run, request in waiting:
+            while (answer := control.outcome(run.folder, request)) is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if answer is None:
+                tally.done.append(f"{run.name}: no answer to '{verb}' yet; the request stands")
+            elif answer.get("done"):
+                tally.done.append(f"{run.name}: {answer.get('text', verb)}")
+            else:
+                tally.refused.append(f"{run.name} refused '{verb}': {answer.get('text', '')}")
+
+    def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        notes = rest.get("notes")
+        for run in runs:
+            label(run.folder, add=_texts(rest.get("add")), remove=_texts(rest.get("remove")), notes=notes)
+        what = "tags" if notes is None else "note"
+        yield Said(f"{what} of {_names(runs)} changed")
+
+    def _delete(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        gone, refused = [], []
+        # The names first: afterwards there is nothing left to ask.
+        named = [(run, run.name) for run in runs]
+        for run, _ in named:
+            try:
+                run.delete()
+                gone.append(run.id)
+            except RunError as error:
+                refused.append(str(error))
+        count = f"{len(gone)} runs" if len(gone) != 1 else next(name for run, name in named if run.id == gone[0])
+        said = [f"moved {count} to the trash"] if gone else []
+        yield Said("; ".join([*said, *refused]), bool(refused), undo=gone)
+
+    def _restore(self, run_ids: Sequence[str]) -> Said:
+        back, refused = [], []
+        for run_id in run_ids:
+            try:
+                back.append(Run(restore(run_id, self.root)))
+            except RunError as error:
+                refused.append(str(error))
+        said = [f"brought back {_names(back)}"] if back else []
+        return Said("; ".join([*said, *refused]) or "nothing to bring back", bool(refused))
+
+    def _compare(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        found = compare([run.folder for run in runs])
+        title = f"Comparison of {_names(runs)}"
+        yield Said(f"compared {_names(runs)}", sheet={"kind": "compare", "title": title, **found})
+
+    def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        columns = [({"id": run.id, "name": run.name}, flat(read_json(run.folder.recipe, {}))) for run in runs]
+        if len(columns) == 1:
+            composed = self._composed()
+            if composed is None:
+                raise RunError("the recipe on the left cannot run as it is, so nothing can be compared with it")
+            columns.append(({"id": "", "name": "the recipe on the left"}, flat(composed)))
+        # By place: a run may be compared with itself, opened in the composer.
+        knobs = differences({str(place): knobs for place, (_, knobs) in enumerate(columns)})
+        title = f"Knobs that differ: {' and '.join(str(run['name']) for run, _ in columns)}"
+        sheet = {"kind": "diff", "title": title, "runs": [run for run, _ in columns], "knobs": knobs}
+        yield Said(f"{len(knobs)} knob{'s' * (len(knobs) != 1)} differ", sheet=sheet)
+
+    def _report(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        yield Said(f"report of {_names(runs)}: drawing the pictures")
+        if len(runs) == 1:
+            path = runs[0].report()
+            page, place = path.read_bytes(), str(path)
+        else:
+            # Of several there is no folder that it would belong to, so it is not kept.
+            page, place = _drawn(runs), ""
+        file = f"report-{runs[0].id}.html"
+        sheet = {"kind": "report", "title": f"Report of {_names(runs)}", "path": place, "file": file}
+        yield Said(f"report of {_names(runs)} is below", sheet=sheet, page=page)
+
+    def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+        target = rest.get("target")
+        if not isinstance(target, str) or not target.strip():
+            raise RunError("name a new folder to export to")
+        yield Said(f"exporting {runs[0].name}: this takes some seconds")
+        yield Said(f"exported {runs[0].name} to {runs[0].export(target.strip())}")
+
+
+def _drawn(runs: Sequence[Run]) -> bytes:
+    """The report of several runs; drawn by another process, since pictures would hold up this one's cells."""
+    with tempfile.TemporaryDirectory(prefix="workbench-") as aside:
+        page = Path(aside, "report.html")
+        folders = [str(run.folder.path) for run in runs]
+        command = module_command(REPORT, *folders, "--out", str(page))
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=child_environment())
+        if done.returncode != 0:
+            raise RunError(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "no report was drawn")
+        return page.read_bytes()
+
+
+def _names(runs: Sequence[Run]) -> str:
+    names = [run.name for run in runs]
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
