@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lab check lint types bench frontend pictures browser clean
+.PHONY: demo test lab check lint types bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -17,7 +17,8 @@ lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_quickstart.ipynb
 
 check: lint types
-	$(BIN)/python -m pytest -n 2
+	# loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,6 +43,12 @@ browser:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null) || \
 		echo "chromium is missing: the browser tests will say so"
 
+# The oldest ipykernel that is allowed, in an environment of its own (minutes, once): what speaks between kernel and page.
+compat: browser
+	$(MAKE) VENV=.venv-compat .venv-compat/.installed
+	.venv-compat/bin/python -m pip install --quiet "ipykernel==6.31.*"
+	.venv-compat/bin/python -m pytest tests/ui/test_live_kernel.py tests/ui/test_cells.py tests/browser/test_quickstart.py
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -50,4 +57,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) out test-results
+	rm -rf $(VENV) .venv-compat out test-results

@@ -1,52 +1,39 @@
-"""A real JupyterLab and a real Chromium: nothing between the test and what a user would see."""
+"""A real JupyterLab and a real Chromium: nothing between the test and what a user would see.
+
+One JupyterLab serves all browser tests of a process; every module gets a runs folder of its own, every test a fresh
+browser context, and no kernel outlives the test that started it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.browser.console import Console
+from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
+from workbench.runs.state import FINAL
+from workbench.runs.store import runs
+
 RESULTS = REPOSITORY / "test-results"
-START_SECONDS = 90
 expect.set_options(timeout=30_000)  # two cores that also train
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu", "--disable-dev-shm-usage")
+Open = Callable[..., Page]
 
 
-@dataclass(frozen=True)
-class Server:
-    """A running JupyterLab.
-
-    Attributes:
-        url: of its root, without the token.
-        token: what it asks for.
-        root: the folder it serves: a copy of notebooks/.
-        runs: the runs folder of its kernels.
-    """
-
-    url: str
-    token: str
-    root: Path
-    runs: Path
-
-
-def free_port() -> int:
-    """A port nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests stay in one process of pytest-xdist: one JupyterLab, one Chromium at a time on two cores."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="session")
@@ -61,73 +48,78 @@ def chromium() -> str:
     return path
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
-    """JupyterLab on a free port, with its own settings, workspaces and runs."""
+@pytest.fixture(scope="session")
+def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
+    """JupyterLab on a free port."""
     home = tmp_path_factory.mktemp("jupyter")
-    root, runs = home / "notebooks", home / "runs"
-    shutil.copytree(REPOSITORY / "notebooks", root, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
-    found = Server(f"http://127.0.0.1:{free_port()}", secrets.token_hex(16), root, runs)
-    environment = {
-        **os.environ,
-        "WORKBENCH_RUNS": str(runs),
-        "WORKBENCH_CACHE": str(shared_cache),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-        "IPYTHONDIR": str(home / "ipython"),
-    }
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    # The question about news would lie over the page.
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
-    log = home / "jupyter.log"
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-        f"--ServerApp.port={found.url.rsplit(':', 1)[1]}", "--ServerApp.port_retries=0",
-        f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={found.token}",
-        "--LabApp.news_url=None", "--ServerApp.terminals_enabled=False",
-    ]  # fmt: skip
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, cwd=home)
-    try:
-        wait_for(found, process, log)
-        yield found
-    finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    with jupyterlab(home, home / "runs", WORKBENCH_CACHE=str(shared_cache)) as server:
+        yield server
 
 
-def wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the server answers; its log tells why it did not."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{server.url}/api?token={server.token}", timeout=2).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start: {log.read_text(errors='replace')[-3000:]}")
+@pytest.fixture(scope="module")
+def server(jupyter: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The JupyterLab, whose kernels keep the runs of this module in a folder of their own."""
+    folder = tmp_path_factory.mktemp("runs")
+    keep_runs_in(jupyter, folder)
+    yield dataclasses.replace(jupyter, runs=folder)
+    # What a test that failed has left running would slow the others down.
+    for run in runs(folder):
+        if run.status not in FINAL:
+            run.stop()
 
 
-@pytest.fixture
-def page(chromium: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A fresh browser page, 1280 x 800; whatever it shows at the end is kept in test-results/."""
-    RESULTS.mkdir(exist_ok=True)
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium. One per module: as long as Playwright is open, asyncio counts as running in this thread."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium,
-            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu", "--disable-dev-shm-usage"],
+            args=[*CHROMIUM_OPTIONS],
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def pages(browser: Browser, name: str) -> Iterator[Open]:
+    """Opens pages, each in a context of its own: 1280 x 800 unless options of ``Browser.new_context`` say otherwise.
+
+    What each shows at the end is kept in test-results/, and no console may hold a complaint that is not known.
+    """
+    RESULTS.mkdir(exist_ok=True)
+    opened: list[tuple[BrowserContext, Page, Console]] = []
+
+    def open_one(**options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        page = context.new_page()
         page.set_default_timeout(60_000)
-        try:
-            yield page
-        finally:
-            page.screenshot(path=RESULTS / f"{request.node.name}-end.png")
-            browser.close()
+        opened.append((context, page, Console(page)))
+        return page
+
+    try:
+        yield open_one
+    finally:
+        complaints: list[str] = []
+        for number, (context, page, console) in enumerate(opened):
+            page.screenshot(path=RESULTS / f"{name}{f'-{number}' if number else ''}-end.png")
+            complaints += console.complaints
+            context.close()
+    assert complaints == [], "the browser's console complains"
+
+
+@pytest.fixture
+def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens pages for one test; no kernel outlives it."""
+    try:
+        with pages(browser, request.node.name.replace("/", "-")) as open_one:
+            yield open_one
+    finally:
+        # A kernel takes some hundred megabytes, and one that still follows a run takes time from the next test.
+        if "server" in request.fixturenames:
+            request.getfixturevalue("server").shut_kernels_down()
+
+
+@pytest.fixture
+def page(new_page: Open) -> Page:
+    """A fresh browser page, 1280 x 800."""
+    return new_page()

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS, Server
 from tests.browser.jupyter import Notebook, code_cell, set_parameters
+from tests.browser.looks import drawn_pixels
 from workbench.runs.run import Run
 from workbench.runs.store import runs
 
@@ -34,23 +35,6 @@ def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 
         assert time.monotonic() < deadline, f"the live view stands at step {step}"
         page.wait_for_timeout(200)
     return step
-
-
-def drawn_pixels(monitor: Locator) -> int:
-    """Coloured pixels of the loss plot: axes, grid and levels are grey, so only a curve has any."""
-    return int(
-        monitor.locator(".wb-area canvas").first.evaluate(
-            """canvas => {
-                const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-                let coloured = 0;
-                for (let i = 0; i < data.length; i += 4) {
-                    const [r, g, b, a] = data.subarray(i, i + 4);
-                    if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) coloured++;
-                }
-                return coloured;
-            }"""
-        )
-    )
 
 
 def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: Server, learnable: list[str]) -> None:

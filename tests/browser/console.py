@@ -1,0 +1,50 @@
+"""What the browser's console says while a test runs: every error and warning, but for the known ones of others."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import ConsoleMessage, Page
+
+KNOWN = (
+    # JupyterLab: started without terminals, on a busy machine, its kernel restarted or gone.
+    r"warning: Disabling terminals plugin because they are not available on the server",
+    r"warning: Plugin @jupyterlab/\S+ \(with \d+ dependants\) took [\d.]+ms to activate\.",
+    r"warning: Connection lost, reconnecting in \d+ seconds\.",
+    r"error: WebSocket connection to '\S+/channels\?\S*' failed: .*",
+    r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",
+    # Notebook 7.
+    r"warning: Menu entry for command '\S+' is duplicated\.",
+    r"warning: \[yjs#509\] Not same Y\.Doc",
+    r"uncaught: Cannot read properties of undefined \(reading 'schema'\)",
+    # Voila 0.5: it is built on JupyterLab 4.2, says so for every extension, and takes its icons from a CDN.
+    r"warning: (Unsatisfied version|No satisfying version|\[ Federation Runtime \]) .*",
+    r"warning: Failed to create module: package: @jupyter-notebook/lab-extension; module: \./extension",
+    r"error: Error: The getter for the shared module is not a function\..*",
+    r"error: Failed to load resource: net::ERR_\w+ <https://(cdn\.jsdelivr\.net|cdnjs\.cloudflare\.com)/\S+>",
+)
+"""Whole messages, as patterns, that others cause; of a resource that did not load with its address."""
+
+
+class Console:
+    """Collects what a page complains about.
+
+    Attributes:
+        said: every warning, error and uncaught exception so far, as ``kind: text``.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.said: list[str] = []
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.said.append(f"uncaught: {error}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            # The message itself does not say what could not be loaded.
+            where = f" <{message.location['url']}>" if message.text.startswith("Failed to load resource") else ""
+            self.said.append(f"{message.type}: {message.text}{where}")
+
+    @property
+    def complaints(self) -> list[str]:
+        """What is not known, each once."""
+        return [text for text in dict.fromkeys(self.said) if not any(re.fullmatch(k, text, re.DOTALL) for k in KNOWN)]

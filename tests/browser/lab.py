@@ -1,0 +1,59 @@
+"""A Lab to look at: a preset that trains at once on two thin layers, and a run of many layers that goes on for long."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.servers import Server
+from tests.runs.tiny import tiny_recipe
+from workbench.recipe import Recipe
+
+# A preset like any other, but first in the list: the module lists its own functions by their line.
+_PRESET = '''
+import workbench as wb
+from workbench import presets
+exec("""
+def pocket():
+    \\"\\"\\"Two thin layers on a small text: trains at once.\\"\\"\\"
+    import pathlib
+    return Recipe.from_json(pathlib.Path("pocket.json").read_text(encoding="utf-8"))
+""", vars(presets))
+'''.strip()
+
+
+def long_recipe(corpus: Path, name: str = "a run") -> Recipe:
+    """Four thin layers, some of them dropped, for longer than any test."""
+    return tiny_recipe(corpus, steps=1_000_000, name=name).with_(
+        architecture={"layers": 4},
+        depth={"kind": "progressive_drop", "theta": 0.5, "gamma": 1e-3},
+        execution={"layers_every": 5},
+    )
+
+
+def write_lab(server: Server, corpus: Path, name: str = "lab.ipynb") -> None:
+    """A notebook whose only cell shows the Lab, with the preset ``pocket``."""
+    (server.root / "pocket.json").write_text(tiny_recipe(corpus, steps=1_000_000, name="pocket").to_json())
+    write_notebook(server.root / name, [f"{_PRESET}\nwb.Lab()"])
+
+
+def open_lab(page: Page, server: Server, corpus: Path, name: str = "lab.ipynb") -> Notebook:
+    """The same, open in JupyterLab, the cell run."""
+    write_lab(server, corpus, name)
+    notebook = Notebook(page, server, name)
+    notebook.hide_sidebar()
+    notebook.run(0)
+    expect(page.locator(".lab-composer")).to_be_visible()
+    return notebook
+
+
+def watch_first(page: Page) -> Locator:
+    """Select the newest run of the table; returns the live view."""
+    page.locator(".lab-runs tbody input").first.check()
+    monitor = page.locator(".lab-watch .wb-monitor")
+    expect(monitor).to_be_visible()
+    expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"step \d"))
+    return monitor

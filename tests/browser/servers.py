@@ -1,0 +1,150 @@
+"""JupyterLab as a process: on a port of its own, with its own settings and kernels that keep runs where they are told.
+
+Notebook 7 and Voila answer on the same port (``/notebooks/...``, ``/voila/render/...``) where they are installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+START_SECONDS = 90
+# Kernels inherit the server's environment, which is older than the folder whose runs they are to show.
+_STARTUP = """
+import os, pathlib
+os.environ["WORKBENCH_RUNS"] = pathlib.Path({current!r}).read_text(encoding="utf-8")
+"""
+# The question about news would lie over the page.
+_NO_NEWS = '{"fetchNews": "false", "checkForUpdates": false}'
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running JupyterLab.
+
+    Attributes:
+        url: of its root, without the token.
+        token: what it asks for.
+        root: the folder it serves: a copy of notebooks/.
+        runs: the runs folder of its kernels.
+    """
+
+    url: str
+    token: str
+    root: Path
+    runs: Path
+
+    def ask(self, path: str, method: str = "GET", body: object = None) -> Any:
+        """Its REST interface (``api/kernels``): the JSON it answers, None where it answers nothing."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"token {self.token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def shut_kernels_down(self) -> None:
+        """End every kernel."""
+        for kernel in self.ask("api/kernels"):
+            with suppress(urllib.error.HTTPError):  # it died by itself in the meantime
+                self.ask(f"api/kernels/{kernel['id']}", "DELETE")
+
+
+def free_port() -> int:
+    """A port nobody listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def jupyterlab(home: Path, runs: Path, **variables: str) -> Iterator[Server]:
+    """A JupyterLab that ends with the block.
+
+    Args:
+        home: an empty folder for its notebooks, settings and log.
+        runs: the runs folder of kernels that start from now on; :func:`keep_runs_in` names another one.
+        variables: of its environment.
+
+    Raises:
+        RuntimeError: it did not start; the end of its log.
+    """
+    root = home / "notebooks"
+    shutil.copytree(REPOSITORY / "notebooks", root, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    server = Server(f"http://127.0.0.1:{free_port()}", secrets.token_hex(16), root, runs)
+    keep_runs_in(server, runs)
+    startup = home / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-runs.py").write_text(_STARTUP.format(current=str(_note(server))), encoding="utf-8")
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text(_NO_NEWS, encoding="utf-8")
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+        f"--ServerApp.port={server.url.rsplit(':', 1)[1]}", "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={server.token}",
+        "--LabApp.news_url=None", "--ServerApp.terminals_enabled=False",
+    ]  # fmt: skip
+    log = home / "jupyter.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, env=_environment(home) | variables, stdout=out, stderr=subprocess.STDOUT, cwd=home
+        )
+    try:
+        _wait_for(server, process, log)
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def keep_runs_in(server: Server, runs: Path) -> None:
+    """Kernels that start from now on keep their runs in this folder."""
+    _note(server).write_text(str(runs), encoding="utf-8")
+
+
+def _note(server: Server) -> Path:
+    return server.root.parent / "runs-of-kernels"
+
+
+def _environment(home: Path) -> dict[str, str]:
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    # The server extension is on as an installed package turns it on, also where this one is not installed.
+    paths = [str(REPOSITORY / "jupyter-config"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    own = {name: str(home / folder) for name, folder in folders.items()}
+    return {**os.environ, **own, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+
+
+def _wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{server.url}/api?token={server.token}", timeout=2).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise RuntimeError(f"JupyterLab did not start: {log.read_text(errors='replace')[-3000:]}")
