@@ -11,7 +11,7 @@ import pytest
 
 from workbench.choices.choice import registry
 from workbench.ui import method_card
-from workbench.ui.method_card import MethodCard, card_html
+from workbench.ui.method_card import CardPanel, MethodCard, card_html
 
 
 def test_a_choice_without_a_card_shows_its_docstring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -59,3 +59,15 @@ def test_the_widget_shows_the_card() -> None:
     card = MethodCard()
     card.show(registry("depth")["full"])
     assert card.value == card_html(registry("depth")["full"])
+
+
+def test_the_panel_is_headed_and_asks_to_be_closed() -> None:
+    heard: list[int] = []
+    panel = CardPanel(lambda: heard.append(1))
+    assert panel.card is None, "no typesetter before the first card"
+    panel.show("learning <rate>", registry("depth")["full"])
+    assert panel.card is not None
+    assert panel.card.value == card_html(registry("depth")["full"])
+    assert "learning &lt;rate&gt;: full" in panel.title.value
+    panel.children[0].children[1].click()
+    assert heard == [1]

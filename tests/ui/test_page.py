@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+
+from tests.ui.messages import hear, say
 from workbench.ui.composer import Composer
 from workbench.ui.page import Page
 
@@ -21,6 +24,18 @@ def test_it_brings_style_shortcut_guard_and_words_for_screen_readers() -> None:
 def test_every_root_has_one() -> None:
     composer = Composer()
     assert [isinstance(child, Page) for child in composer.children] == [True, False, False, False], "first of all"
+
+
+def test_what_the_page_asks_for_is_heard_and_nonsense_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[dict[str, object]] = []
+    page = Page(heard.append)
+    for content in ({"do": "undo"}, "undo", None):
+        say(page, content)
+    assert heard == [{"do": "undo"}, {}, {}]
+    sent = hear(page, monkeypatch)
+    page.point_at("seed", focus=True)
+    assert sent == [{"point": "seed", "focus": True}]
+    page.close()
 
 
 def test_a_closed_page_is_collected() -> None:

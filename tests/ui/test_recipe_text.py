@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import workbench
 from workbench import presets
 from workbench.choices.choice import registry
 from workbench.recipe import AXES, Recipe
-from workbench.ui.recipe_text import as_difference, as_python
+from workbench.ui.recipe_text import as_json, as_python
 
 
 def built(text: str) -> Recipe:
@@ -20,6 +21,11 @@ def built(text: str) -> Recipe:
     exec(text.rsplit("run = ", 1)[0].replace("import workbench as wb", ""), names)
     recipe: Recipe = names["recipe"]
     return recipe
+
+
+def python(recipe: Recipe, base: Recipe, preset: str | None) -> str:
+    """The text of one recipe beside another."""
+    return as_python(recipe.to_dict(), base.to_dict(), preset)
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -39,14 +45,14 @@ CHANGES: list[dict[str, Any]] = [
 def test_the_python_shown_builds_the_recipe(preset: str, change: dict[str, Any]) -> None:
     base = presets.get(preset)
     recipe = base.with_(**change)
-    assert built(as_python(recipe, base, preset)) == recipe
-    assert built(as_python(recipe, base, None)) == recipe
+    assert built(python(recipe, base, preset)) == recipe
+    assert built(python(recipe, base, None)) == recipe
 
 
 @pytest.mark.parametrize("here", presets.names())
 @pytest.mark.parametrize("there", presets.names())
 def test_between_any_two_presets(here: str, there: str) -> None:
-    assert built(as_python(presets.get(here), presets.get(there), there)) == presets.get(here)
+    assert built(python(presets.get(here), presets.get(there), there)) == presets.get(here)
 
 
 @pytest.mark.parametrize("axis", AXES)
@@ -55,12 +61,18 @@ def test_every_registered_choice_can_be_said(axis: str) -> None:
     for choice in registry(axis).values():
         if not any(info.is_required() for info in choice.model_fields.values()):
             recipe = base.with_(**{axis: choice()})
-            assert built(as_python(recipe, base, "bert_tiny")) == recipe
+            assert built(python(recipe, base, "bert_tiny")) == recipe
 
 
-def test_the_difference_names_paths_and_both_values() -> None:
-    base = presets.get("bert_tiny")
-    assert as_difference(base, base) == "no difference from the preset"
-    text = as_difference(base.with_(optimizer={"lr": 0.5}), base)
-    assert text.split() == ["optimizer.lr", f"{base.optimizer.lr}", "->", "0.5"]
-    assert json.loads(base.to_json()) == base.to_dict()
+def test_json_is_what_a_run_s_folder_holds(tmp_path: Path) -> None:
+    recipe = presets.get("pld").with_(notes='ä "quoted"')
+    assert as_json(recipe.to_dict()) == recipe.save(tmp_path / "recipe.json").read_text(encoding="utf-8")
+    assert json.loads(as_json(recipe.to_dict())) == recipe.to_dict()
+
+
+def test_a_recipe_that_cannot_run_has_a_text_too() -> None:
+    base = presets.get("fast").to_dict()
+    broken = {**base, "architecture": {**base["architecture"], "heads": 3}, "optimizer": {"kind": "lans", "lr": "many"}}
+    assert "'heads': 3" in as_python(broken, base, "fast")
+    assert "'lr': 'many'" in as_python(broken, base, "fast")
+    assert json.loads(as_json(broken)) == broken

@@ -27,26 +27,35 @@ def test_the_drop_down_is_in_the_heading_and_nowhere_else() -> None:
     assert knob.picker not in knob.widget.children
 
 
-def test_the_card_follows_the_choice() -> None:
-    section, knob = made()
+def test_the_question_mark_is_heard_in_and_out() -> None:
+    heard: list[bool] = []
+    knob = ChoiceKnob("depth", "depth", "", "", {"kind": "full"}, lambda: None)
+    section = Section.of_choice("depth", knob, asked=heard.append)
     assert section.help is not None
     section.help.value = True
-    card = section.widget.children[1]
-    before = card.value
-    knob.picker.value = "progressive_drop"
-    section.update([])
-    assert card.value != before
     section.help.value = False
-    assert card not in section.widget.children
+    assert heard == [True, False]
+
+
+def test_a_search_opens_what_it_finds_and_closes_it_again() -> None:
+    section, knob = made()
+    knob.picker.value = "progressive_drop"
+    assert section.search(["limit", "theta"]) == 1
+    assert knob.widget in section.widget.children
+    assert section.search(["theta", "no"]) == 0
+    assert knob.widget not in section.widget.children
+    section.search([])
+    assert knob.widget not in section.widget.children
+    assert not section.toggle.value
 
 
 def test_counts_of_changes_and_problems() -> None:
     section, knob = made()
-    section.update([])
+    section.update([], section.changes)
     assert section.badge.value == ""
     knob.picker.value = "progressive_drop"
-    section.update([])
+    section.update([], section.changes)
     assert "1 changed" in section.badge.value
-    section.update([Problem("depth.theta", "too small"), Problem("data.paths", "missing")])
+    section.update([Problem("depth.theta", "too small"), Problem("data.paths", "missing")], section.changes)
     assert "1 wrong" in section.badge.value
     assert section.toggle.value

@@ -1,9 +1,10 @@
-"""Composing a recipe: one section per axis, presets, the recipe as Python, JSON or difference, and what is wrong."""
+"""Composing a recipe: one section per axis, presets, undo, the recipe as text or difference, and what is wrong."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import ipywidgets
@@ -11,11 +12,22 @@ import ipywidgets
 from workbench import presets
 from workbench.choices.choice import Problem
 from workbench.choices.progress import Budget
+from workbench.errors import WorkbenchError
 from workbench.recipe import AXES, Recipe
+from workbench.ui.composition import Composition
+from workbench.ui.difference_view import DifferenceView
+from workbench.ui.differences import change_text
 from workbench.ui.form import ChoiceKnob, Form
+from workbench.ui.knob_finder import KnobFinder
+from workbench.ui.knob_help import help_of
+from workbench.ui.method_card import CardPanel
 from workbench.ui.page import Page
-from workbench.ui.recipe_text import as_difference, as_python
+from workbench.ui.recipe_editor import RecipeEditor
+from workbench.ui.recipe_reader import Read, read_json, read_python
+from workbench.ui.recipe_text import as_json, as_python
 from workbench.ui.section import Section
+from workbench.ui.source_picker import SourcePicker
+from workbench.ui.sources import RUN, about, recipe_of, run_sources
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
@@ -23,9 +35,9 @@ RUN_FIELDS = ("name", "seed", "notes")
 _OPEN_AT_FIRST = ("architecture", "optimizer")
 _SHOW = {
     "Form": "change knobs",
-    "Python": "Python that builds this recipe",
-    "JSON": "the recipe as a run's folder holds it",
-    "Difference": "changed knobs beside the preset's values",
+    "Python": "Python that builds this recipe; edit it, or paste some",
+    "JSON": "the recipe as a run's folder holds it; edit it, or paste one",
+    "Difference": "knobs beside those of the preset, of another preset or of a run",
 }
 
 
@@ -35,6 +47,7 @@ class Composer(ipywidgets.VBox):
     Args:
         recipe: what to start from; the first preset by default.
         changed: called after every later change and every preset loaded later.
+        runs_dir: the runs folder whose recipes are offered; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Example:
         >>> from workbench.ui.composer import Composer
@@ -43,133 +56,291 @@ class Composer(ipywidgets.VBox):
         'bert-tiny'
     """
 
-    def __init__(self, recipe: Recipe | None = None, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe | None = None,
+        changed: Callable[[], None] = lambda: None,
+        runs_dir: str | Path | None = None,
+    ) -> None:
         # The caller is told from the end of this constructor on: building and first loading are no changes of the
         # user's.
         self._told: Callable[[], None] = lambda: None
-        self._recipe: Recipe | None = None
-        self._problems: list[Problem] = []
-        names = presets.names()
-        start = recipe or presets.get(names[0])
-        self._preset = None if recipe else names[0]
-        self._base = start
-        fields = start.to_dict()
+        self._runs_dir = runs_dir
+        self._quiet, self._card_of = False, ""
+        source = None if recipe else presets.names()[0]
+        # What the entry without a name stands for in the drop-down of presets.
+        self._own = recipe or presets.get(presets.names()[0])
+        self.composition = Composition(self._own, source)
+        fields, declared = self.composition.state.fields, Recipe.model_fields
         self.axes: dict[str, ChoiceKnob] = {
-            axis: ChoiceKnob(axis, axis, "", Recipe.model_fields[axis].description or "", fields[axis], self._changed)
+            axis: ChoiceKnob(axis, axis, "", help_of(axis, declared[axis], None), fields[axis], self._changed)
             for axis in AXES
         }
         self.budget = Form(Budget, "budget", self._changed)
         self.run = Form(Recipe, "", self._changed, only=RUN_FIELDS)
-        sections = [Section.of_choice(axis, knob, opened=axis in _OPEN_AT_FIRST) for axis, knob in self.axes.items()]
+        self.sections = self._make_sections()
+        self.page = Page(self._heard)
+        self.verdict = ipywidgets.HTML()
+        self.verdict.add_class("lab-verdict")
+        self.python = RecipeEditor("Python", read_python, self._take_over, self._preview)
+        self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
+        self.difference = DifferenceView(self._enter, runs_dir)
+        self.card = CardPanel(lambda: self._show_card(""))
+        self._forms = ipywidgets.VBox([section.widget for section in self.sections])
+        self._forms.add_class("lab-sections")
+        self._beside = ipywidgets.Box()
+        self._beside.add_class("lab-beside")
+        self._middle = ipywidgets.VBox()
+        self._middle.add_class("lab-middle")
+        self.finder = KnobFinder(self.sections, self._forms, self.axes)
+        super().__init__([self.page, self._make_head(source), self._middle, self.verdict])
+        self.add_class("lab-root")
+        self.add_class("lab-composer")
+        self._put()
+        self._told = changed
+
+    def _make_sections(self) -> list[Section]:
+        made = [
+            Section.of_choice(
+                axis,
+                knob,
+                axis in _OPEN_AT_FIRST,
+                lambda on, axis=axis: self._help_pressed(axis, on),  # type: ignore[misc]
+            )
+            for axis, knob in self.axes.items()
+        ]
         both = ipywidgets.VBox([self.run.widget, self.budget.widget])
-        sections.append(Section("budget", both, lambda: self.budget.changes + self.run.changes, opened=True))
-        self.sections = sections
-        own = [("(given recipe)", None)] if recipe else []
-        self.presets = ipywidgets.Dropdown(
-            options=own + [(name, name) for name in names],
-            value=self._preset,
-            description="preset",
-            tooltip="start from a preset; every knob is set to its value",
-        )
+        return [*made, Section("budget", both, [self.run, self.budget], opened=True)]
+
+    def _make_head(self, source: str | None) -> ipywidgets.Widget:
+        self.presets = SourcePicker(
+            "preset", "start from a preset or from the recipe of a run; every knob is set, and undo takes it back",
+            lambda: run_sources(self._runs_dir), "" if source else "(given recipe)", source,
+        )  # fmt: skip
         self.presets.observe(self._picked, names="value")
-        self.about = ipywidgets.HTML()
-        self.about.add_class("lab-summary")
+        self.undo_button, self.redo_button = (ipywidgets.Button(icon=icon) for icon in ("undo", "repeat"))
+        for button, step in ((self.undo_button, self.undo), (self.redo_button, self.redo)):
+            button.add_class("lab-tool")
+            button.on_click(lambda _button, step=step: step())
+        start = ipywidgets.HBox([self.presets, self.undo_button, self.redo_button])
+        start.add_class("lab-start")
         self.show = ipywidgets.ToggleButtons(options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
         self.show.add_class("lab-show")
         self.show.observe(lambda _change: self._display(), names="value")
-        self.text = ipywidgets.HTML()
-        self.text.add_class("lab-text")
-        self.verdict = ipywidgets.HTML()
-        self.verdict.add_class("lab-verdict")
-        head = ipywidgets.VBox([self.presets, self.about, self.show])
+        head = ipywidgets.VBox([start, self.show])
         head.add_class("lab-head")
-        self._forms = ipywidgets.VBox([section.widget for section in sections])
-        self._forms.add_class("lab-sections")
-        self._middle = ipywidgets.VBox()
-        self._middle.add_class("lab-middle")
-        super().__init__([Page(), head, self._middle, self.verdict])
-        self.add_class("lab-root")
-        self.add_class("lab-composer")
-        self.load(start)
-        self._told = changed
+        return head
 
     @property
     def recipe(self) -> Recipe | None:
         """The recipe as composed, None while there are problems."""
-        return self._recipe
+        return self.composition.recipe
 
     @property
     def problems(self) -> list[Problem]:
         """Why there is no recipe, by path; empty when there is one."""
-        return list(self._problems)
+        return list(self.composition.problems)
 
     @property
     def fields(self) -> dict[str, Any]:
         """All knobs as JSON has them, valid or not."""
         axes = {axis: knob.value for axis, knob in self.axes.items()}
-        return {**self._base.to_dict(), **self.run.value, **axes, "budget": self.budget.value}
+        # In the order that a recipe declares, which JSON and Python show.
+        known = {**self.composition.state.fields, **self.run.value, **axes, "budget": self.budget.value}
+        return {name: known[name] for name in Recipe.model_fields}
 
     def load(self, recipe: Recipe, baseline: Recipe | None = None) -> None:
         """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (by default the recipe itself)."""
-        self._base = baseline or recipe
-        fields, base = recipe.to_dict(), self._base.to_dict()
-        with self.hold_sync():
-            for axis, knob in self.axes.items():
-                knob.load(fields[axis], base[axis])
-            self.budget.load(fields["budget"], base["budget"])
-            self.run.load(fields, base)
-        self._changed()
+        self.composition.begin(baseline or recipe, None, recipe.to_dict())
+        self._put()
 
-    def _picked(self, change: Any) -> None:
-        if change["new"] is not None:
-            self._preset = change["new"]
-            self.load(presets.get(change["new"]))
+    def undo(self) -> None:
+        """Take back the last change."""
+        self._walk("undo", self.composition.undoes, self.composition.undo)
+
+    def redo(self) -> None:
+        """Make the change that was undone last again."""
+        self._walk("redo", self.composition.redoes, self.composition.redo)
+
+    def _walk(self, verb: str, what: str, step: Callable[[], list[str]]) -> None:
+        if not what:
+            self._say(f"nothing to {verb}")
+            return
+        moved = step()
+        self._put(f"{verb}: {what}")
+        if len(moved) == 1:
+            self._point_at(moved[0])
 
     def _changed(self) -> None:
-        fields = self.fields
-        # Checked as plain data first: a recipe that is wrong cannot even be built.
-        self._problems = Recipe.check(fields)
-        self._recipe = None if self._problems else Recipe(**fields)
-        rest = self._problems
+        """A knob was turned."""
+        self.composition.change(self.fields)
+        self._settle()
+
+    def _enter(self, fields: Mapping[str, Any]) -> None:
+        """Knobs are set from elsewhere than the form."""
+        self.composition.change(fields)
+        self._put()
+
+    def _put(self, said: str = "") -> None:
+        """Show the present state in every knob."""
+        state = self.composition.state
+        self._quiet = True
+        try:
+            if state.source is None:
+                self._own, self.presets.own = state.base, "(given recipe)"
+            self.presets.value = state.source
+        finally:
+            self._quiet = False
+        fields, base = state.fields, state.base.to_dict()
+        for axis, knob in self.axes.items():
+            knob.load(fields[axis], base[axis])
+        self.budget.load(fields["budget"], base["budget"])
+        self.run.load(fields, base)
+        self._settle(said)
+
+    def _settle(self, said: str = "") -> None:
+        """Show everywhere what the knobs say now."""
+        problems, budget = self.composition.problems, self.composition.state.fields["budget"]
+        rest = problems
         parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
         for part in parts:
-            part.spend(fields["budget"])
+            part.spend(budget)
             # Each shows its own problems and hands on the others; what is left at the end belongs to no knob.
             rest = part.take(rest)
-        for section in self.sections:
-            section.update(self._problems)
+        changes = [section.changes for section in self.sections]
+        for section, count in zip(self.sections, changes, strict=True):
+            section.update(problems, count)
+        self.verdict.value = self._sentence(rest or problems, sum(changes), said)
+        for button, what, verb, keys in (
+            (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
+            (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
+        ):
+            button.tooltip = f"{verb} {what} ({keys})" if what else f"nothing to {verb}"
+            # Not disabled: a button that loses the focus with its last step leaves the keyboard nowhere.
+            (button.remove_class if what else button.add_class)("lab-dim")
+        self.finder.refresh()
+        self._fill_card()
         self._display()
-        self.verdict.value = self._sentence(rest)
         self._told()
 
     def _display(self) -> None:
-        form = self.show.value == "Form"
-        shown = self._forms if form else self.text
-        if not form:
-            # Focusable, since text longer than its box can otherwise not be scrolled with the keyboard.
-            self.text.value = f"<pre tabindex='0'>{html.escape(self._as_text(self.show.value))}</pre>"
+        """Show the chosen view; the others are brought up to date when they are chosen."""
+        view, state = self.show.value, self.composition.state
+        sound = self.composition.recipe is not None
+        shown: tuple[ipywidgets.Widget, ...]
+        if view == "Form":
+            shown = (self.finder, self._beside)
+        elif view == "Python":
+            preset = None if state.source is None or state.source.startswith(RUN) else state.source
+            self.python.show(as_python(state.fields, state.base.to_dict(), preset), sound)
+            shown = (self.python,)
+        elif view == "JSON":
+            self.json.show(as_json(state.fields), sound)
+            shown = (self.json,)
+        else:
+            self.difference.show(state)
+            shown = (self.difference,)
         # Assigning children draws them anew, and the box one is typing in would lose the focus.
-        if self._middle.children != (shown,):
-            self._middle.children = (shown,)
-        about = getattr(presets, self._preset).__doc__.strip().splitlines()[0] if self._preset else ""
-        self.about.value = html.escape(about.replace(":func:", "").replace("`", ""))
+        if self._middle.children != shown:
+            self._middle.children = shown
+        beside = (self._forms, self.card) if self._card_of else (self._forms,)
+        if self._beside.children != beside:
+            self._beside.children = beside
+        self.page.resting = about(state.source) if state.source else "a recipe of your own"
 
-    def _as_text(self, what: str) -> str:
-        if self._recipe is None:
-            return "\n".join(f"{problem.path}: {problem.message}" for problem in self._problems)
-        if what == "JSON":
-            return self._recipe.to_json()
-        if what == "Python":
-            return as_python(self._recipe, self._base, self._preset)
-        return as_difference(self._recipe, self._base)
+    def _take_over(self, read: Read) -> None:
+        """A text was applied; marks refer to the preset that it starts from, else to what they referred to before."""
+        fields = read.recipe.to_dict()
+        if read.preset and read.preset != self.composition.state.source:
+            self.composition.begin(presets.get(read.preset), read.preset, fields)
+        else:
+            self.composition.change(fields)
+        self._put()
 
-    def _sentence(self, rest: list[Problem]) -> str:
-        """One line on where the recipe stands; problems that no knob shows are told here in full."""
-        if not self._problems:
-            count = sum(section.changes for section in self.sections)
+    def _preview(self, read: Read) -> str:
+        return change_text(self.composition.state.fields, read.recipe.to_dict())
+
+    def _picked(self, change: Any) -> None:
+        source = change["new"]
+        if self._quiet:
+            return
+        try:
+            recipe = recipe_of(source, self._runs_dir) if source else self._own
+        except WorkbenchError as error:
+            self._quiet = True
+            self.presets.value = change["old"]
+            self._quiet = False
+            self._say(str(error), bad=True)
+            return
+        self.composition.begin(recipe, source)
+        self._put()
+
+    def _heard(self, asked: dict[str, Any]) -> None:
+        """What the page asks for by keys and links."""
+        if asked.get("do") == "undo":
+            self.undo()
+        elif asked.get("do") == "redo":
+            self.redo()
+        elif asked.get("do") == "close":
+            self._show_card("")
+        elif isinstance(asked.get("card"), str):
+            self._show_card(asked["card"])
+        elif isinstance(asked.get("go"), str):
+            self.finder.clear()
+            self.show.value = "Form"
+            self._point_at(asked["go"], focus=True)
+
+    def _point_at(self, path: str, focus: bool = False) -> None:
+        name = path.split(".")[0]
+        for section in self.sections:
+            if section.name == name or (section.name == "budget" and name in RUN_FIELDS):
+                section.toggle.value = True
+        self.page.point_at(path, focus)
+
+    def _help_pressed(self, axis: str, on: bool) -> None:
+        # Pressed out, by the user or because another card was opened.
+        if on or self._card_of == axis:
+            self._show_card(axis if on else "")
+
+    def _show_card(self, path: str) -> None:
+        """Show the card of the choice at ``path``, or none."""
+        self._card_of = path
+        self._fill_card()
+        self._display()
+
+    def _fill_card(self) -> None:
+        """Bring the card up to date with its knob; closed where that no longer holds a choice."""
+        knob = self._choice_at(self._card_of)
+        choice = knob.choice if knob is not None else None
+        if choice is None:
+            self._card_of = ""
+        else:
+            self.card.show(self._card_of.rpartition(".")[2].replace("_", " "), choice)
+        for section in self.sections:
+            if section.help is not None:
+                section.help.value = section.name == self._card_of
+
+    def _choice_at(self, path: str) -> ChoiceKnob | None:
+        first, *rest = path.split(".")
+        knob: Any = self.axes.get(first)
+        for name in rest:
+            knob = knob.part.knobs.get(name) if isinstance(getattr(knob, "part", None), Form) else None
+        return knob if isinstance(knob, ChoiceKnob) else None
+
+    def _say(self, text: str, bad: bool = False) -> None:
+        kind = "lab-bad" if bad else "lab-said"
+        self.verdict.value = f"<span class='{kind}'>{html.escape(text)}</span>"
+
+    def _sentence(self, problems: list[Problem], count: int, said: str) -> str:
+        """One line on where the recipe stands; a problem that no knob shows comes first, and is told in full."""
+        said = f"<span class='lab-said'>{html.escape(said)}</span> · " if said else ""
+        recipe = self.composition.recipe
+        if recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
-            assert self._recipe is not None
-            return f"<span class='lab-good'>ready</span> {changed} · recipe {self._recipe.hash}"
-        first = (rest or self._problems)[0]
-        more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
-        return f"<span class='lab-bad'>cannot run</span> {html.escape(f'{first.path}: {first.message}')}{more}"
+            # Hidden from screen readers, to which it would be spelled out at every change.
+            mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
+            return f"{said}<span class='lab-good'>ready</span> {changed}{mark}"
+        first, others = problems[0], len(self.composition.problems) - 1
+        what = html.escape(f"{first.path}: {first.message}") + (f" (and {others} more)" if others else "")
+        go = f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
+        return f"{said}<span class='lab-bad'>cannot run</span> {what} {go}"

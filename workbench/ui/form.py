@@ -22,6 +22,7 @@ from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
 from workbench.ui.inputs import Shape, make_input, same, shape_of
 from workbench.ui.knob_help import help_of, label_of, value_text
+from workbench.ui.lean import lean
 from workbench.ui.marks import Note, Reset
 
 CONSTANT = "constant"
@@ -56,7 +57,7 @@ class Knob:
         self._baseline = default
         # What a search looks through.
         self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
-        self.widget = ipywidgets.Box([self.input.widget])
+        self.widget = lean(ipywidgets.Box, [self.input.widget])
         self.widget.add_class("lab-knob")
         self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
         self.load(default, default)
@@ -138,25 +139,28 @@ class ChoiceKnob:
         self._changed = changed
         self._baseline: Any = default
         self._quiet = False
-        # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing.
+        # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing ...
         self._parts: dict[str, Form | Knob] = {}
+        # ... until another preset is loaded: a ramp that began at one's batch would be no start for the next one's.
+        self._seen: set[str] = set()
         if plain is not None:
             number = default if not isinstance(default, Mapping) else 0.0
             constant = Knob(path, plain, "", tooltip, number, scale, self._heard)
             constant.widget.add_class("lab-constant")
             self._parts[CONSTANT] = constant
-        self.picker = ipywidgets.Dropdown(
+        self.picker = lean(
+            ipywidgets.Dropdown,
             options=([CONSTANT] if plain else []) + list(registry(axis)),
             description=label,
             description_allow_html=True,
             tooltip=tooltip,
         )
         self.picker.observe(self._picked, names="value")
-        self.summary = ipywidgets.HTML()
+        self.summary = lean(ipywidgets.HTML)
         self.summary.add_class("lab-summary")
-        self.body = ipywidgets.VBox()
+        self.body = lean(ipywidgets.VBox)
         self.body.add_class("lab-nested")
-        self.widget = ipywidgets.Box([self.picker, self.body])
+        self.widget = lean(ipywidgets.Box, [self.picker, self.body])
         self.widget.add_class("lab-knob")
         self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
@@ -193,6 +197,8 @@ class ChoiceKnob:
 
     def load(self, value: Any, baseline: Any) -> None:
         """Show ``value``; "reset" returns to ``baseline`` where that has the same kind, else to the kind's defaults."""
+        if not same(baseline, self._baseline):
+            self._seen.clear()
         self._baseline = baseline
         self._quiet = True
         try:
@@ -200,6 +206,7 @@ class ChoiceKnob:
         finally:
             self._quiet = False
         self.part.load(value, self._part_baseline(value))
+        self._seen.add(self.kind)
         self._arrange()
 
     def take(self, problems: list[Problem]) -> list[Problem]:
@@ -225,7 +232,9 @@ class ChoiceKnob:
 
     def show(self, words: Sequence[str]) -> int:
         """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
-        own = all(word in f"{self._words} {self.kind}" for word in words)
+        # An axis by its name alone: its help tells of what all the others do.
+        text = f"{self._words if '.' in self.path else self.path} {self.kind}".replace("_", " ")
+        own = all(word in text for word in words)
         # Kept forms of other kinds as well, or they would come back filtered by a search of long ago.
         found = {kind: part.show(() if own else words) for kind, part in self._parts.items()}
         return found.get(self.kind, 0) if isinstance(self.part, Form) and not own else int(own)
@@ -248,7 +257,8 @@ class ChoiceKnob:
         if self._quiet:
             return
         # A kind that was edited before comes back as it was left.
-        known = self.kind in self._parts
+        known = self.kind in self._seen
+        self._seen.add(self.kind)
         baseline = self._part_baseline(self.part.value)
         start = self.part.value if known else baseline
         if not known and change["old"] == CONSTANT:
@@ -314,7 +324,7 @@ class Form:
         self.knobs: dict[str, Knob | ChoiceKnob] = {
             name: _knob(model, path, name, start[name], changed) for name in shown if name not in self._settled
         }
-        self.widget = ipywidgets.VBox([knob.widget for knob in self.knobs.values()])
+        self.widget = lean(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
         self.widget.add_class("lab-form")
 
     @property

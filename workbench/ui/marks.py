@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import ipywidgets
 
+from workbench.ui.lean import lean
+
 
 class Note:
     """An error line under a control; the widget exists only while there is something to say."""
@@ -19,7 +21,7 @@ class Note:
     def say(self, message: str) -> None:
         """Show ``message`` under the row, or take the line away when it is empty."""
         if message and self._line is None:
-            self._line = ipywidgets.HTML()
+            self._line = lean(ipywidgets.HTML)
             self._line.add_class("lab-error")
             self._row.add_class("lab-bad")
             self._row.children = (*self._row.children, self._line)
@@ -52,7 +54,7 @@ class Reset:
     def offer(self, tooltip: str) -> None:
         """Show the button, saying where it leads to, or take it away when ``tooltip`` is empty."""
         if tooltip and self._button is None:
-            self._button = ipywidgets.Button(icon="undo")
+            self._button = lean(ipywidgets.Button, icon="undo")
             self._button.add_class("lab-reset")
             self._button.on_click(lambda _button: self._restore())
             children = list(self._row.children)

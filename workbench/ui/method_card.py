@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,6 +26,36 @@ class MethodCard(ipywidgets.HTMLMath):
     def show(self, choice: type[Choice]) -> None:
         """Show the card of ``choice``."""
         self.value = card_html(choice)
+
+
+class CardPanel(ipywidgets.VBox):
+    """A card beside the form, with a heading and a close button; the page moves the focus in and back.
+
+    Args:
+        closed: called when the user asks to close it.
+    """
+
+    def __init__(self, closed: Callable[[], None]) -> None:
+        # Made at the first card: it brings the page's formula typesetter along, and many never ask for one.
+        self.card: MethodCard | None = None
+        self.title = ipywidgets.HTML()
+        self.title.add_class("lab-card-title")
+        close = ipywidgets.Button(icon="times", tooltip="close the card (Escape)")
+        close.add_class("lab-close")
+        close.on_click(lambda _button: closed())
+        self._head = ipywidgets.HBox([self.title, close])
+        self._head.add_class("lab-card-head")
+        super().__init__([self._head])
+        self.add_class("lab-card-panel")
+
+    def show(self, axis: str, choice: type[Choice]) -> None:
+        """Show the card of ``choice``, headed by the axis that it is chosen for."""
+        if self.card is None:
+            self.card = MethodCard()
+            self.children = (self._head, self.card)
+        kind = choice.model_fields["kind"].default
+        self.title.value = f"<h3>{html.escape(axis)}: {html.escape(str(kind))}</h3>"
+        self.card.show(choice)
 
 
 def card_html(choice: type[Choice]) -> str:

@@ -1,31 +1,95 @@
-// The invisible first child of each root: marks the root for the keyboard and for screen readers.
+// The first child of each root: the keyboard, the line of help, and words for screen readers.
 const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
+const MARKED_MS = 1600;
 
-function describe(root) {
-  for (const row of root.querySelectorAll(".lab-knob")) {
-    const control = row.querySelector("input, select, textarea");
-    if (!control) continue;
-    const error = [...row.children].find((child) => child.classList.contains("lab-error"));
-    if (error) {
-      error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
-      error.setAttribute("role", "alert");
-      control.setAttribute("aria-invalid", "true");
-      control.setAttribute("aria-describedby", error.id);
-    } else if (control.hasAttribute("aria-invalid")) {
-      control.removeAttribute("aria-invalid");
-      control.removeAttribute("aria-describedby");
+// The control of a row; a row within it has its own.
+const controlOf = (row) => row.querySelector("input, select, textarea");
+
+// What a row's tooltip says: help on the first line, path and facts on the second (ui/knob_help.py).
+function helpOf(row) {
+  const control = controlOf(row);
+  if (!control || control.closest(".lab-knob") !== row) return headingHelp(row);
+  const label = control.id && row.querySelector(`label[for="${control.id}"]`);
+  const titled = [control, label, ...row.querySelectorAll("[title]")];
+  return titled.find((part) => part?.title?.includes("\n") && part.closest(".lab-knob") === row)?.title ?? "";
+}
+
+// The knob of an axis: its drop-down stands in the heading of the section.
+function headingHelp(row) {
+  return row.classList.contains("lab-heading") ? row.querySelector("select")?.title ?? "" : "";
+}
+
+const pathOf = (row) => helpOf(row).split("\n")[1]?.split(" ")[0] ?? "";
+
+// Screen readers hear a knob's help, and what is wrong with it, after its name.
+function describeRow(row, words) {
+  const control = controlOf(row);
+  if (!control || control.closest(".lab-knob") !== row) return;
+  const help = helpOf(row);
+  control.id ||= `lab-control-${Math.random().toString(36).slice(2)}`;
+  const ids = [];
+  if (help) {
+    let text = words.get(control.id);
+    if (!text?.isConnected) {
+      text = Object.assign(document.createElement("span"), { id: `${control.id}-help` });
+      words.box.append(text);
+      words.set(control.id, text);
     }
+    if (text.textContent !== help) text.textContent = help;
+    ids.push(text.id);
+  }
+  const error = [...row.children].find((child) => child.classList.contains("lab-error"));
+  if (error) {
+    error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
+    error.setAttribute("role", "alert");
+    ids.push(error.id);
+  }
+  set(control, "aria-invalid", error ? "true" : null);
+  set(control, "aria-describedby", ids.join(" ") || null);
+  const label = control.id && row.querySelector(`label[for="${control.id}"]`);
+  const name = (label?.textContent || pathOf(row)).trim();
+  // Beside a drop-down ("constant"), the number has no label of its own.
+  if (!label?.textContent && name) set(control, "aria-label", name);
+  for (const handle of row.querySelectorAll(":scope > .lab-slid .noUi-handle")) {
+    set(handle, "aria-label", `${name}, slider`);
+    set(handle, "aria-valuetext", control.value);
+  }
+}
+
+function set(element, name, value) {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+function describe(root, words) {
+  for (const row of root.querySelectorAll(".lab-knob")) describeRow(row, words);
+  for (const [id, text] of words) {
+    if (document.getElementById(id)) continue;
+    text.remove();
+    words.delete(id);
   }
   for (const button of root.querySelectorAll(".lab-toggle, .lab-help")) {
-    button.setAttribute("aria-expanded", String(button.classList.contains("mod-active")));
+    set(button, "aria-expanded", String(button.classList.contains("mod-active")));
   }
   for (const heading of root.querySelectorAll(".lab-heading")) {
     const title = heading.querySelector(".lab-toggle");
-    heading.querySelector("select")?.setAttribute("aria-label", `choice of ${title.textContent.toLowerCase()}`);
-    heading.querySelector(".lab-help")?.setAttribute("aria-label", title.title ? `about ${title.textContent}` : "about");
+    const pick = heading.querySelector("select");
+    if (pick) set(pick, "aria-label", `choice of ${title.textContent.toLowerCase()}`);
+    const help = heading.querySelector(".lab-help");
+    if (help) set(help, "aria-label", title.title ? `about ${title.textContent}` : "about");
   }
-  for (const button of root.querySelectorAll(".lab-reset")) button.setAttribute("aria-label", button.title);
-  for (const live of root.querySelectorAll(".lab-verdict, .lab-status")) live.setAttribute("aria-live", "polite");
+  for (const button of root.querySelectorAll(".lab-reset, .lab-tool, .lab-close")) set(button, "aria-label", button.title);
+  for (const button of root.querySelectorAll(".lab-tool")) set(button, "aria-disabled", String(button.classList.contains("lab-dim")));
+  for (const button of root.querySelectorAll(".lab-show button")) set(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help");
+  for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-finding .lab-summary")) set(live, "aria-live", "polite");
+  for (const card of root.querySelectorAll(".lab-card-panel")) {
+    set(card, "role", "region");
+    set(card, "aria-label", card.querySelector("h3")?.textContent ?? "about");
+    // Focusable, since text longer than its box can otherwise not be scrolled with the keyboard.
+    const text = card.querySelector(".lab-card");
+    if (text) set(text, "tabindex", "0");
+  }
 }
 
 // JupyterLab's bindings match the focused element itself, before it looks at any ancestor: a mark on the root alone
@@ -34,11 +98,111 @@ function keepKeys({ target }) {
   target.setAttribute("data-lm-suppress-shortcuts", "true");
 }
 
-function render({ el }) {
+// Whether undo belongs to the text that is being typed rather than to the recipe.
+const typing = (target) => target.dataset.labEdited === "true";
+
+function undoKey(event) {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || typing(event.target)) return "";
+  const key = event.key.toLowerCase();
+  if (key === "z") return event.shiftKey ? "redo" : "undo";
+  return key === "y" && !event.shiftKey ? "redo" : "";
+}
+
+// Everything that only a composer has; returns what takes it away again.
+function compose(model, root, line) {
+  const gone = new AbortController();
+  const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal });
+  const [what, facts] = line.children;
+  let focused = null;
+  let opener = "";
+  const explain = (row) => {
+    const [help, rest = ""] = (row && helpOf(row) ? helpOf(row) : model.get("resting")).split("\n");
+    what.textContent = help;
+    facts.textContent = rest;
+  };
+  const rowOf = (target) => target.closest?.(".lab-knob, .lab-heading");
+  const rest = () => explain(focused?.isConnected ? focused : null);
+  on("focusin", ({ target }) => explain((focused = rowOf(target))));
+  on("focusout", () => ((focused = null), rest()));
+  on("pointerover", ({ target }) => (rowOf(target) ? explain(rowOf(target)) : rest()));
+  on("pointerleave", rest);
+  model.on("change:resting", rest);
+  rest();
+
+  on("input", ({ target }) => (target.dataset.labEdited = "true"));
+  on("change", ({ target }) => delete target.dataset.labEdited);
+  on("keydown", (event) => {
+    const verb = undoKey(event);
+    const card = root.querySelector(".lab-card-panel");
+    if (verb) model.send({ do: verb });
+    else if (event.key === "Escape" && card) model.send({ do: "close" });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  on("click", ({ target }) => {
+    const button = target.closest?.("button");
+    if (!button) return;
+    if (button.classList.contains("lab-more")) model.send({ card: (opener = button.dataset.path) });
+    else if (button.classList.contains("lab-go")) model.send({ go: button.dataset.path });
+    else if (button.classList.contains("lab-help")) opener = button;
+    // The button goes away with the change that it takes back.
+    else if (button.classList.contains("lab-reset")) controlOf(rowOf(button) ?? button)?.focus();
+  });
+
+  // The focus follows a card in and, when it is closed, goes back to what opened it.
+  let open = root.querySelector(".lab-card-panel") !== null;
+  const card = () => {
+    const panel = root.querySelector(".lab-card-panel");
+    const text = panel?.querySelector(".lab-card");
+    if (text && !open && opener) text.focus({ preventScroll: true });
+    if (!panel && open) {
+      const back = typeof opener === "string" ? root.querySelector(`.lab-more[data-path="${CSS.escape(opener)}"]`) : opener;
+      back?.focus();
+    }
+    open = panel !== null;
+  };
+
+  // Views follow the kernel's messages by some frames, so look until the row is there.
+  const point = (path, focus, tries = 60) => {
+    const row = [...root.querySelectorAll(".lab-knob")].find((row) => pathOf(row) === path);
+    const place = row ?? [...root.querySelectorAll(".lab-heading")].find((heading) => pathOf(heading) === path);
+    if (!place) {
+      if (tries > 0) requestAnimationFrame(() => point(path, focus, tries - 1));
+      return;
+    }
+    place.scrollIntoView({ block: "nearest" });
+    place.classList.add("lab-pointed");
+    setTimeout(() => place.classList.remove("lab-pointed"), MARKED_MS);
+    if (focus) controlOf(place)?.focus();
+  };
+  const told = (content) => content.point && point(content.point, content.focus);
+  model.on("msg:custom", told);
+  return {
+    seen: card,
+    end: () => {
+      gone.abort();
+      model.off("change:resting", rest);
+      model.off("msg:custom", told);
+    },
+  };
+}
+
+function render({ model, el }) {
+  el.classList.add("lab-page");
   el.hidden = true;
+  const line = document.createElement("div");
+  line.className = "lab-hint";
+  // Screen readers hear the same from the control itself.
+  line.ariaHidden = "true";
+  line.append(document.createElement("span"), document.createElement("span"));
+  const words = new Map();
+  words.box = Object.assign(document.createElement("div"), { hidden: true });
+  el.append(line, words.box);
   let watcher = null;
   let waiting = 0;
   let marked = null;
+  let composer = null;
   // The element is attached after render returns, so look for the root on the next frames.
   const attach = (tries) => {
     const root = el.closest(".lab-root");
@@ -52,23 +216,29 @@ function render({ el }) {
     for (const [name, label] of Object.entries(names)) {
       if (root.classList.contains(name)) root.setAttribute("aria-label", label);
     }
+    if (root.classList.contains("lab-composer")) {
+      el.hidden = false;
+      composer = compose(model, root, line);
+    }
     let planned = false;
-    watcher = new MutationObserver(() => {
-      if (planned) return;
+    watcher = new MutationObserver((changes) => {
+      if (planned || changes.every(({ target }) => el.contains(target))) return;
       planned = true;
       requestAnimationFrame(() => {
         planned = false;
-        describe(root);
+        describe(root, words);
+        composer?.seen();
       });
     });
-    watcher.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
-    describe(root);
+    watcher.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["class", "title"] });
+    describe(root, words);
   };
   attach(600);
   return () => {
     cancelAnimationFrame(waiting);
     watcher?.disconnect();
     marked?.removeEventListener("focusin", keepKeys);
+    composer?.end();
   };
 }
 

@@ -1,19 +1,41 @@
-"""What plain ipywidgets cannot say about themselves: the style, the keyboard, and words for screen readers."""
+"""What plain ipywidgets cannot say about themselves: the style, the keyboard, help, and words for screen readers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anywidget
+import traitlets
 
 
 class Page(anywidget.AnyWidget):
-    """First child of every root of ours; invisible.
+    """First child of every root of ours.
 
     It brings the style sheet, keeps JupyterLab's one-letter shortcuts off our controls (in a drop-down, "b" picks an
-    entry; without this it would insert a cell), and keeps ``aria`` attributes in step with what is shown.
+    entry; without this it would insert a cell), and keeps ``aria`` attributes in step with what is shown. In a
+    composer it is also the line that explains the knob under the pointer or the focus, and hears the keys for undo.
+
+    Args:
+        heard: called with what the page asks for: ``{"do": "undo" | "redo" | "close"}``, ``{"card": path}``,
+            ``{"go": path}``.
+
+    Attributes:
+        resting: what the line of help says while no knob has the pointer or the focus.
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
     _esm = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
     _css = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+
+    resting = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, heard: Callable[[dict[str, Any]], None] | None = None) -> None:
+        super().__init__()
+        if heard is not None:
+            self.on_msg(lambda _widget, content, _buffers: heard(content if isinstance(content, dict) else {}))
+
+    def point_at(self, path: str, focus: bool = False) -> None:
+        """Bring a knob into view and mark it for a moment; with ``focus``, move the keyboard there."""
+        self.send({"point": path, "focus": focus})

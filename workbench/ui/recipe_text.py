@@ -1,7 +1,11 @@
-"""A recipe as text that people paste: Python that rebuilds it, and a table of what differs."""
+"""A recipe as text that people copy, edit and paste: Python that rebuilds it, and JSON. :mod:`recipe_reader` reads it.
+
+Both take plain fields rather than a recipe, so that one that cannot run yet has a text, too.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pprint import pformat
 from typing import Any
@@ -12,29 +16,25 @@ from workbench.ui.form import defaults
 from workbench.ui.inputs import same, shape_of
 
 
-def as_python(recipe: Recipe, base: Recipe, preset: str | None) -> str:
-    """Python that builds ``recipe`` from a preset, or from the defaults when it came from none.
+def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | None) -> str:
+    """Python that builds a recipe from a preset, or from the defaults when it came from none.
 
     Args:
-        recipe: what the text must build.
-        base: the recipe that ``preset`` names.
+        fields: what the text must build.
+        base: the fields of ``preset``; not used without one.
         preset: its name, or None.
     """
-    here, there = recipe.to_dict(), (base if preset else Recipe()).to_dict()
-    changes = {key: _change(key, here[key], there[key]) for key in here if not same(here[key], there[key])}
+    there = base if preset else Recipe().to_dict()
+    changes = {key: _change(key, fields[key], there[key]) for key in fields if not same(fields[key], there[key])}
     lines = [f"    {key}={_literal(value)}," for key, value in changes.items()]
     start = f"wb.presets.{preset}()" if preset else "wb.Recipe()"
     call = ".with_(\n" + "\n".join(lines) + "\n)" if lines else ""
     return f"import workbench as wb\n\nrecipe = {start}{call}\nrun = wb.launch(recipe)\n"
 
 
-def as_difference(recipe: Recipe, base: Recipe) -> str:
-    """One line per field that differs from ``base``: path, its value there, its value here."""
-    found = recipe.diff(base)
-    if not found:
-        return "no difference from the preset"
-    width = max(map(len, found))
-    return "\n".join(f"{path:<{width}}  {there!r} -> {here!r}" for path, (here, there) in found.items())
+def as_json(fields: Mapping[str, Any]) -> str:
+    """The text of a run's ``recipe.json``."""
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def _change(axis: str, here: Any, there: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ipywidgets
 
 from workbench.choices.choice import Problem
-from workbench.ui.form import ChoiceKnob
-from workbench.ui.method_card import MethodCard
+from workbench.ui.form import ChoiceKnob, Form
+from workbench.ui.lean import lean
 
 
 class Section:
@@ -17,77 +17,79 @@ class Section:
     Args:
         name: the axis, or the field of the recipe.
         body: what opens and closes.
-        changes: how many knobs in it differ from the baseline.
+        parts: whose changes are counted and whose knobs are searched.
         opened: whether the body is shown at first.
         knob: the choice whose drop-down and card belong into the heading.
+        asked: called with True or False when the "?" was pressed in or out.
     """
 
     def __init__(
         self,
         name: str,
         body: ipywidgets.Widget,
-        changes: Callable[[], int],
+        parts: Sequence[ChoiceKnob | Form],
         opened: bool = False,
         knob: ChoiceKnob | None = None,
+        asked: Callable[[bool], None] = lambda _on: None,
     ) -> None:
-        self.name, self._body, self._count, self._knob = name, body, changes, knob
-        self.toggle = ipywidgets.ToggleButton(value=opened, description=name.capitalize(), tooltip=f"knobs of {name}")
+        self.name, self._body, self._parts = name, body, parts
+        self.toggle = lean(
+            ipywidgets.ToggleButton, value=opened, description=name.capitalize(), tooltip=f"knobs of {name}"
+        )
         self.toggle.add_class("lab-toggle")
         self.toggle.observe(lambda _change: self._arrange(), names="value")
-        self.badge = ipywidgets.HTML()
+        self.badge = lean(ipywidgets.HTML)
         self.badge.add_class("lab-badge")
         self.help: ipywidgets.ToggleButton | None = None
         heading: list[ipywidgets.Widget] = [self.toggle]
         if knob is not None:
-            self.help = ipywidgets.ToggleButton(description="?", tooltip=f"what the chosen {name} does")
+            self.help = lean(ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does")
             self.help.add_class("lab-help")
-            self.help.observe(lambda _change: self._arrange(), names="value")
+            self.help.observe(lambda change: asked(change["new"]), names="value")
             heading += [knob.picker, self.badge, self.help]
         else:
             heading += [self.badge]
-        self.heading = ipywidgets.HBox(heading)
+        self.heading = lean(ipywidgets.HBox, heading)
         self.heading.add_class("lab-heading")
-        self._card: MethodCard | None = None
-        self.widget = ipywidgets.VBox([self.heading])
+        if knob is not None:
+            knob.reset.move(self.heading)
+        # How many knobs a search found in here; None while nobody searches.
+        self._found: int | None = None
+        self.widget = lean(ipywidgets.VBox, [self.heading])
         self.widget.add_class("lab-section")
         self._arrange()
 
     @classmethod
-    def of_choice(cls, name: str, knob: ChoiceKnob, opened: bool = False) -> Section:
+    def of_choice(
+        cls, name: str, knob: ChoiceKnob, opened: bool = False, asked: Callable[[bool], None] = lambda _on: None
+    ) -> Section:
         """The section of one axis: the drop-down moves up into the heading."""
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
-        return cls(name, knob.widget, lambda: knob.changes, opened, knob)
+        return cls(name, knob.widget, [knob], opened, knob, asked)
 
     @property
     def changes(self) -> int:
         """Knobs in here that differ from the baseline."""
-        return self._count()
+        return sum(part.changes for part in self._parts)
 
-    def update(self, problems: list[Problem]) -> None:
+    def update(self, problems: list[Problem], changes: int) -> None:
         """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
-        count = self.changes
         bad = f"<span class='lab-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
-        text = f"<span title='knobs changed'>{count} changed</span>" if count else ""
+        text = f"<span title='knobs changed'>{changes} changed</span>" if changes else ""
         # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text
         if mine:
             self.toggle.value = True
-        if self._card is not None:
-            self._show_card()
 
-    def _show_card(self) -> None:
-        if self._knob is not None and self._knob.choice is not None and self._card is not None:
-            self._card.show(self._knob.choice)
+    def search(self, words: Sequence[str]) -> int:
+        """Show only the knobs that hold all of these words, and the body while there are any; returns how many."""
+        found = sum(part.show(words) for part in self._parts)
+        self._found = found if words else None
+        self._arrange()
+        return found
 
     def _arrange(self) -> None:
-        shown: list[ipywidgets.Widget] = [self.heading]
-        if self.help is not None and self.help.value:
-            # Made at the first "?": a card brings the page's formula typesetter along, and most are never asked for.
-            self._card = self._card or MethodCard()
-            self._show_card()
-            shown.append(self._card)
-        if self.toggle.value:
-            shown.append(self._body)
-        self.widget.children = tuple(shown)
+        shown = self.toggle.value if self._found is None else self._found > 0
+        self.widget.children = (self.heading, self._body) if shown else (self.heading,)

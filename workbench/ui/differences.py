@@ -1,0 +1,77 @@
+"""What differs between two recipes, as rows of a table and as one line; on plain data: neither must be valid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from workbench.ui.inputs import same
+from workbench.ui.knob_help import value_text
+
+Fields = Mapping[str, Any]
+"""A recipe, or a part of one, as JSON has it."""
+
+
+class Difference(NamedTuple):
+    """One knob, or one choice of another kind, that differs.
+
+    Attributes:
+        path: of the knob in the recipe.
+        here, there: its values as JSON has them; None where that side has none.
+    """
+
+    path: str
+    here: Any
+    there: Any
+
+
+def differences(here: Fields, there: Fields, prefix: str = "") -> list[Difference]:
+    """Every knob that differs, in the order of the form; a choice of another kind is one row, whatever its knobs.
+
+    Example:
+        >>> differences({"a": 1, "b": {"kind": "x", "c": 2}}, {"a": 1.0, "b": {"kind": "x", "c": 3}})
+        [Difference(path='b.c', here=2, there=3)]
+    """
+    found: list[Difference] = []
+    for key in [*here, *(key for key in there if key not in here)]:
+        mine, theirs = here.get(key), there.get(key)
+        path = f"{prefix}{key}"
+        if same(mine, theirs):
+            continue
+        # Knobs of different methods have nothing to be compared with, even where they bear one name.
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping) and mine.get("kind") == theirs.get("kind"):
+            found += differences(mine, theirs, f"{path}.")
+        else:
+            found.append(Difference(path, mine, theirs))
+    return found
+
+
+def at(fields: Fields, path: str) -> Any:
+    """The value at a dotted path; None where there is none."""
+    value: Any = fields
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
+    """A copy of ``fields`` with ``value`` at a dotted path."""
+    key, _, rest = path.partition(".")
+    return {**fields, key: put(fields[key], rest, value) if rest else value}
+
+
+def change_text(before: Fields, after: Fields) -> str:
+    """A change in a few words, as a tooltip or a status line has room for.
+
+    Example:
+        >>> change_text({"seed": 0}, {"seed": 1})
+        'seed 0 → 1'
+    """
+    found = differences(before, after)
+    if len(found) == 1:
+        path, old, new = found[0]
+        # A choice by its kind alone: its knobs would fill the line.
+        words = [str(side["kind"]) if isinstance(side, Mapping) and "kind" in side else side for side in (old, new)]
+        return f"{path} {value_text(words[0], 30)} → {value_text(words[1], 30)}"
+    paths = [change.path for change in found]
+    return f"{len(paths)} knobs: {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}" if paths else "nothing"

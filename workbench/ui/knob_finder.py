@@ -1,0 +1,56 @@
+"""The search box over a composer's knobs, and the line that says what it found."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+import ipywidgets
+
+from workbench.ui.form import ChoiceKnob
+from workbench.ui.knob_search import elsewhere, words_of
+from workbench.ui.lean import lean
+from workbench.ui.section import Section
+
+
+class KnobFinder(ipywidgets.VBox):
+    """Hides every knob that a search does not ask for.
+
+    Args:
+        sections: whose knobs are searched.
+        box: where the sections stand, and from which those without a find are taken.
+        axes: the choice of each axis, whose present kind tells which knobs another one would bring.
+    """
+
+    def __init__(self, sections: Sequence[Section], box: ipywidgets.Box, axes: Mapping[str, ChoiceKnob]) -> None:
+        self._sections, self._box, self._axes = sections, box, axes
+        self.text = lean(ipywidgets.Text, placeholder="find a knob by its name or help")
+        self.text.add_class("lab-search")
+        self.text.observe(lambda _change: self.search(), names="value")
+        self.found = lean(ipywidgets.HTML)
+        self.found.add_class("lab-summary")
+        super().__init__([self.text])
+        self.add_class("lab-finding")
+
+    def clear(self) -> None:
+        """Show every knob again."""
+        self.text.value = ""
+
+    def refresh(self) -> None:
+        """Search again, among what has been chosen meanwhile."""
+        if self.text.value:
+            self.search()
+
+    def search(self) -> None:
+        """Show the knobs that hold every word in the box, and say how many those are."""
+        words = words_of(self.text.value)
+        found = [section.search(words) for section in self._sections]
+        shown = tuple(
+            section.widget for section, count in zip(self._sections, found, strict=True) if count or not words
+        )
+        if self._box.children != shown:
+            self._box.children = shown
+        others = elsewhere(words, {axis: knob.kind for axis, knob in self._axes.items()})
+        text = f"{sum(found)} knob{'s' * (sum(found) != 1)} found"
+        self.found.value = html.escape(text + (f"; not chosen now: {', '.join(others)}" if others else ""))
+        self.children = (self.text, self.found) if words else (self.text,)

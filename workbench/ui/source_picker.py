@@ -1,0 +1,54 @@
+"""A drop-down of recipes: those at hand, every preset, and the runs of the runs folder as it is when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench import presets
+
+
+class SourcePicker(anywidget.AnyWidget):
+    """Picks where a recipe comes from; see :mod:`workbench.ui.sources` for what the values mean.
+
+    Args:
+        label: before the drop-down.
+        tooltip: on hover, and for screen readers.
+        runs: lists ``(source, words)`` of the runs; called when the page is about to open the list.
+        own: words of the entry whose value is None, which stands first; no such entry when empty.
+        value: what is picked at first.
+
+    Attributes:
+        value: the picked source, None for ``own``.
+    """
+
+    # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
+    _esm = (Path(__file__).parent / "source_picker.js").read_text(encoding="utf-8")
+
+    label = traitlets.Unicode().tag(sync=True)
+    # Not `tooltip`: the page takes a widget that has one for a control with a description, and draws an error.
+    hint = traitlets.Unicode().tag(sync=True)
+    own = traitlets.Unicode().tag(sync=True)
+    presets = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    value = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+
+    def __init__(
+        self,
+        label: str,
+        tooltip: str,
+        runs: Callable[[], Sequence[tuple[str, str]]],
+        own: str = "",
+        value: str | None = None,
+    ) -> None:
+        super().__init__(label=label, hint=tooltip, own=own, presets=presets.names(), value=value)
+        self._runs = runs
+        self.on_msg(self._asked)
+
+    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        # By message, not as a trait: a thousand names have no business in a saved notebook.
+        if content == {"list": "runs"}:
+            self.send({"runs": [list(run) for run in self._runs()]})

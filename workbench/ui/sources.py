@@ -1,0 +1,65 @@
+"""Where a recipe can come from: a preset by its name, a run of the runs folder as ``run:<id>``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from workbench import presets
+from workbench.recipe import Recipe
+from workbench.runs.find import find, run_ids
+from workbench.runs.folder import runs_root
+
+RUN = "run:"
+LISTED = 1000
+"""Runs offered, the newest: a longer drop-down is no help to anybody, and each name crosses the wire."""
+_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-(.+)-([0-9a-f]{6}-[0-9a-f]{4})")
+
+
+def run_sources(runs_dir: str | Path | None = None) -> list[tuple[str, str]]:
+    """``(source, words)`` of every run in the folder, newest first, at most :data:`LISTED`.
+
+    The folder is listed and no file in it is opened: an id holds the time, the name and the recipe's hash.
+    """
+    newest = sorted(run_ids(runs_root(runs_dir)), reverse=True)[:LISTED]
+    return [(RUN + run_id, words_of(run_id)) for run_id in newest]
+
+
+def words_of(run_id: str) -> str:
+    """A run id as people read it: name first, so that typing its beginning finds it in a drop-down.
+
+    Example:
+        >>> words_of("20260131-081500-bert-tiny-0a1b2c-3d4e")
+        'bert-tiny · 2026-01-31 08:15 UTC · 0a1b2c-3d4e'
+    """
+    parts = _ID.fullmatch(run_id)
+    if parts is None:
+        return run_id
+    year, month, day, hour, minute, name, tail = parts.groups()
+    return f"{name} · {year}-{month}-{day} {hour}:{minute} UTC · {tail}"
+
+
+def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
+    """The recipe of a preset or of a run.
+
+    Raises:
+        RecipeError: no such preset; or the run's ``recipe.json`` is missing, damaged or of a newer version.
+        RunError: no such run.
+    """
+    if source.startswith(RUN):
+        return Recipe.load(find(source.removeprefix(RUN), runs_dir).recipe)
+    return presets.get(source)
+
+
+def title_of(source: str) -> str:
+    """What a heading or a tooltip calls a source."""
+    return f"run {words_of(source.removeprefix(RUN)).split(' · ')[0]}" if source.startswith(RUN) else f"preset {source}"
+
+
+def about(source: str) -> str:
+    """What there is to say about a source: a preset's first line, a run's time and id."""
+    if source.startswith(RUN):
+        return f"recipe of run {source.removeprefix(RUN)}"
+    line = (inspect.getdoc(getattr(presets, source)) or "").splitlines()[0]
+    return line.replace(":func:", "").replace("`", "")
