@@ -24,8 +24,7 @@ def test_poll_parses_only_what_is_new(folder: RunFolder, writer: TelemetryWriter
     writer.flush()
     news = track.poll()
     assert (news.first_row, news.restart) == (1, False)
-    assert list(track.values["loss"]) == [9.0, 8.0]
-    assert track._reader.telemetry.scalars == [], "records are not kept twice"
+    assert list(track.columns.values("loss")) == [9.0, 8.0]
     assert track.poll().first_row == 2
 
 
@@ -37,9 +36,9 @@ def test_a_name_that_comes_late_is_nan_before_and_restarts_pages(folder: RunFold
     writer.scalars(2, 1.0, 200, heldout_loss=float("inf"))
     writer.flush()
     assert track.poll().restart
-    assert [math.isnan(v) for v in track.values["heldout_loss"]] == [True, False]
-    assert track.values["heldout_loss"][1] == math.inf
-    assert math.isnan(track.values["loss"][1])
+    assert [math.isnan(v) for v in track.columns.values("heldout_loss")] == [True, False]
+    assert track.columns.values("heldout_loss")[1] == math.inf
+    assert math.isnan(track.columns.values("loss")[1])
 
 
 def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -47,8 +46,8 @@ def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: Telem
     writer.scalars(1, 0.5, 100, grad_norm=1e300, loss=float("nan"))
     writer.flush()
     track.poll()
-    assert track.values["grad_norm"][0] == math.inf
-    assert math.isnan(track.values["loss"][0])
+    assert track.columns.values("grad_norm")[0] == math.inf
+    assert math.isnan(track.columns.values("loss")[0])
 
 
 def test_a_rewind_takes_back_scalars_and_layers(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -62,7 +61,7 @@ def test_a_rewind_takes_back_scalars_and_layers(folder: RunFolder, writer: Telem
     writer.scalars(3, 3, 3, loss=1.0)
     writer.flush()
     assert track.poll().restart
-    assert (list(track.steps), list(track.values["loss"])) == ([1, 2, 3], [9.0, 8.0, 1.0])
+    assert (list(track.steps), list(track.columns.values("loss"))) == ([1, 2, 3], [9.0, 8.0, 1.0])
     assert track.layer_steps == [1, 2]
     assert len(track.layer_values["state"]) == 2
 

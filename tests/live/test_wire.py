@@ -35,10 +35,12 @@ def decode(header: dict[str, Any], block: bytes, names: list[str], layers: int, 
     out: dict[str, Any] = {}
     if "clock" in entry:
         out |= {
-            key: reader.take(t, entry["clock"]) for key, t in (("step", "<i4"), ("seconds", "<f4"), ("tokens", "<f8"))
+            key: reader.take(t, entry["clock"])
+            for key, t in (("step", "<i4"), ("seconds", "<f4"), ("tokens", "<f8"), ("flops", "<f4"))
         }
         out |= {names[place]: (out["step"], reader.take("<f4", entry["clock"])) for place in entry["dense"]}
-        for place, count in entry["sparse"]:
+        for place, count, recorded in entry["sparse"]:
+            assert count <= recorded
             out[names[place]] = (reader.take("<i4", count), reader.take("<f4", count))
     if entry.get("columns"):
         out["layer_steps"] = reader.take("<i4", entry["columns"])

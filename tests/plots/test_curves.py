@@ -17,7 +17,7 @@ def test_curve_over_each_axis(view):
 
 
 def test_unknown_axis_names_the_legal_ones(view):
-    with pytest.raises(ValueError, match=r"'sceonds'; did you mean 'seconds'\? legal: seconds, step, tokens"):
+    with pytest.raises(ValueError, match=r"'sceonds'; did you mean 'seconds'\? legal: flops, seconds, step, tokens"):
         curve(view, "loss", "sceonds")
 
 

@@ -49,8 +49,8 @@ def test_names_are_text(evil):
 def test_wrong_requests(view):
     with pytest.raises(ValueError, match="no runs"):
         loss_figure([])
-    with pytest.raises(ValueError, match="legal: seconds, step, tokens"):
-        loss_figure([view], x="flops")
+    with pytest.raises(ValueError, match="legal: flops, seconds, step, tokens"):
+        loss_figure([view], x="epochs")
 
 
 def test_boundaries_of_stages_are_named_for_a_single_run(view, plateau):

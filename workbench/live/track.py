@@ -1,29 +1,38 @@
 """What the kernel holds of one run for the page: columns of numbers that grow, and what changed since the last look.
 
-Only increments are parsed, and records are turned into columns at once: a dict per record would cost a kernel 1 kB
-each, and a run of days has a million of them.
+Only increments are parsed, a bounded piece at a time. Of a run that has written much before anybody asked, a sample
+of all of it is there at once, and gives way to the whole when that has been read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
 import time
-from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from workbench.live.columns import Columns, rising
+from workbench.live.tail import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
+from workbench.runs.control import knobs_file
 from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.lease import lease_file
 from workbench.runs.state import FINAL, RunState, actual_status, read_state
-from workbench.telemetry import Record, TelemetryReader, number
+from workbench.runs.steering import steering
+from workbench.telemetry import Record, number, stream_path
 
 CORE = ("loss", "heldout_loss", "tokens_per_second", "mfu", "lr")
 """Scalars every page draws; scheduled knobs (their names hold a dot) come with them, the others when asked for."""
 LAYER_COLUMNS = 1024
 """Heat-map columns kept per run; a page is not wider, so beyond twice that every second one goes."""
-_CLOCK = ("seq", "step", "seconds", "tokens")
+SAMPLE = 1500
+"""Records that stand for all of a long run until it has been read."""
 _STATE_KEYS = (
     "step",
     "progress",
@@ -67,18 +76,26 @@ class Track:
         folder: the run's folder.
 
     Attributes:
-        steps, seconds, tokens: one entry per record of the scalars stream.
-        values: name -> float32 column of the same length, NaN where a record had no such number.
+        columns: the scalars stream; a sample of it while :attr:`loading`.
         layer_steps: step of every kept heat-map column.
         layer_starts: whether a stage (see :func:`workbench.plots.activity.stage_starts`) starts at a kept column.
         layer_values: name -> list of float32 vectors, one entry per layer, NaN where there is none.
+        lock: held by :meth:`poll`; take it to read columns from another thread.
         events: all events. status: the status line as last read.
     """
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self._reader = TelemetryReader(folder.telemetry)
+        # Held while a poll changes columns: another thread may be drawing them.
+        self.lock = threading.RLock()
+        self._scalars_tail = Tail(stream_path(folder.telemetry, "scalars"))
+        # A record of layers takes ten times as long per byte.
+        self._layers_tail = Tail(stream_path(folder.telemetry, "layers"), PIECE_BYTES // 10)
+        self._events_tail = Tail(stream_path(folder.telemetry, "events"))
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._steered_by: list[tuple[int, int] | None] = []
+        self._steering: dict[str, Any] = {"lease": None}
+        self._steering_until = math.inf
         self._looked_at_lock = -math.inf
         self.clear()
         self.events: list[Record] = []
@@ -88,14 +105,29 @@ class Track:
 
     def clear(self) -> None:
         """Forget all numbers; events and status stay."""
-        # Arrays, not lists: 8 bytes per number instead of a boxed 32, and numpy reads them without a copy.
-        self.steps, self.seconds, self.tokens = array("q"), array("d"), array("d")
-        self.values: dict[str, array[float]] = {}
+        self.columns = Columns()
+        self._loading: Columns | None = None
+        self._drawn: dict[str, tuple[int, np.ndarray, int]] = {}
         self.layer_steps: list[int] = []
         self.layer_starts: list[bool] = []
         self.layer_values: dict[str, list[np.ndarray]] = {}
         self._stride, self._phase, self._widest, self._retold = 1, 0, 0, 0
         self._stage: bytes | None = None
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Step of every record of scalars, (N,)."""
+        return self.columns.clock("step")
+
+    @property
+    def loading(self) -> bool:
+        """Whether :attr:`columns` are a sample, since the whole is still being read."""
+        return self._loading is not None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that had been written at the last :meth:`poll` is read."""
+        return not (self.loading or self._scalars_tail.behind or self._layers_tail.behind or self._events_tail.behind)
 
     @property
     def name(self) -> str:
@@ -110,8 +142,8 @@ class Track:
 
     @property
     def final(self) -> bool:
-        """True when nobody will add to the run any more, unless it is resumed."""
-        return self.status["status"] in FINAL
+        """True when nobody will add to the run any more, unless it is resumed, and all of it is read."""
+        return self.status["status"] in FINAL and self.caught_up
 
     @property
     def version(self) -> str:
@@ -120,32 +152,56 @@ class Track:
         It follows from what the run has written alone: two processes that have read the same agree on it.
         """
         # Deltas name columns by their number in the last snapshot, so a new name needs a new one.
-        return f"{self._retold}.{len(self.values)}.{self.layers}.{len(self.layer_values)}"
+        version = f"{self._retold}.{len(self.columns.names)}.{self.layers}.{len(self.layer_values)}"
+        return f"{version}.1" if self.loading else version
 
     def names(self, extra: frozenset[str] = frozenset()) -> list[str]:
         """Scalars to send: the core, scheduled knobs, and those a page asked for."""
-        return [name for name in self.values if name in CORE or "." in name or name in extra]
+        return [name for name in self.columns.names if name in CORE or "." in name or name in extra]
+
+    def drawn(self, name: str, choose: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[np.ndarray, int]:
+        """Rows that draw a scalar of the whole run, and how many have it; chosen anew only when there are more rows.
+
+        Args:
+            name: of the scalar. choose: takes all steps and values, gives rows; always the same function.
+        """
+        rows, held = len(self.steps), self._drawn.get(name)
+        if held is None or held[0] != rows:
+            values = self.columns.values(name)
+            held = rows, choose(self.steps, values), int(np.count_nonzero(~np.isnan(values)))
+            self._drawn[name] = held
+        return held[1], held[2]
 
     def poll(self) -> News:
         """Read what is new. The status is read first: what a run said before it ended is then surely seen."""
+        with self.lock:
+            return self._poll()
+
+    def _poll(self) -> News:
         before = self.version
         news = News(len(self.steps), len(self.layer_steps))
         news.changes = self._poll_status()
-        fresh = self._reader.poll()
-        for record in fresh["scalars"]:
-            self._add_scalars(record)
-        for record in fresh["layers"]:
+        self._poll_scalars()
+        for record in self._layers_tail.read():
             self._add_layers(record)
-        news.events = [event for event in fresh["events"] if "kind" in event]
+        news.events = [event for event in self._events_tail.read() if "kind" in event]
         self.events += news.events
-        self._release()
         news.restart = self.version != before
         return news
 
-    def _release(self) -> None:
-        # The columns replace the reader's own records.
-        for records in (self._reader.telemetry.scalars, self._reader.telemetry.layers, self._reader.telemetry.events):
-            records.clear()
+    def _poll_scalars(self) -> None:
+        # Beside the file itself: what is read in one piece needs no sample.
+        if not len(self.columns) and not self.loading and self._scalars_tail.left() > 2 * PIECE_BYTES:
+            self._loading = Columns()
+            self.columns.extend(rising(self._scalars_tail.sample(SAMPLE)))
+            return
+        into = self.columns if self._loading is None else self._loading
+        if into.extend(self._scalars_tail.read()):
+            self._retold += 1
+            self._drawn.clear()
+        if self._loading is not None and not self._scalars_tail.behind:
+            self.columns, self._loading = self._loading, None
+            self._drawn.clear()
 
     def _poll_status(self) -> dict[str, Any]:
         if self._changed("recipe"):
@@ -171,39 +227,24 @@ class Track:
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
         line["silent_seconds"] = 5 * int(age // 5) if busy and state.heartbeat and age > _SILENT_SECONDS else 0
         line["unigram_entropy"] = self.unigram_entropy
-        return line
+        return line | self._poll_steering()
+
+    def _poll_steering(self) -> dict[str, Any]:
+        """Who steers the run and what may be set; read again when a file behind it changed, or the lease ran out."""
+        files = [_stamp(path) for path in (knobs_file(self.folder), lease_file(self.folder), self.folder.checkpoints)]
+        if files != self._steered_by or time.monotonic() >= self._steering_until:
+            self._steered_by, self._steering = files, steering(self.folder)
+            lease = self._steering["lease"]
+            self._steering_until = time.monotonic() + lease["seconds"] if lease else math.inf
+        return self._steering
 
     def _changed(self, part: str) -> bool:
-        try:
-            found = getattr(self.folder, part).stat()
-        except OSError:
+        stamp = _stamp(getattr(self.folder, part))
+        if stamp is None:
             return False
-        # One stat instead of a read: these files are looked at ten times a second and change a few times an hour. The
-        # size tells two writes apart that a coarse clock gives one time.
-        stamp = (found.st_mtime_ns, found.st_size)
         changed = self._stamps.get(part) != stamp
         self._stamps[part] = stamp
         return changed
-
-    def _add_scalars(self, record: Record) -> None:
-        if "rewind" in record:
-            self._cut_scalars(record["rewind"])
-            return
-        row = len(self.steps)
-        self.steps.append(int(record.get("step", 0)))
-        self.seconds.append(float(record.get("seconds", 0.0)))
-        self.tokens.append(float(record.get("tokens", 0)))
-        for name, value in record.items():
-            if name in _CLOCK or value is None:
-                continue
-            column = self.values.setdefault(name, array("f"))
-            # A name that comes late (the first evaluation) was missing in all rows before this one; what a record
-            # leaves out is missing in its own.
-            column.extend([math.nan] * (row - len(column)))
-            column.append(_float32(value))
-        for column in self.values.values():
-            if len(column) <= row:
-                column.append(math.nan)
 
     def _add_layers(self, record: Record) -> None:
         if "rewind" in record:
@@ -248,14 +289,8 @@ class Track:
         self._stride, self._phase = 2 * self._stride, 0
         self._retold += 1
 
-    def _cut_scalars(self, step: int) -> None:
-        """A resumed run starts at ``step`` again: what came later never happened. Each stream says so by itself."""
-        rows = sum(1 for _ in self.steps if _ <= step)
-        self.steps, self.seconds, self.tokens = self.steps[:rows], self.seconds[:rows], self.tokens[:rows]
-        self.values = {name: column[:rows] for name, column in self.values.items()}
-        self._retold += 1
-
     def _cut_layers(self, step: int) -> None:
+        """A resumed run starts at ``step`` again: what came later never happened."""
         columns = sum(1 for _ in self.layer_steps if _ <= step)
         del self.layer_steps[columns:], self.layer_starts[columns:]
         for vectors in self.layer_values.values():
@@ -265,19 +300,26 @@ class Track:
         self._retold += 1
 
 
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Changes with a file, or with what a folder holds; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    # One stat instead of a read: these files are looked at ten times a second and change a few times an hour. The size
+    # tells two writes apart that a coarse clock gives one time.
+    return found.st_mtime_ns, found.st_size
+
+
 def _stage_of(state: np.ndarray) -> bytes:
     """What stays the same within a stage: equal bytes, same stage."""
     return settled(state_codes(state)).tobytes()
 
 
 def _vector(values: list[Any]) -> np.ndarray:
+    with contextlib.suppress(TypeError, ValueError):
+        return np.array(values, np.float32)
     return np.array([math.nan if value is None else number(value) for value in values], np.float32)
-
-
-def _float32(value: float | str) -> float:
-    """Within float32, so that a gradient norm of 1e300 becomes infinity instead of an error."""
-    given = number(value)
-    return given if abs(given) < 3e38 else math.copysign(math.inf, given) if not math.isnan(given) else math.nan
 
 
 def _plain(value: Any) -> Any:

@@ -1,14 +1,16 @@
 """What crosses the wire to the page: one JSON header and one block of little-endian columns per message.
 
 Every column starts at a multiple of 8 bytes, so that the page maps it without a copy. For each run of the header, in
-this order: the clock (``clock`` rows: steps i4, seconds f4, tokens f8), ``dense`` scalars (f4, one per clock row),
-``sparse`` scalars (steps i4, values f4), and heat-map columns (steps i4, then for each name ``columns * layers``
-values: u1 for ``state`` with 255 for none, f4 for the rest).
+this order: the clock (``clock`` rows: steps i4, seconds f4, tokens f8, FLOPs f4), ``dense`` scalars (f4, one per clock
+row), ``sparse`` scalars (steps i4, values f4; the header has the name's place, their count, and how many were
+recorded), and heat-map columns (steps i4, then for each name ``columns * layers`` values: u1 for ``state`` with 255
+for none, f4 for the rest). A ``detail`` (:func:`detail`) answers for a stretch of steps that somebody has zoomed into.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ SNAPSHOT_BYTES = 32 * 1024
 DELTA_ROWS = 4000
 # What somebody would read; an error text of megabytes must not travel ten times a second.
 _EVENTS = 200
+# Of no use without a kernel or server, and some kilobytes each.
+_STEERING = ("knobs", "checkpoints", "lease")
 _TEXT = 400
 
 
@@ -41,16 +45,16 @@ def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
     present = np.flatnonzero(~np.isnan(values))
     if len(present) <= points:
         return present
-    buckets = max(1, (points - 2) // 2)
+    drawn, buckets = values[present], max(1, (points - 2) // 2)
     # Buckets of equal width, as pixels are; of equal counts, a pause in the logging would take none.
-    span = steps[present].astype(np.float64)
-    place = (span - span[0]) / max(span[-1] - span[0], 1e-12) * buckets
-    bucket = np.minimum(place.astype(np.int64), buckets - 1)
-    # Sorted by (bucket, value), the first and the last of each bucket are its extremes.
-    order = np.lexsort((values[present], bucket))
-    edges = np.flatnonzero(np.diff(bucket[order])) + 1
-    lowest, highest = order[np.r_[0, edges]], order[np.r_[edges - 1, len(order) - 1]]
-    return present[np.unique(np.r_[0, lowest, highest, len(present) - 1])]
+    ends = np.linspace(steps[present[0]], steps[present[-1]], buckets + 1)
+    edges = np.unique(np.searchsorted(steps[present], ends[1:-1]))
+    edges = np.concatenate([[0], edges[(edges > 0) & (edges < len(present))], [len(present)]])
+    # A loop over buckets, not over samples: 3 ms for a million of them, where sorting takes 150.
+    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    keep = [low + int(drawn[low:high].argmin()) for low, high in spans]
+    keep += [low + int(drawn[low:high].argmax()) for low, high in spans]
+    return present[np.unique([0, *keep, len(present) - 1])]
 
 
 def evenly(count: int, points: int) -> np.ndarray:
@@ -82,6 +86,7 @@ def snapshot(
     points: int = SNAPSHOT_POINTS,
     columns: int = SNAPSHOT_COLUMNS,
     quantities: bool = True,
+    steering: bool = True,
 ) -> tuple[dict[str, Any], bytes]:
     """Everything a page needs to draw all runs.
 
@@ -89,6 +94,7 @@ def snapshot(
         tracks: the runs. seq: number of the last message that this one includes.
         extra: scalars beyond the core that a page asked for.
         points: per scalar. columns: of the heat map. quantities: with all that is known per layer, not states alone.
+        steering: with what a page needs to steer the runs.
 
     Returns:
         ``(header, block)``.
@@ -96,21 +102,20 @@ def snapshot(
     block = _Block()
     runs = []
     for track in tracks:
-        entry = _identity(track, quantities) | {"names": track.names(extra), "others": sorted(track.values)}
-        steps = np.asarray(track.steps)
+        entry = _identity(track, quantities) | {"names": track.names(extra), "others": sorted(track.columns.names)}
+        steps = track.steps
         rows = evenly(len(steps), points)
         entry["clock"] = len(rows)
         _clock(block, track, rows)
         entry["dense"], entry["sparse"] = [], []
         for place, name in enumerate(entry["names"]):
-            values = np.asarray(track.values[name])
-            keep = extremes(steps, values, points)
-            entry["sparse"].append([place, len(keep)])
-            block.add(steps[keep], "<i4")
-            block.add(values[keep], "<f4")
+            # One reduction of a long curve serves the page and all sizes of a keepsake.
+            rows, recorded = track.drawn(name, _reduced)
+            kept = rows[extremes(steps[rows], track.columns.values(name)[rows], points)]
+            entry["sparse"].append([place, _samples(block, track, name, kept), recorded + track.loading])
         shown = chosen_columns(np.asarray(track.layer_starts, dtype=bool), columns)
         entry["columns"] = _columns(block, track, shown, entry["layer_names"])
-        entry["status"] = dict(track.status)
+        entry["status"] = {key: value for key, value in track.status.items() if steering or key not in _STEERING}
         entry["events"] = [_event(event) for event in _worth(track.events)]
         runs.append(entry)
     return {"type": "snapshot", "seq": seq, "runs": runs}, b"".join(block.parts)
@@ -140,6 +145,39 @@ def delta(
         if len(entry) > 1:
             runs.append(entry)
     return ({"type": "delta", "seq": seq, "runs": runs}, b"".join(block.parts)) if runs else None
+
+
+def detail(
+    tracks: list[Track], ask: int, spans: Sequence[Sequence[float] | None], names: Sequence[str], points: int
+) -> tuple[dict[str, Any], bytes]:
+    """A stretch of steps, as finely as a screen shows it, or every record of it.
+
+    Args:
+        tracks: the runs. ask: number of the question, given back. spans: first and last step per run, None for none.
+        names: scalars; those that a run has not recorded are left out of it. points: per scalar; 0 for all.
+
+    Returns:
+        ``(header, block)``; per run of the header the clock, then each scalar (steps i4, values f4).
+    """
+    block = _Block()
+    runs = []
+    for index, (track, span) in enumerate(zip(tracks, spans, strict=False)):
+        if span is None or not len(track.steps):
+            continue
+        first, last = np.searchsorted(track.steps, span[0]), np.searchsorted(track.steps, span[1], side="right")
+        rows, limit = slice(int(first), int(last)), points or len(track.steps)
+        entry: dict[str, Any] = {"i": index, "from": span[0], "to": min(span[1], int(track.steps[-1]))}
+        picked = rows.start + evenly(rows.stop - rows.start, limit)
+        entry["clock"] = len(picked)
+        _clock(block, track, picked)
+        entry["series"] = []
+        for name in (name for name in names if name in track.columns.names):
+            values = track.columns.values(name)[rows]
+            kept = _samples(block, track, name, rows.start + extremes(track.steps[rows], values, limit))
+            # While a run is being read there is more to know of every curve than is held (`loading` counts as one).
+            entry["series"].append([name, kept, int(np.count_nonzero(~np.isnan(values))) + track.loading])
+        runs.append(entry)
+    return {"type": "detail", "ask": ask, "runs": runs}, b"".join(block.parts)
 
 
 def message(
@@ -184,7 +222,9 @@ def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> byte
     sizes = [(400, 240), (250, 160), (160, 100), (100, 64), (64, 40), (32, 24), (16, 8), (0, 0)]
     for quantities in (True, False):
         for points, columns in sizes if not quantities else sizes[:4]:
-            whole = sealed(*snapshot(tracks, seq, points=points, columns=columns, quantities=quantities))
+            whole = sealed(
+                *snapshot(tracks, seq, points=points, columns=columns, quantities=quantities, steering=False)
+            )
             if len(whole) <= limit:
                 return whole
     return b""
@@ -204,16 +244,24 @@ def _identity(track: Track, quantities: bool) -> dict[str, Any]:
 
 def _clock(block: _Block, track: Track, rows: np.ndarray) -> None:
     # Tokens as f8: float32 counts exactly only to 16.8 million.
-    for column, dtype in ((track.steps, "<i4"), (track.seconds, "<f4"), (track.tokens, "<f8")):
-        # Slices of the fresh rows only: a whole column per message would grow with the run.
-        picked = np.asarray(column[rows[0] : rows[-1] + 1])[rows - rows[0]] if len(rows) else np.empty(0)
-        block.add(picked, dtype)
+    for kind, dtype in (("step", "<i4"), ("seconds", "<f4"), ("tokens", "<f8"), ("flops", "<f4")):
+        block.add(track.columns.clock(kind)[rows], dtype)
+
+
+def _reduced(steps: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return extremes(steps, values, SNAPSHOT_POINTS)
+
+
+def _samples(block: _Block, track: Track, name: str, rows: np.ndarray) -> int:
+    block.add(track.steps[rows], "<i4")
+    block.add(track.columns.values(name)[rows], "<f4")
+    return len(rows)
 
 
 def _scalars(block: _Block, track: Track, rows: np.ndarray, extra: frozenset[str]) -> dict[str, Any]:
     dense, sparse = [], []
-    steps = np.asarray(track.steps[rows[0] :])
-    columns = {place: np.asarray(track.values[name][rows[0] :]) for place, name in enumerate(track.names(extra))}
+    steps = track.steps[rows[0] :]
+    columns = {place: track.columns.values(name)[rows[0] :] for place, name in enumerate(track.names(extra))}
     present = {place: ~np.isnan(values) for place, values in columns.items()}
     for place, values in columns.items():
         if present[place].all():
@@ -221,7 +269,7 @@ def _scalars(block: _Block, track: Track, rows: np.ndarray, extra: frozenset[str
             block.add(values, "<f4")
     for place, values in columns.items():
         if place not in dense and present[place].any():
-            sparse.append([place, int(present[place].sum())])
+            sparse.append([place, *[int(present[place].sum())] * 2])
             block.add(steps[present[place]], "<i4")
             block.add(values[present[place]], "<f4")
     return {"dense": dense, "sparse": sparse}
@@ -250,7 +298,9 @@ def _worth(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:
-    return {
+    # Of a request that was carried out, the verb: what people asked for is marked on the plots.
+    verb = {"verb": str(event.get("verb"))[:40]} if event.get("kind") == "request" and event.get("done") is True else {}
+    return verb | {
         "step": event.get("step", 0),
         "kind": str(event.get("kind", ""))[:40],
         "text": str(event.get("text", ""))[:_TEXT],

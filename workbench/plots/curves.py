@@ -1,4 +1,4 @@
-"""Curves out of a run's telemetry: one x axis of three, smoothed, thinned for drawing.
+"""Curves out of a run's telemetry: one x axis of four, smoothed, thinned for drawing.
 
 Shape legend: N points of a curve, K steps asked for.
 """
@@ -18,7 +18,7 @@ from workbench.telemetry import number
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
-X_LABELS = {"step": "optimizer steps", "tokens": "tokens", "seconds": "seconds of training"}
+X_LABELS = {"step": "optimizer steps", "tokens": "tokens", "seconds": "seconds of training", "flops": "useful FLOPs"}
 SMOOTHING = 0.03
 """Share of a curve that one smoothed point averages over."""
 
@@ -28,7 +28,7 @@ class Curve:
     """One line of a picture.
 
     Attributes:
-        x_N: float64, increasing, in steps, tokens or seconds.
+        x_N: float64, increasing, in steps, tokens, seconds or FLOPs.
         y_N: float64; NaN and infinities are kept, a diverged run must be seen to have diverged.
     """
 
@@ -45,11 +45,17 @@ class Curve:
         return float(finite[-1]) if len(finite) else None
 
 
+def axes_of(views: Sequence[RunView]) -> dict[str, str]:
+    """The x axes that these runs can be drawn over, with their titles: FLOPs only where a run has recorded them."""
+    told = any("flops" in record for view in views for record in view.telemetry.scalars[:1])
+    return {x: label for x, label in X_LABELS.items() if told or x != "flops"}
+
+
 def check_axis(x: str) -> str:
     """``x`` itself.
 
     Raises:
-        ValueError: not one of step, tokens, seconds.
+        ValueError: not one of step, tokens, seconds, flops.
     """
     if x not in X_LABELS:
         raise ValueError(unknown("x", x, X_LABELS))
@@ -57,15 +63,17 @@ def check_axis(x: str) -> str:
 
 
 def curve(view: RunView, name: str, x: str = "step") -> Curve:
-    """One scalar of a run over steps, tokens or seconds; empty when the run has not said it yet.
+    """One scalar of a run over steps, tokens, seconds or FLOPs; empty when the run has not said it yet.
 
     Args:
         view: the run.
         name: a scalar of the telemetry, for example ``loss``.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``; a run from before FLOPs were recorded has no such curve.
     """
-    xs, ys = view.telemetry.series(name, check_axis(x))
-    return Curve(np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64))
+    # Evaluations carry no FLOPs of their own: they stand at the step where they were made.
+    xs, ys = view.telemetry.series(name, "step" if check_axis(x) == "flops" else x)
+    line = Curve(np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64))
+    return _over_flops(view, line) if x == "flops" else line
 
 
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
@@ -76,10 +84,18 @@ def heldout_curve(view: RunView, x: str = "step") -> Curve:
     ]
     if not points:
         return curve(view, "heldout_loss", x)
-    return Curve(
-        np.array([point[check_axis(x)] for point in points], dtype=np.float64),
+    key = "step" if check_axis(x) == "flops" else x
+    line = Curve(
+        np.array([point[key] for point in points], dtype=np.float64),
         np.array([number(point["loss"]) for point in points], dtype=np.float64),
     )
+    return _over_flops(view, line) if x == "flops" else line
+
+
+def _over_flops(view: RunView, line: Curve) -> Curve:
+    if not any("flops" in record for record in view.telemetry.scalars):
+        return Curve(np.empty(0), np.empty(0))
+    return Curve(x_at_steps(view, line.x_N.tolist(), "flops"), line.y_N)
 
 
 def smooth(line: Curve, share: float = SMOOTHING) -> Curve:

@@ -84,9 +84,9 @@ WORK_PARTS = (
     WorkPart("computed backward", "forward and backward", "#0072B2"),
 )
 
-PARTS = ("data", "forward", "backward", "optimizer", "other")
+PARTS = ("data", "forward", "backward", "optimizer", "telemetry", "other")
 """Parts of a step, in the order in which they happen."""
-PART_COLOURS = ("#E69F00", "#56B4E9", "#0072B2", "#009E73", "#BBBBBB")
+PART_COLOURS = ("#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#BBBBBB")
 
 KNOB_TITLES = {
     "lr": "learning rate",

@@ -57,8 +57,10 @@ def median_split(view: RunView) -> dict[str, float]:
     if whole is None and all(value is None for value in medians.values()):
         return {}
     known = {part: value or 0.0 for part, value in medians.items()}
-    # Medians of parts need not add up to the median of the whole; a negative bar would mean nothing.
-    return {**known, "other": max(0.0, (whole or 0.0) - sum(known.values()))}
+    # Medians of parts need not add up to the median of the whole; a negative bar would mean nothing. A step's own time
+    # ends where its telemetry begins.
+    explained = sum(value for part, value in known.items() if part != "telemetry")
+    return {**known, "other": max(0.0, (whole or 0.0) - explained)}
 
 
 def _median(line: Curve) -> float | None:

@@ -125,6 +125,7 @@ class Training:
             self.optimizer.zero_grad(set_to_none=True)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
+            measuring = time.perf_counter()
             layers = self.meter.after(result.plans[-1], batch.parts[-1].to(self.device)) if layered else None
             tokens = before.tokens + batch.tokens
             self.progress = Progress(before.step + 1, tokens, before.seconds + elapsed(), before.budget)
@@ -141,6 +142,7 @@ class Training:
                     useful_flops=self._flops(batch, result),
                 )
             )
+            self.recorder.spent_seconds += time.perf_counter() - measuring
 
     def settle(self) -> None:
         """Wait for the device and write what is pending: before an evaluation, a checkpoint, a pause, the end.

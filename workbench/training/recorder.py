@@ -62,6 +62,7 @@ class Recorder:
         loss, tokens_per_second: of the last record.
         recent: losses of the last steps, at most :data:`RECENT`.
         useful_flops: so far.
+        spent_seconds: of the host on measuring and recording, since the last record.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Recorder:
         self.loss = self.tokens_per_second = math.nan
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.useful_flops = useful_flops
+        self.spent_seconds = 0.0
         self._device, self._peak = device, peak_flops
         self._unread: list[tuple[int, Tensor]] = []
         self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
@@ -154,6 +156,11 @@ class Recorder:
         values: dict[str, float | None] = {name: value for name, (value,) in read.items()}
         values |= record.knobs | record.times.milliseconds()
         values |= {"tokens_per_second": self.tokens_per_second, "layers_run": record.layers_run}
+        # Per step, and without this record's own: what that takes is told by the next one.
+        values["telemetry_ms"] = 1e3 * self.spent_seconds / len(steps)
+        self.spent_seconds = 0.0
+        # Counted up, as tokens are: an axis on which runs of different models are compared.
+        values["flops"] = useful_flops
         if math.isfinite(self._peak):
             values["mfu"] = (useful_flops - flops) / passed / self._peak
         if record.layers is not None:

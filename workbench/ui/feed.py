@@ -52,6 +52,8 @@ class Feed:
         self._extra: frozenset[str] = frozenset()
         self._watched = False
         self._wanted = False
+        self._coming: list[Track] = []
+        self._questions: dict[int, tuple[list[Any], list[str], int]] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closed = threading.Event()
@@ -90,6 +92,28 @@ class Feed:
         self._wake.set()
         self.start()
 
+    def detail(self, ask: int, spans: Sequence[Any], names: Sequence[str], points: int) -> None:
+        """A page has zoomed in, or wants every record; it is answered soon, by the thread that owns the columns.
+
+        Args:
+            ask: number of the question; those of windows count upwards, and only the last of them is answered.
+            spans, names, points: as in :func:`workbench.live.wire.detail`.
+        """
+        with self._lock:
+            for older in [number for number in self._questions if 0 < number < ask]:
+                del self._questions[older]
+            self._questions[ask] = (list(spans), list(names), points)
+        self._wake.set()
+        self.start()
+
+    def add(self, folder: RunFolder) -> None:
+        """Follow another run as well, from the next round on; the page gets everything anew."""
+        with self._lock:
+            self._coming.append(Track(folder))
+        self._wanted = True
+        self._wake.set()
+        self.start()
+
     def close(self, timeout: float = 2.0) -> None:
         """End the thread and forget everything read."""
         self._closed.set()
@@ -113,6 +137,10 @@ class Feed:
 
     def _round(self, started: float) -> bool:
         """One look at all runs; True when the thread has nothing left to do."""
+        with self._lock:
+            # Here alone: a message is of as many runs as were looked at.
+            self.tracks += self._coming
+            self._coming = []
         # A poll reads the status before the streams, so a final status means that the last word was read too.
         news = [track.poll() for track in self.tracks]
         if self._closed.is_set():
@@ -124,6 +152,7 @@ class Feed:
             # Lets the page tell a quiet run from a kernel that is gone.
             self._last_sent = started
             self._send({"type": "beat", "seq": self.seq}, [])
+        self._answer()
         if self._keep and (ended or started - self._last_kept > _KEEPSAKE_SECONDS):
             self._last_kept = started
             self._keep(wire.keepsake(self.tracks, self.seq))
@@ -139,7 +168,7 @@ class Feed:
     def _finish(self) -> bool:
         with self._lock:
             # A page that asked in the meantime must not wait for a thread that has just decided to end.
-            if self._wanted:
+            if self._wanted or self._questions:
                 return False
             self._thread = None
         if self._ended:
@@ -153,6 +182,13 @@ class Feed:
         self._wake.clear()
         # Even an eager page gets no more than one message per period.
         self._closed.wait(max(0.0, self._period - (time.monotonic() - started)))
+
+    def _answer(self) -> None:
+        with self._lock:
+            questions, self._questions = self._questions, {}
+        for ask, (spans, names, points) in questions.items():
+            header, block = wire.detail(self.tracks, ask, spans, names, points)
+            self._send(header, [block])
 
     def _tell(self, news: list[News]) -> bool:
         """Send what is new, if there is a page to see it; True when something was sent."""

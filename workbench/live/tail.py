@@ -1,0 +1,98 @@
+"""The end of a stream that somebody writes: whole lines that are new, a bounded piece at a time.
+
+A run of weeks has written hundreds of megabytes before a page first asks: read in one go, they would stop everything
+else in a kernel for half a minute.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+PIECE_BYTES = 6_000_000
+"""Read at once: some 0.1 s of parsing."""
+# A line is some hundred bytes, one of a model of a hundred layers ten thousand.
+_SAMPLE_BYTES = 1 << 14
+
+
+class Tail:
+    """Follows one file of JSON lines by byte offset; never sees half a line.
+
+    Args:
+        path: the stream; it may not exist yet. piece: bytes read at once.
+
+    Attributes:
+        behind: bytes that :meth:`read` has left for later.
+    """
+
+    def __init__(self, path: Path, piece: int = PIECE_BYTES) -> None:
+        self.path, self.behind = path, 0
+        self._piece, self._offset = piece, 0
+
+    def read(self) -> list[Record]:
+        """The next records, oldest first; those of at most one piece."""
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, 2)
+                file.seek(self._offset)
+                block = file.read(self._piece)
+                # One line longer than a piece: with the rest of it, or it would never be got past.
+                while b"\n" not in block and (more := file.read(self._piece)):
+                    block += more
+        except FileNotFoundError:
+            return []
+        # The writer may be in the middle of a line: its beginning is read again next time, with the rest.
+        whole = block.rfind(b"\n") + 1
+        self._offset += whole
+        self.behind = size - self._offset if whole else 0
+        return parsed(block[:whole])
+
+    def left(self) -> int:
+        """Bytes of the file that are not read yet."""
+        try:
+            return max(0, self.path.stat().st_size - self._offset)
+        except OSError:
+            return 0
+
+    def sample(self, count: int) -> list[Record]:
+        """About ``count`` records spread evenly over all that is not read yet, and the last one; reads few bytes."""
+        first, size = self._offset, self._offset + self.left()
+        records: list[Record] = []
+        with self.path.open("rb") as file:
+            for part in range(count):
+                file.seek(first + (size - first) * part // count)
+                # The line at such a place has lost its beginning, unless it is the first one of all.
+                lines = file.read(_SAMPLE_BYTES).split(b"\n")
+                records += parsed(b"\n".join(lines[bool(part) : bool(part) + 1]))
+            file.seek(max(first, size - _SAMPLE_BYTES))
+            records += parsed(file.read(_SAMPLE_BYTES).rpartition(b"\n")[0])[-1:]
+        return records
+
+
+def parsed(block: bytes) -> list[Record]:
+    """Records of whole lines; damaged lines, and those without a step, are left out.
+
+    Example:
+        >>> parsed(b'{"step":1,"loss":2.5}\\n{"rewind":0}\\n{"torn')
+        [{'step': 1, 'loss': 2.5}, {'rewind': 0}]
+    """
+    lines = [line for line in block.split(b"\n") if line]
+    try:
+        # One call for all: a third faster than one for each.
+        found = json.loads(b"[" + b",".join(lines) + b"]")
+    except (ValueError, RecursionError):
+        found = None
+    # Damaged lines that fit together by chance are no record either.
+    if found is None or len(found) != len(lines):
+        found = [_record(line) for line in lines]
+    # Curves and rewinds go by the step: a record without one has no place.
+    return [r for r in found if isinstance(r, dict) and isinstance(r.get("rewind", r.get("step")), int)]
+
+
+def _record(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # a damaged line (a bad disk) must not hide the rest of the run

@@ -1,0 +1,37 @@
+"""Any number that a run has recorded, over the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from workbench.plots.curves import curve, thin
+from workbench.plots.figure import finish, require, run_line, x_title
+from workbench.plots.palette import KNOB_TITLES, plotly_text
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+
+def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: bool = False) -> go.Figure:
+    """Any recorded number over the run.
+
+    Args:
+        views: the runs, one colour and dash each.
+        name: a scalar of the telemetry, for example ``grad_norm``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
+        log: logarithmic vertical axis.
+
+    Raises:
+        ValueError: no runs, or an unknown x.
+    """
+    require(views, x)
+    title = KNOB_TITLES.get(name, plotly_text(name))
+    figure = go.Figure()
+    for index, view in enumerate(views):
+        figure.add_trace(run_line(view, index, thin(curve(view, name, x)), legend=True, hover=".4g"))
+    figure.update_layout(title=title, xaxis_title=x_title(x), yaxis_title=title)
+    figure.update_yaxes(type="log" if log else "linear")
+    return finish(figure, views, x)
