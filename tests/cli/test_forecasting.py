@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.plots.ahead import FOUND
 from tests.training.machine_rates import RATES
+from workbench import presets
 from workbench.cli.command import main
 from workbench.cli.forecasting import amount, duration
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
 from workbench.training import calibration
 
 SMALL = ["--preset", "fast", "--set", "execution.compile=false", "--set", "execution.device=cpu"]
@@ -37,6 +41,37 @@ def test_text_names_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("10 steps", "parameters", "activations", "tokens/s", "note:"):
         assert word in text
     assert "cost" not in text
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> RunFolder:
+    """A run that has ended, with the forecast that was kept at its launch."""
+    folder = RunFolder(tmp_path / "runs" / "run-a")
+    folder.telemetry.mkdir(parents=True)
+    presets.fast().with_(execution={"compile": False, "device": "cpu"}, budget="200 steps").save(folder.recipe)
+    write_state(folder, status="finished", step=200, tokens=819_200, seconds=50.0, tokens_per_second=16_384.0)
+    write_json(folder.environment, {"parameters": 4_200_000})
+    write_json(folder.forecast, FOUND)
+    return folder
+
+
+def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["forecast", "--run", "run-a", "--runs", str(ended.path.parent)]
+    assert main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "fast: forecast and measured"
+    assert lines[2].split() == ["parameters", "4.20M", "4.20M", "exact"]
+    assert lines[4].split() == ["tokens/s", "8,192", "16,384", "-50.0%"]
+    assert main([*asked, "--price", "3600", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["run"], said["cost"]) == ("run-a", 100.0)
+    assert [row["off"] for row in said["compared"]] == [0, 0, -0.5, 1, None]
+    # Where none was kept, one is made of the run's own recipe.
+    ended.forecast.unlink()
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == 4_196_608
+    assert main([*asked, "--budget", "9 steps"]) == 2
+    assert "leave out what changes it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
 
-    ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost", runs=False)
-    _add_recipe(ahead)
+    ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
+    _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
     listing = _verb(verbs, "runs", "steering:runs", "list all runs, newest first")
@@ -177,11 +177,13 @@ def _add_keeping(verbs: Any) -> None:
         asking.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _add_recipe(parser: argparse.ArgumentParser) -> None:
+def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """Options that say where a recipe comes from and what is changed in it; returns the group of the former."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="start from this preset (`workbench presets`)")
     source.add_argument("--recipe", metavar="FILE", help="start from this recipe.json")
     _add_changes(parser)
+    return source
 
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:

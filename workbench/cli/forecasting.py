@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
+from workbench.plots.forecast_facts import compared, compared_text, cost_of, whole_forecast
+from workbench.runs.folder import read_json
 
 if TYPE_CHECKING:
     from workbench.forecast import Forecast
@@ -19,15 +22,38 @@ def show(options: argparse.Namespace) -> int:
     """Print the forecast, as text or as one JSON object.
 
     Raises:
-        WorkbenchError: the price is negative, the recipe is wrong, or the machine cannot be measured.
+        WorkbenchError: the price is negative, the recipe or run is wrong, or the machine cannot be measured.
     """
     from workbench.forecast import forecast
 
     if options.price is not None and not options.price >= 0:
         raise WorkbenchError(f"--price must be >= 0, got {options.price:g}")
+    if options.run:
+        return _beside(options)
     recipe = recipe_from(options)
     found = forecast(recipe, price_per_hour=options.price, say=lambda line: print(line, file=sys.stderr))
     print(json.dumps(found.to_dict()) if options.json else summary(recipe, found))
+    return 0
+
+
+def _beside(options: argparse.Namespace) -> int:
+    """Print the forecast of a run, that kept with it or one made now, beside what the run has measured."""
+    from workbench.forecast import forecast
+    from workbench.runs.run import Run
+
+    if options.set or options.budget or options.seed is not None or options.name:
+        raise WorkbenchError("--run compares a run with the forecast of its own recipe: leave out what changes it")
+    run = Run(options.run, options.runs)
+    found = whole_forecast(read_json(run.folder.forecast))
+    if found is None:
+        found = forecast(run.recipe, say=lambda line: print(line, file=sys.stderr)).to_dict()
+    if options.price is not None:
+        found["cost"] = cost_of(found, options.price)[1]
+    rows = compared(found, run.view())
+    if options.json:
+        print(json.dumps({**found, "run": run.id, "compared": [asdict(row) for row in rows]}))
+    else:
+        print(f"{run.name}: forecast and measured\n{compared_text(rows)}")
     return 0
 
 

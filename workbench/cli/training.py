@@ -159,6 +159,13 @@ def summary(run: Run, result: dict[str, Any]) -> str:
         + (f"; learned: {result['learned']}" if result.get("learned") else ""),
         f"run    {run.folder.path}",
     ]
+    if run.folder.forecast.exists():
+        # Here: few runs have one, and reading the telemetry of a long one takes its time.
+        from workbench.plots.forecast_facts import compared, compared_line, whole_forecast
+
+        view = run.view()
+        if promised := whole_forecast(view.forecast):
+            lines.append(f"forecast (off by): {compared_line(compared(promised, view))}")
     if run.folder.report.exists():
         lines.append(f"report {run.folder.report}")
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +170,26 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
             "" if memory or not view.final else "not measured apart from the process",
         ),
     ]  # fmt: skip
+
+
+def compared_text(rows: Sequence[Compared]) -> str:
+    """The comparison as lines of text for a terminal."""
+    lines = [
+        ("", "forecast", "measured", "off by", ""),
+        *((r.name, r.ahead, r.measured, r.off_words, r.note) for r in rows),
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return "\n".join(
+        "  ".join(
+            [line[0].ljust(widths[0]), *(line[column].rjust(widths[column]) for column in (1, 2, 3)), line[4]]
+        ).rstrip()
+        for line in lines
+    )
+
+
+def compared_line(rows: Sequence[Compared]) -> str:
+    """The comparison in one line, without what cannot be compared."""
+    return ", ".join(f"{row.name} {row.ahead} ({row.off_words})" for row in rows if row.off is not None)
 
 
 def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:

@@ -63,6 +63,7 @@ class Editor {
     this.root = root;
     this.line = new Line(model, () => this.settle());
     this.active = 0;
+    this.used = false;
     this.grip = null;
     this.moving = null;
     this.focusNext = null;
@@ -165,7 +166,7 @@ class Editor {
     return [
       svg("polygon", { class: "under", points: `${left},${base} ${points.join(" ")} ${last},${base}` }),
       svg("polyline", { class: "curve", points: points.join(" ") }),
-      svg("line", { class: "cross", x1: -9, x2: -9, y1: this.box.top, y2: bottom }),
+      svg("line", { class: "cross", x1: 0, x2: 0, y1: this.box.top, y2: bottom, visibility: "hidden" }),
     ];
   }
 
@@ -173,7 +174,11 @@ class Editor {
   place(picture) {
     while (this.handles.length < picture.handles.length) this.handles.push(this.newHandle(this.handles.length));
     for (const spare of this.handles.splice(picture.handles.length)) spare.remove();
-    const shown = spread(picture.handles.map(({ x, y }) => this.px(x, y)), HANDLE + 4, this.box.right);
+    const places = picture.handles.map(({ x, y }) => this.px(x, y));
+    const shown = spread(places, HANDLE + 4, this.box.right);
+    // Side by side with another one: a thin tie leads back to where it belongs.
+    const moved = places.map((place, i) => [place, shown[i]]).filter(([place, there]) => place.x !== there.x);
+    this.drawing.append(...moved.map(([place, there]) => svg("line", { class: "tie", x1: place.x, y1: place.y, x2: there.x, y2: there.y })));
     picture.handles.forEach((handle, index) => {
       const node = this.handles[index];
       node.style.transform = `translate(${shown[index].x}px, ${shown[index].y}px)`;
@@ -208,6 +213,7 @@ class Editor {
 
   choose(index) {
     this.active = index;
+    this.used = true;
     this.handles.forEach((node, i) => node.classList.toggle("lab-curve-chosen", i === index));
     this.draw();
   }
@@ -216,10 +222,11 @@ class Editor {
   say(text) {
     this.hovering = Boolean(text);
     const handle = this.picture.handles?.[this.active];
-    const own = () => `${handle.name}: ${valueWords(handle.y, this.picture.y)} at ${placeWords(handle.x, this.picture.x)}`;
+    const growing = this.picture.growable ? "; a double click on the curve adds one" : "";
+    const own = () => !this.used ? `drag the points, or move them with the arrow keys (shift: further)${growing}` : `${handle.name}: ${valueWords(handle.y, this.picture.y)} at ${placeWords(handle.x, this.picture.x)}`;
     const words = text ?? (handle ? own() : "");
     if (this.readout.textContent !== words) this.readout.textContent = words;
-    if (!text) this.drawing.querySelector(".cross")?.setAttribute("transform", "translate(0)");
+    if (!text) this.drawing.querySelector(".cross")?.setAttribute("visibility", "hidden");
   }
 
   at(event) {
@@ -234,7 +241,9 @@ class Editor {
     const { x } = this.at(event);
     const { x: px } = this.px(x, 0);
     this.say(`${valueWords(heightAt(this.picture.line, x), this.picture.y)} at ${placeWords(x, this.picture.x)}`);
-    this.drawing.querySelector(".cross")?.setAttribute("transform", `translate(${px + 9})`);
+    const cross = this.drawing.querySelector(".cross");
+    cross?.setAttribute("transform", `translate(${px})`);
+    cross?.setAttribute("visibility", "visible");
   }
 
   grab(event, index) {
