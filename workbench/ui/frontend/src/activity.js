@@ -140,25 +140,31 @@ export function workWords({ perLayer, share }) {
  * @param {number} right pixels
  */
 export function inSight(stages, placeOf, left, right) {
-  const placed = stages.map((stage) => ({ ...stage, place: placeOf(stage.x) })).filter(({ place }) => place < right);
-  const earlier = placed.filter(({ place }) => place < left).length;
-  return placed.slice(Math.max(0, earlier - 1)).map((stage) => ({ ...stage, place: Math.max(left, stage.place) }));
+  const placed = stages.map((stage) => ({ ...stage, place: placeOf(stage.x) })).filter(({ place }) => place <= right);
+  // Of what is over before the left edge only a stage is still in force; an event has gone by.
+  const force = placed.findLast(({ place, passing }) => place < left && !passing);
+  const inside = placed.filter((stage) => stage === force || stage.place >= left);
+  return inside.map((stage) => ({ ...stage, place: Math.max(left, stage.place) }));
 }
 
 /**
- * What is written at boundaries: a stage's label where there is room, else its number alone, else nothing.
- * @param {{label: string, number: string, place: number}[]} stages place: pixels from the left, ascending
+ * What is written at boundaries and events: a label where there is room, else its short form alone, else nothing.
+ * @param {{label: string, number: string, place: number}[]} stages place: pixels from the left
  * @param {(text: string) => number} widthOf pixels that a text takes
- * @returns {{text: string, place: number}[]}
+ * @param {number} [end] pixels at which the last one must end
+ * @returns {{text: string, place: number, stroke?: string}[]}
  */
-export function boundaryLabels(stages, widthOf) {
+export function boundaryLabels(stages, widthOf, end = Infinity) {
   let free = -Infinity;
-  return stages.flatMap(({ label, number, place }, i) => {
-    const room = (stages[i + 1]?.place ?? Infinity) - place;
+  const ordered = [...stages].sort((a, b) => a.place - b.place);
+  return ordered.flatMap(({ label, number, place, stroke }, i) => {
+    // Of several at one place (a pause, and going on) the first has the word.
+    const next = ordered.find((other, k) => k > i && other.place > place + 3);
+    const room = Math.min(next?.place ?? Infinity, end) - place;
     const text = room >= widthOf(label) + 8 ? label : number;
     if (!text || place < free) return [];
     free = place + widthOf(text) + 4;
-    return [{ text, place }];
+    return [{ text, place, ...(stroke && { stroke }) }];
   });
 }
 

@@ -1,92 +1,110 @@
-// Curves with uPlot: lines of several runs, levels, event marks, a readout under the cursor, zoom by dragging.
+// Curves with uPlot: lines of several runs, levels, event marks, a readout under the cursor that all plots share.
 
 import uPlot from "uplot";
 
 import { boundaryLabels, inSight } from "./activity.js";
 import { el, lineSample } from "./dom.js";
 import { duration, short, xValue } from "./format.js";
-import { extremes, join, lowerBound } from "./series.js";
-import { niceTicks, padded, timeTicks } from "./scales.js";
+import { Gestures } from "./gestures.js";
+import { join, visible } from "./series.js";
+import { xRange, xTicks, yRange, yTicks } from "./scales.js";
 
 export const LEFT_AXIS = 54;
 export const RIGHT_PAD = 16;
 /** At the right of the loss and of the layer map, whose columns stand under it and which has a strip of its own there. */
 export const MAIN_RIGHT = 84;
+const RIGHT_AXIS = 54;
 const TOP_PAD = 10;
-const STAGES_PAD = 20;
-const MOST_POINTS = 1600;
+const MARKS_PAD = 20;
+// Lowest and highest of each pixel; on a screen of many pixels no more than uPlot draws within a frame.
+const MOST_POINTS = 4000;
 
 export class Curves {
   /**
    * @param {HTMLElement} host where to draw
    * @param {object} options
-   * @param {number} options.height pixels
-   * @param {string} options.sync plots with the same key share their cursor
+   * @param {[number, number]} options.heights least and most pixels; between them a share of the width
    * @param {number} [options.right] pixels at the right of a plot without a second axis
-   * @param {(window: [number, number] | null) => void} options.zoom the user chose a stretch of x, or all of it
+   * @param {object} options.monitor the view that this is a part of: its window, its hovered x
    */
   constructor(host, options) {
     this.options = options;
+    this.monitor = options.monitor;
     this.right = options.right ?? RIGHT_PAD;
     this.host = host;
     this.area = el("div", { class: "wb-area", tabindex: "0", role: "img", on: { keydown: (e) => this.#key(e) } });
     this.readout = el("div", { class: "wb-readout", hidden: true });
     this.empty = el("p", { class: "wb-empty", text: "waiting for the first numbers" });
     host.append(this.area, this.readout, this.empty);
+    this.gestures = new Gestures(host, () => this.#geometry(), this.monitor);
     this.inside = false;
-    this.area.addEventListener("blur", () => this.#hide());
+    this.area.addEventListener("blur", () => this.#leave());
   }
 
   /**
    * Draws a picture; uPlot is rebuilt only when more than the numbers changed.
-   * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label}; a line is
-   *   {name, x, y, stroke, dash, width, points, scale, format, quiet}
+   * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label, nothing}; a line is
+   *   {name, x, y, stroke, dash, width, points, fill, below, scale, format, quiet}
    */
   draw(picture) {
     const width = Math.floor(this.host.clientWidth);
     this.area.setAttribute("aria-label", picture.label);
     const nothing = picture.lines.every((line) => line.x.length === 0);
     this.empty.hidden = !nothing;
+    this.empty.textContent = picture.nothing ?? "waiting for the first numbers";
     if (width < 80) return;
     this.picture = picture;
-    const data = this.#table(picture);
+    const height = this.#height(width);
     const key = JSON.stringify([
-      picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.scale]),
-      [picture.x, picture.left, picture.right, picture.theme, nothing, Boolean(picture.stages?.length)],
+      picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.scale, l.fill]),
+      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, nothing, Boolean(picture.marks?.length)],
     ]);
     if (key !== this.key) {
       this.key = key;
       this.plot?.destroy();
-      this.plot = new uPlot(this.#uplotOptions(width, picture), data, this.area);
+      this.plot = new uPlot(this.#uplotOptions(width, height, picture), this.#table(picture, width), this.area);
+      // For tests and measurements: what is drawn, as uPlot has it.
+      this.area.plot = this.plot;
     } else {
-      if (width !== this.plot.width) this.plot.setSize({ width, height: this.options.height });
-      this.plot.setData(data);
+      if (width !== this.plot.width || height !== this.plot.height) this.plot.setSize({ width, height });
+      this.plot.setData(this.#table(picture, width));
     }
+  }
+
+  /** Another plot's pointer is at this x (null: nowhere any more). */
+  point(x) {
+    if (this.inside || !this.plot) return;
+    const left = x === null ? -10 : this.plot.valToPos(x, "x");
+    const within = x !== null && left >= 0 && left <= this.plot.over.clientWidth;
+    this.remote = within;
+    this.plot.setCursor({ left: within ? left : -10, top: 10 });
+    if (!within) this.readout.hidden = true;
   }
 
   close() {
     this.plot?.destroy();
-    this.plot = null;
+    this.plot = this.area.plot = null;
     this.key = null;
   }
 
-  #table({ lines, window }) {
-    return join(
-      lines.map(({ x, y }) => {
-        let [from, to] = [0, x.length];
-        // One sample beyond each edge, so that lines leave the picture instead of ending before it.
-        if (window) {
-          from = Math.max(0, lowerBound(x, window[0]) - 1);
-          to = Math.min(x.length, lowerBound(x, window[1]) + 1);
-        }
-        const [xs, ys] = [x.subarray(from, to), y.subarray(from, to)];
-        const keep = extremes(xs, ys, MOST_POINTS);
-        return { x: Float64Array.from(keep, (i) => xs[i]), y: Float64Array.from(keep, (i) => ys[i]) };
-      }),
-    );
+  #height(width) {
+    const [least, most] = this.options.heights;
+    return Math.round(Math.min(most, Math.max(least, width * 0.36)));
   }
 
-  #uplotOptions(width, picture) {
+  #geometry() {
+    if (!this.plot || !this.picture) return null;
+    const [from, to] = xRange(this.picture);
+    const { over } = this.plot;
+    return { left: over.offsetLeft, width: over.clientWidth, from, to, extent: this.picture.extent };
+  }
+
+  #table({ lines, window }, width) {
+    const points = Math.min(MOST_POINTS, Math.max(800, 2 * width));
+    return join(lines.map((line) => visible(line, window, points)));
+  }
+
+  #uplotOptions(width, height, picture) {
     const { theme } = picture;
     const line = (spec) => ({
       label: spec.name,
@@ -94,6 +112,7 @@ export class Curves {
       stroke: spec.stroke,
       width: spec.width ?? 2,
       dash: spec.dash,
+      fill: spec.fill,
       spanGaps: false,
       points: spec.points
         ? { show: true, size: 7, width: 1.8, stroke: spec.stroke, fill: theme.ground }
@@ -101,28 +120,26 @@ export class Curves {
     });
     return {
       width,
-      height: this.options.height,
-      padding: [picture.stages?.length ? STAGES_PAD : TOP_PAD, picture.right ? 4 : this.right, 0, 0],
+      height,
+      padding: [picture.marks?.length ? MARKS_PAD : TOP_PAD, picture.right ? 4 : this.right, 0, 0],
       legend: { show: false },
       cursor: {
-        sync: { key: this.options.sync, scales: ["x", null] },
         y: false,
-        drag: { x: true, y: false, setScale: false },
+        drag: { x: false, y: false },
         points: { size: 6, width: 1.5 },
-        bind: { dblclick: () => () => this.options.zoom(null) },
+        bind: { dblclick: () => null },
       },
       scales: {
-        x: { time: false, range: () => this.#xRange() },
-        y: { distr: picture.left.log ? 3 : 1, range: (_, low, high) => this.#yRange(low, high, this.picture.left) },
-        right: { range: (_, low, high) => this.#yRange(low, high, this.picture.right ?? {}) },
+        x: { time: false, range: () => xRange(this.picture) },
+        y: { distr: picture.left.log ? 3 : 1, range: (_, low, high) => this.#yRange(low, high) },
+        right: { range: (_, low, high) => yRange(low, high, this.picture.right ?? {}) },
       },
       series: [{ label: "x" }, ...picture.lines.map(line)],
       axes: this.#axes(picture),
       hooks: {
         drawClear: [(u) => this.#marks(u)],
-        draw: [(u) => this.#levels(u), (u) => this.#stageNames(u)],
-        setSelect: [(u) => this.#selected(u)],
-        setCursor: [(u) => this.#readout(u)],
+        draw: [(u) => this.#levels(u), (u) => this.#markNames(u)],
+        setCursor: [(u) => this.#moved(u)],
         ready: [(u) => this.#watchPointer(u)],
       },
     };
@@ -140,7 +157,7 @@ export class Curves {
         gap: 6,
         ticks,
         grid: { show: false },
-        splits: (_, __, low, high) => (x === "seconds" ? timeTicks : niceTicks)(low, high, Math.max(2, this.plotWidth / 80)),
+        splits: (_, __, low, high) => xTicks(x, low, high, this.plotWidth),
         values: values(x === "seconds" ? duration : short),
       },
       {
@@ -150,8 +167,7 @@ export class Curves {
         gap: 8,
         ticks,
         grid,
-        // Decades alone would leave a log axis of a loss between 5 and 10 without any number.
-        splits: (_, __, low, high) => niceTicks(low, high, 5),
+        splits: (_, __, low, high) => yTicks(left, low, high),
         filter: (_, splits) => splits,
         values: values(left.format),
       },
@@ -161,11 +177,11 @@ export class Curves {
         ...look,
         scale: "right",
         side: 1,
-        size: 50,
+        size: RIGHT_AXIS,
         gap: 8,
         ticks,
         grid: { show: false },
-        splits: (_, __, low, high) => niceTicks(low, high, 4),
+        splits: (_, __, low, high) => yTicks(right, low, high),
         values: values(right.format),
       });
     }
@@ -177,19 +193,9 @@ export class Curves {
     return this.host.clientWidth - LEFT_AXIS - this.right;
   }
 
-  #xRange() {
-    const { window, extent } = this.picture;
-    const [low, high] = window ?? extent ?? [0, 1];
-    return high > low ? [low, high] : [low, low + 1];
-  }
-
-  #yRange(low, high, axis) {
-    let [from, to] = [low ?? NaN, high ?? NaN];
-    if (Number.isFinite(from) && !this.picture.window) {
-      for (const level of this.picture.levels ?? []) [from, to] = [Math.min(from, level.y), Math.max(to, level.y)];
-    }
-    if (axis.zero) return Number.isFinite(to) && to > 0 ? [0, to * (axis.headroom ?? 1.12)] : [0, 1];
-    return padded(from, to, axis.log);
+  #yRange(low, high) {
+    const { left, window, levels } = this.picture;
+    return yRange(low, high, left, window ? [] : levels);
   }
 
   #levels(u) {
@@ -214,12 +220,11 @@ export class Curves {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
     ctx.save();
-    ctx.lineWidth = ratio;
     for (const mark of this.picture.marks ?? []) {
       const x = Math.round(u.valToPos(mark.x, "x", true)) + 0.5;
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       ctx.strokeStyle = mark.stroke;
-      ctx.globalAlpha = mark.stage ? 0.9 : 0.55;
+      ctx.globalAlpha = mark.stage ? 0.9 : 0.65;
       ctx.lineWidth = (mark.stage ? 1.5 : 1) * ratio;
       ctx.setLineDash((mark.stage ? [5, 3] : [2, 3]).map((length) => length * ratio));
       ctx.beginPath();
@@ -230,63 +235,63 @@ export class Curves {
     ctx.restore();
   }
 
-  #stageNames(u) {
+  #markNames(u) {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
     ctx.save();
     ctx.font = this.picture.theme.font.replace(/^\d+/, (size) => size * ratio);
-    ctx.fillStyle = this.picture.theme.muted;
     ctx.textAlign = "left";
     ctx.textBaseline = "alphabetic";
     const placeOf = (x) => u.valToPos(x, "x", true);
-    const inside = inSight(this.picture.stages ?? [], placeOf, bbox.left, bbox.left + bbox.width);
-    const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width);
-    for (const { text, place } of texts) ctx.fillText(text, place + 2 * ratio, bbox.top - 5 * ratio);
+    const inside = inSight(this.picture.marks ?? [], placeOf, bbox.left, bbox.left + bbox.width);
+    // The last one has room up to the edge of the canvas, not of the plot.
+    const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width, u.ctx.canvas.width);
+    for (const { text, place, stroke } of texts) {
+      ctx.fillStyle = stroke ?? this.picture.theme.muted;
+      ctx.fillText(text, place + 2 * ratio, bbox.top - 5 * ratio);
+    }
     ctx.restore();
-  }
-
-  #selected(u) {
-    const { left, width } = u.select;
-    if (width > 4) this.options.zoom([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
-    u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
   }
 
   #watchPointer(u) {
     u.over.addEventListener("pointerenter", () => (this.inside = true));
-    u.over.addEventListener("pointerleave", () => this.#hide());
+    u.over.addEventListener("pointerleave", () => this.#leave());
   }
 
-  #hide() {
+  #leave() {
     this.inside = false;
     this.readout.hidden = true;
+    this.monitor.point(null, this);
   }
 
-  #readout(u) {
+  #moved(u) {
     const { idx, left } = u.cursor;
-    if (!this.inside || idx === null || idx === undefined || left < 0) {
+    const somewhere = (this.inside || this.remote) && idx !== null && idx !== undefined && left >= 0;
+    if (!somewhere) {
       this.readout.hidden = true;
       return;
     }
-    const x = u.data[0][idx];
-    const rows = [el("div", { class: "wb-readout-x", text: xValue(x, this.picture.x) })];
+    this.#read(u, idx, left);
+    if (this.inside) this.monitor.point(u.posToVal(left, "x"), this);
+  }
+
+  #read(u, idx, left) {
+    const rows = [];
     this.picture.lines.forEach((spec, i) => {
       const value = nearest(u.data, i + 1, idx);
       if (value === null || spec.quiet) return;
-      rows.push(
-        el(
-          "div",
-          {},
-          lineSample({ ...spec, ring: spec.points }),
-          el("span", { text: spec.name }),
-          el("b", { text: spec.format(value) }),
-        ),
-      );
+      // Of parts that stand on each other, each tells its own.
+      const shown = spec.below === undefined ? value : value - nearest(u.data, spec.below + 1, idx);
+      rows.push(el("div", {}, lineSample({ ...spec, ring: spec.points }), el("span", { text: spec.name }), el("b", { text: spec.format(shown) })));
     });
-    for (const mark of this.picture.marks ?? []) {
+    const found = rows.length > 0;
+    // Where the pointer is, the reading says at which x; elsewhere the line in the plot does.
+    if (this.inside) rows.unshift(el("div", { class: "wb-readout-x", text: xValue(u.data[0][idx], this.picture.x) }));
+    for (const mark of this.inside ? (this.picture.marks ?? []) : []) {
       if (Math.abs(u.valToPos(mark.x, "x") - left) < 5) rows.push(el("div", { class: "wb-readout-mark", text: mark.text }));
     }
     this.readout.replaceChildren(...rows);
-    this.readout.hidden = rows.length < 2;
+    this.readout.hidden = !found;
     const offset = u.over.offsetLeft + left;
     const flip = offset > this.host.clientWidth / 2;
     this.readout.style.left = flip ? "auto" : `${offset + 14}px`;
@@ -294,11 +299,13 @@ export class Curves {
   }
 
   #key(event) {
+    const at = this.inside && this.plot?.cursor.left >= 0 ? this.plot.posToVal(this.plot.cursor.left, "x") : undefined;
+    if (this.gestures.key(event, at)) return;
     const move = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
-    if (event.key === "Escape") this.options.zoom(null);
     if (move === undefined || !this.plot) return;
     event.preventDefault();
     const xs = this.plot.data[0];
+    if (!xs.length) return;
     const step = Number.isFinite(move) ? move * Math.max(1, Math.round(xs.length / 100)) : move;
     const from = this.plot.cursor.idx ?? (move > 0 ? 0 : xs.length - 1);
     const idx = Math.min(xs.length - 1, Math.max(0, from + step));

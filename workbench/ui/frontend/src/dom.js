@@ -29,13 +29,28 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** A short piece of a line as it is drawn: colour, dash, width, or a ring for points. */
-export function lineSample({ stroke, dash = [], width = 2, ring = false }) {
+/** What an entry of a legend looks like: a piece of a line, the shape of a layer's state, or a ramp of colours. */
+export function sampleOf({ line, ink, ramp }) {
+  if (line) return lineSample(line);
+  if (ink) return inkSample(ink);
+  const bar = el("span", { class: "wb-ramp" });
+  bar.style.backgroundImage = `linear-gradient(90deg, ${ramp.join(", ")})`;
+  return bar;
+}
+
+/** A short piece of a line as it is drawn: colour, dash, width, a ring for points, a box for an area. */
+export function lineSample({ stroke, dash = [], width = 2, ring = false, fill = null }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "wb-sample");
   svg.setAttribute("width", "24");
   svg.setAttribute("height", "10");
   svg.setAttribute("aria-hidden", "true");
+  if (fill) {
+    const box = document.createElementNS(svg.namespaceURI, "rect");
+    for (const [key, value] of Object.entries({ x: 3, y: 0, width: 18, height: 10, fill })) box.setAttribute(key, value);
+    svg.append(box);
+    return svg;
+  }
   const shape = document.createElementNS(svg.namespaceURI, ring ? "circle" : "line");
   const place = ring ? { cx: 12, cy: 5, r: 3.2, fill: "none" } : { x1: 1, y1: 5, x2: 23, y2: 5 };
   for (const [key, value] of Object.entries(place)) shape.setAttribute(key, value);
@@ -77,6 +92,17 @@ export function segments(label, choices, chosen, choose) {
     }),
   );
   return el("div", { class: "wb-segments", role: "group", "aria-label": label }, ...buttons);
+}
+
+/** A button that is on or off. */
+export function toggle(text, title, changed) {
+  const flip = () => {
+    const on = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(on));
+    changed(on);
+  };
+  const button = el("button", { type: "button", class: "wb-quiet", text, title, "aria-pressed": "false", on: { click: flip } });
+  return button;
 }
 
 /** A drop-down; `set` replaces its options and keeps the choice if it is still there. */

@@ -1,6 +1,10 @@
 // Numbers as people read them. Pure.
 
 const SUFFIXES = [
+  [1e24, "Y"],
+  [1e21, "Z"],
+  [1e18, "E"],
+  [1e15, "P"],
   [1e12, "T"],
   [1e9, "B"],
   [1e6, "M"],
@@ -69,6 +73,7 @@ export function percent(share) {
 /** An x value with its unit in words. */
 export function xValue(value, kind) {
   if (kind === "seconds") return duration(value);
+  if (kind === "flops") return `${short(value)} FLOPs`;
   return kind === "tokens" ? `${short(value)} tokens` : `step ${whole(value)}`;
 }
 

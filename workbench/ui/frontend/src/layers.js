@@ -11,6 +11,13 @@ export class Layers {
     this.layers = layers;
     this.steps = new Column();
     this.values = new Map(names.map((name) => [name, []]));
+    this.memos = new Map();
+  }
+
+  /** What `make` gives, kept until something is added: a picture is drawn far more often than it changes. */
+  memo(key, make) {
+    if (!this.memos.has(key)) this.memos.set(key, make());
+    return this.memos.get(key);
   }
 
   get length() {
@@ -18,6 +25,7 @@ export class Layers {
   }
 
   append({ steps, values }) {
+    this.memos.clear();
     for (const [name, block] of values) {
       const vectors = this.values.get(name);
       if (!vectors) continue;
@@ -36,6 +44,7 @@ export class Layers {
     // With a stage every few records there is no short one to protect.
     const few = starts.reduce((sum, one) => sum + one, 0) <= this.length / 4;
     const stays = (_, i) => i % 2 === 1 || (few && starts[i] === 1);
+    this.memos.clear();
     this.steps = new Column(this.steps.view().filter(stays));
     for (const [name, vectors] of this.values) this.values.set(name, vectors.filter(stays));
   }
@@ -88,4 +97,21 @@ export function scaleOf(vectors) {
     return span > 0 ? (log ? Math.log(value / low) : value - low) / span : 0.5;
   };
   return { low, high, log, place };
+}
+
+/** All numbers per layer as comma-separated text: one row per record and layer. */
+export function csvOfLayers(layers, states) {
+  const names = [...layers.values.keys()];
+  const rows = [["step", "layer", ...names].join(",")];
+  layers.steps.view().forEach((step, c) => {
+    for (let layer = 0; layer < layers.layers; layer++) {
+      const cells = names.map((name) => {
+        const value = layers.values.get(name)[c]?.[layer];
+        if (name === "state") return states[value] ?? "";
+        return Number.isFinite(value) ? Number(value.toPrecision(7)) : "";
+      });
+      rows.push([step, layer + 1, ...cells].join(","));
+    }
+  });
+  return `${rows.join("\r\n")}\r\n`;
 }

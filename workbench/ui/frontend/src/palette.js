@@ -77,6 +77,15 @@ export const WORK_PARTS = [
   },
 ];
 
+/** Parts of a step in the order in which they happen; as in workbench/plots/palette.py. */
+export const STEP_PARTS = [
+  { "name": "data", "colour": "#E69F00" },
+  { "name": "forward", "colour": "#56B4E9" },
+  { "name": "backward", "colour": "#0072B2" },
+  { "name": "optimizer", "colour": "#009E73" },
+  { "name": "telemetry", "colour": "#CC79A7" },
+];
+
 // Dark to light with one direction of hue, readable in grey; made for this page.
 const RAMP = ["#14213f", "#1d4b86", "#23789a", "#3da58f", "#98c66c", "#f3e379"];
 
@@ -102,6 +111,18 @@ export function rgb(colour) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
+const SHADES = 256;
+let table = null;
+
+/** The ramp in 256 shades, packed as a canvas has its pixels: a picture of a hundred thousand is drawn per frame. */
+export function shades() {
+  table ??= Uint32Array.from({ length: SHADES }, (_, i) => {
+    const [r, g, b] = ramp(i / (SHADES - 1));
+    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  });
+  return table;
+}
+
 /** Colour of a place 0..1 on the ramp, as [r, g, b]. */
 export function ramp(place) {
   const at = Math.min(1, Math.max(0, place)) * (RAMP.length - 1);
@@ -111,5 +132,5 @@ export function ramp(place) {
   return a.map((value, k) => Math.round(value + (at - i) * (b[k] - value)));
 }
 
-/** The ramp as a CSS gradient. */
-export const RAMP_CSS = `linear-gradient(90deg, ${RAMP.join(", ")})`;
+/** The ramp from low to high. */
+export const RAMP_COLOURS = RAMP;

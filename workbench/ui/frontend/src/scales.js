@@ -32,3 +32,61 @@ export function padded(low, high, log) {
   const air = (high - low) * 0.06 || Math.abs(high) * 0.05 || 0.5;
   return [low - air, high + air];
 }
+
+/** Ticks of a logarithmic axis: decades where there are several, else 1-2-5 or whatever is round. */
+export function logTicks(low, high, count) {
+  if (!(low > 0) || !(high > low)) return niceTicks(low, high, count);
+  const decades = Math.log10(high / low);
+  // A loss between 5 and 10 would be left without any number by decades alone.
+  if (decades < 0.8) return niceTicks(low, high, count);
+  const every = Math.max(1, Math.ceil(decades / Math.max(1, count)));
+  const parts = decades < count / 3 ? [1, 2, 5] : decades < count / 1.5 ? [1, 3] : [1];
+  const ticks = [];
+  for (let e = Math.floor(Math.log10(low)); 10 ** e <= high; e++) {
+    if (e % every === 0) for (const part of parts) ticks.push(Number((part * 10 ** e).toPrecision(3)));
+  }
+  return ticks.filter((tick) => tick >= low && tick <= high);
+}
+
+/** Ticks of the horizontal axis about 80 pixels apart. */
+export function xTicks(kind, low, high, pixels) {
+  return (kind === "seconds" ? timeTicks : niceTicks)(low, high, Math.max(2, pixels / 80));
+}
+
+/** Ticks of a vertical axis {log, ticks}. */
+export function yTicks(axis, low, high) {
+  return (axis.log ? logTicks : niceTicks)(low, high, axis.ticks ?? 5);
+}
+
+/** Stretch of x that a picture shows. */
+export function xRange({ window, extent }) {
+  const [low, high] = window ?? extent ?? [0, 1];
+  return high > low ? [low, high] : [low, low + 1];
+}
+
+/**
+ * Range of a vertical axis.
+ * @param {number} low of the values in sight, or NaN
+ * @param {{log?: boolean, zero?: boolean, headroom?: number}} axis
+ * @param {{y: number}[]} levels lines that are to be seen, too, as long as nobody has zoomed in
+ */
+export function yRange(low, high, axis, levels = []) {
+  let [from, to] = [low ?? NaN, high ?? NaN];
+  if (Number.isFinite(from)) for (const { y } of levels) [from, to] = [Math.min(from, y), Math.max(to, y)];
+  if (axis.zero) return Number.isFinite(to) && to > 0 ? [0, to * (axis.headroom ?? 1.12)] : [0, 1];
+  return padded(from, to, axis.log && from > 0);
+}
+
+/** Least and greatest of what is drawn on one axis; on a logarithmic one of what it can show. */
+export function spread(lines, scale, log = false) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const line of lines) {
+    if ((line.scale ?? "y") !== scale) continue;
+    for (const value of line.y) {
+      if (!Number.isFinite(value) || (log && value <= 0)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low > high ? [NaN, NaN] : [low, high];
+}

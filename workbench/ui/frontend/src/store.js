@@ -1,26 +1,31 @@
 // All that a page knows of its runs, and the order of messages. Pure: the caller says what time it is.
 
+import { Details } from "./detail.js";
 import { Layers } from "./layers.js";
-import { Column, interpolate, Series } from "./series.js";
-import { unpack, unseal } from "./wire.js";
+import { Clock, Series } from "./series.js";
+import { unpack, unpackDetail, unseal } from "./wire.js";
 
 export const FINAL = ["finished", "stopped", "failed", "lost"];
 const RESYNC_PATIENCE_MS = 4000;
 const SILENCE_MS = 12000;
 // The kernel's thread says something at least every 5 s, and while a run trains mostly ten times a second.
 const QUIET_MS = 1000;
+// Time for a run to start, and for whoever serves the page to notice.
+const STIRRED_MS = 60000;
 const COMPACT_AT = 24000;
 const COMPACT_TO = 6000;
 
 /** One run as the page holds it. */
 export class Run {
   constructor(update) {
+    // Its place among the watched runs decides its colour, also while others are hidden.
+    this.place = update.i;
     this.id = update.id;
     this.name = update.name;
     this.budget = update.budget;
     this.shape = update.shape;
     this.others = update.others ?? [];
-    this.clock = { step: new Column(), seconds: new Column(), tokens: new Column() };
+    this.clock = new Clock();
     this.series = new Map(update.shape.names.map((name) => [name, new Series()]));
     this.layers = new Layers(update.shape.layers, update.shape.layerNames);
     this.events = [];
@@ -30,10 +35,11 @@ export class Run {
   }
 
   append(update, now) {
-    if (update.clock) for (const key of Object.keys(this.clock)) this.clock[key].append(update.clock[key]);
-    for (const [name, { steps, values }] of update.series) {
+    if (update.clock) this.clock.append(update.clock);
+    for (const [name, { steps, values, thinned }] of update.series) {
       const series = this.series.get(name);
       series.append(steps, values);
+      if (thinned) series.coarse = series.steps.last ?? -Infinity;
       if (series.length > COMPACT_AT) series.compact(COMPACT_TO);
     }
     if (update.columns) this.layers.append(update.columns);
@@ -41,6 +47,7 @@ export class Run {
     if (update.status) {
       Object.assign(this.status, update.status);
       if ("silent_seconds" in update.status) this.statusAt = now;
+      if ("lease" in update.status) this.leaseAt = now;
     }
   }
 
@@ -48,16 +55,39 @@ export class Run {
     return FINAL.includes(this.status.status);
   }
 
-  /** x of given steps: "step", "tokens" or "seconds". */
+  /** A stretch in detail takes the place of what was held of it. */
+  detail({ clock, series }) {
+    this.clock.detail(clock);
+    for (const [name, patch] of series) this.series.get(name)?.detail(patch);
+  }
+
+  /** x of given ascending steps: "step", "tokens", "seconds" or "flops". */
   xOf(steps, kind) {
-    if (kind === "step") return steps;
-    return interpolate(steps, this.clock.step.view(), this.clock[kind].view());
+    return this.clock.at(steps, kind);
   }
 
   /** First and last x, or null before the first record. */
   extent(kind) {
-    const column = this.clock[kind];
-    return column.length ? [column.data[0], column.last] : null;
+    return this.clock.extent(kind);
+  }
+
+  /**
+   * A scalar as a line, or null when it was never recorded. Kept until something is added: four views ask for it at
+   * every frame while somebody drags.
+   * @returns {{x: Float64Array, y: Float64Array, steps: Float64Array} | null}
+   */
+  line(name, kind) {
+    const series = this.series.get(name);
+    if (!series?.length || !this.clock.has(kind)) return null;
+    const version = `${series.version} ${this.clock.version}`;
+    const key = `${name} ${kind}`;
+    this.lines ??= new Map();
+    const held = this.lines.get(key);
+    if (held?.version === version) return held.line;
+    const { steps, values } = series.merged();
+    const line = { x: this.xOf(steps, kind), y: values, steps };
+    this.lines.set(key, { version, line });
+    return line;
   }
 }
 
@@ -75,7 +105,9 @@ export class Store {
     this.cursor = "";
     // The server has told more than the kernel knows of: its next delta would not fit.
     this.strayed = false;
+    this.stirredUntil = -Infinity;
     this.version = 0;
+    this.details = new Details();
   }
 
   /**
@@ -84,6 +116,7 @@ export class Store {
    */
   receive(header, block, now) {
     this.heardAt = this.kernelAt = now;
+    if (header.type === "detail") return { changed: this.zoomed(header, block), resync: false };
     if (header.type === "snapshot") return this.#snapshot(header, block, now);
     if (header.type === "beat") return this.#beat(header, now);
     if (header.type !== "delta" || !this.live || header.seq <= this.seq) return { changed: false, resync: false };
@@ -91,6 +124,14 @@ export class Store {
     this.#append(header, block, now);
     this.seq = header.seq;
     return { changed: true, resync: false };
+  }
+
+  /** Takes a stretch in detail; true when it answers the last question for one. */
+  zoomed(header, block) {
+    if (!this.details.answered(header.ask)) return false;
+    for (const update of unpackDetail(header, block)) this.runs[update.i]?.detail(update);
+    this.version += 1;
+    return true;
   }
 
   /**
@@ -110,9 +151,14 @@ export class Store {
 
   /** Whether the kernel leaves us without news of a run that may have some. */
   needsServer(now) {
-    if (this.live && this.runs.every((run) => run.final)) return false;
+    if (this.live && now > this.stirredUntil && this.runs.every((run) => run.final)) return false;
     const unanswered = this.waiting && now - this.askedAt > QUIET_MS;
     return this.strayed || unanswered || now - this.kernelAt > QUIET_MS;
+  }
+
+  /** A run that ended goes on, or another is to be watched: there will be news, whatever was known. */
+  stirred(now) {
+    this.stirredUntil = now + STIRRED_MS;
   }
 
   /** A saved snapshot, shown until the kernel answers (or for ever, without one). */
@@ -161,7 +207,7 @@ export class Store {
   #load(header, block, now) {
     this.runs = unpack(header, block).map((update) => {
       const run = new Run(update);
-      run.statusAt = now;
+      run.statusAt = run.leaseAt = now;
       return run;
     });
     this.cursor = header.cursor ?? "";

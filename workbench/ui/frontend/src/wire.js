@@ -18,6 +18,19 @@ class Columns {
     this.offset += bytes + ((ALIGNMENT - (bytes % ALIGNMENT)) % ALIGNMENT);
     return column;
   }
+
+  clock(count) {
+    return {
+      step: this.take(Int32Array, count),
+      seconds: this.take(Float32Array, count),
+      tokens: this.take(Float64Array, count),
+      flops: this.take(Float32Array, count),
+    };
+  }
+
+  series(count) {
+    return { steps: this.take(Int32Array, count), values: this.take(Float32Array, count) };
+  }
 }
 
 /**
@@ -36,27 +49,37 @@ export function unpack(header, block, shapeOf) {
       : shapeOf(i);
     const update = { ...entry, i, shape, clock: null, series: new Map(), columns: null };
     if (entry.clock !== undefined) {
-      update.clock = {
-        step: columns.take(Int32Array, entry.clock),
-        seconds: columns.take(Float32Array, entry.clock),
-        tokens: columns.take(Float64Array, entry.clock),
-      };
+      update.clock = columns.clock(entry.clock);
       for (const name of entry.dense) {
         update.series.set(shape.names[name], {
           steps: update.clock.step,
           values: columns.take(Float32Array, entry.clock),
         });
       }
-      for (const [name, count] of entry.sparse) {
-        update.series.set(shape.names[name], {
-          steps: columns.take(Int32Array, count),
-          values: columns.take(Float32Array, count),
-        });
+      for (const [name, count, recorded] of entry.sparse) {
+        update.series.set(shape.names[name], { ...columns.series(count), thinned: recorded > count });
       }
     }
     if (entry.columns) update.columns = takeLayers(columns, entry.columns, shape);
     return update;
   });
+}
+
+/**
+ * Unpacks a stretch of runs in detail.
+ * @returns {{i: number, from: number, to: number, clock: object, series: Map}[]}
+ */
+export function unpackDetail(header, block) {
+  const columns = new Columns(block);
+  return header.runs.map(({ i, from, to, clock, series }) => ({
+    i,
+    from,
+    to,
+    clock: { from, to, ...columns.clock(clock) },
+    series: new Map(
+      series.map(([name, count, recorded]) => [name, { from, to, exact: count >= recorded, ...columns.series(count) }]),
+    ),
+  }));
 }
 
 function takeLayers(columns, count, shape) {

@@ -13,6 +13,11 @@ export function block(...columns) {
   return new DataView(whole.buffer, 3, bytes.length);
 }
 
+/** Half a second, 4096 tokens and a billion FLOPs per step. */
+export function clock(steps) {
+  return [steps, Float32Array.from(steps, (s) => s / 2), Float64Array.from(steps, (s) => s * 4096), Float32Array.from(steps, (s) => s * 1e9)];
+}
+
 /** Header and block of a snapshot of one run with the given loss values at steps 1, 2, ... */
 export function snapshot(seq, losses, more = {}) {
   const steps = Int32Array.from(losses, (_, i) => i + 1);
@@ -26,14 +31,13 @@ export function snapshot(seq, losses, more = {}) {
     layer_names: ["state", "grad_norm"],
     clock: losses.length,
     dense: [],
-    sparse: [[0, losses.length]],
+    sparse: [[0, losses.length, losses.length]],
     columns: 0,
     status: { status: "running", step: losses.length, progress: losses.length / 100, silent_seconds: 0 },
     events: [],
     ...more,
   };
-  const columns = [steps, Float32Array.from(steps, (s) => s / 2), Float64Array.from(steps, (s) => s * 4096)];
-  columns.push(steps, Float32Array.from(losses));
+  const columns = [...clock(steps), steps, Float32Array.from(losses)];
   return [{ type: "snapshot", seq, runs: [entry] }, block(...columns)];
 }
 
@@ -41,6 +45,6 @@ export function snapshot(seq, losses, more = {}) {
 export function delta(seq, step, losses, more = {}) {
   const steps = Int32Array.from(losses, (_, i) => step + i + 1);
   const entry = { i: 0, clock: losses.length, dense: [0], sparse: [], ...more };
-  const columns = [steps, Float32Array.from(steps, (s) => s / 2), Float64Array.from(steps, (s) => s * 4096)];
+  const columns = clock(steps);
   return [{ type: "delta", seq, runs: [entry] }, block(...columns, Float32Array.from(losses))];
 }

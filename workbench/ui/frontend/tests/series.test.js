@@ -43,25 +43,31 @@ test("lowerBound finds the first element that is not below", () => {
 });
 
 test("smoothing equals the written-out weighted mean", () => {
-  const xs = [0, 1, 4, 5];
-  const ys = [3, 1, 2, 8];
+  const xs = [0, 1, 4, 5, 9];
+  const ys = [3, 1, 2, 8, 4];
   const width = 2;
   const expected = xs.map((x, i) => {
-    let [sum, weight] = [0, 0];
-    for (let k = 0; k <= i; k++) {
-      const w = Math.exp(-(x - xs[k]) / width);
-      sum += w * ys[k];
-      weight += w;
-    }
-    return sum / weight;
+    const part = (ks) => ks.reduce(([s, w], k) => [s + Math.exp(-Math.abs(x - xs[k]) / width) * ys[k], w + Math.exp(-Math.abs(x - xs[k]) / width)], [0, 0]);
+    const indices = [...xs.keys()];
+    const [before, after] = [part(indices.filter((k) => k < i)), part(indices.filter((k) => k > i))];
+    const share = after[1] > before[1] ? before[1] / after[1] : 1;
+    return (ys[i] + before[0] + share * after[0]) / (1 + before[1] + share * after[1]);
   });
-  smooth(xs, ys, width).forEach((y, i) => assert.ok(Math.abs(y - expected[i]) < 1e-12));
+  smooth(xs, ys, width).forEach((y, i) => assert.ok(Math.abs(y - expected[i]) < 1e-12, `${i}`));
+  assert.equal(smooth(xs, ys, width)[0], 3, "the first has nothing before it to be weighed against");
+});
+
+test("smoothing does not lag behind a line that falls", () => {
+  const xs = Float64Array.from({ length: 400 }, (_, i) => i);
+  const out = smooth(xs, xs.map((x) => 10 - x / 50), 8);
+  for (let i = 60; i < 340; i++) assert.ok(Math.abs(out[i] - (10 - i / 50)) < 1e-3, `${i}: ${out[i]}`);
 });
 
 test("smoothing a constant gives it back, and NaN does not spread", () => {
   assert.deepEqual([...smooth([0, 1, 2], [4, 4, 4], 10)], [4, 4, 4]);
   assert.deepEqual([...smooth([0, 1, 2], [4, NaN, 4], 10)], [4, 4, 4]);
   assert.deepEqual([...smooth([0, 1, 2], [1, 2, 3], 0)], [1, 2, 3]);
+  assert.ok(Number.isNaN(smooth([0], [NaN], 1)[0]));
 });
 
 test("joining keeps gaps apart from missing samples", () => {

@@ -64,11 +64,12 @@ test("a snapshot replaces what a rewound run had said", () => {
 test("sparse scalars keep their own steps", () => {
   const store = new Store();
   store.receive(...snapshot(1, [9, 8]), 0);
-  const [header] = delta(2, 2, [7, 6], { dense: [0], sparse: [[1, 1]] });
+  const [header] = delta(2, 2, [7, 6], { dense: [0], sparse: [[1, 1, 1]] });
   const columns = [
     Int32Array.of(3, 4),
     Float32Array.of(1.5, 2),
     Float64Array.of(3, 4),
+    Float32Array.of(3e9, 4e9),
     Float32Array.of(7, 6),
     Int32Array.of(4),
     Float32Array.of(6.5),

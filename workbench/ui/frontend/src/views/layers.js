@@ -2,13 +2,15 @@
 
 import { boundaryLabels, columnEnds, copiesAt, inkRows, inSight, sentence, stagesOf, workOf, workWords } from "../activity.js";
 import { LEFT_AXIS, MAIN_RIGHT } from "../curves.js";
-import { dropdown, el, inkSample, say } from "../dom.js";
+import { dropdown, el, say } from "../dom.js";
 import { duration, short, whole, xValue } from "../format.js";
-import { columnsOfPixels, scaleOf } from "../layers.js";
-import { LAYER_STATES, ramp, RAMP_CSS, rgb } from "../palette.js";
+import { Gestures } from "../gestures.js";
+import { columnsOfPixels, csvOfLayers, scaleOf } from "../layers.js";
+import { LAYER_STATES, RAMP_COLOURS, rgb, shades } from "../palette.js";
 import { Panel } from "../panel.js";
-import { niceTicks, timeTicks } from "../scales.js";
-import { extentOf, marksOf, stageMarks } from "./pictures.js";
+import { xRange, xTicks } from "../scales.js";
+import { canvasSvg } from "../svg.js";
+import { extentOf, marksOf, shortName } from "./pictures.js";
 import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 
 const WORDS = {
@@ -29,64 +31,99 @@ export class LayersView {
   constructor(monitor) {
     this.monitor = monitor;
     this.quantity = "state";
-    this.run = 0;
+    this.run = null;
     this.runChoice = dropdown("Run shown in the layer map", (value) => this.#set({ run: Number(value) }));
     this.choice = dropdown("Quantity shown in the layer map", (value) => this.#set({ quantity: value }));
-    this.panel = new Panel("Layer activity", "layers", [this.runChoice.node, this.choice.node], () => this.#table());
-    this.panel.onFlip = () => monitor.redraw();
+    this.panel = new Panel({
+      title: "Layer activity",
+      name: "layers",
+      monitor,
+      tools: [this.runChoice.node, this.choice.node],
+      table: () => this.#table(),
+      figure: () => ({ view: "layers", quantity: this.quantity, run: this.shown?.id }),
+      picture: () => this.#picture(),
+      csv: () => this.shown && monitor.saveText("layers", csvOfLayers(this.shown.layers, LAYER_STATES.map(({ name }) => name))),
+    });
     this.canvas = el("canvas", {
       tabindex: "0",
       role: "img",
       on: {
         pointermove: (event) => this.#point(event.offsetX, event.offsetY),
-        pointerleave: () => (this.readout.hidden = true),
-        blur: () => (this.readout.hidden = true),
+        pointerleave: () => this.#leave(),
+        blur: () => this.#leave(),
         keydown: (event) => this.#key(event),
-        dblclick: () => monitor.zoom(null),
       },
     });
+    this.line = el("div", { class: "wb-cursor", hidden: true });
     this.readout = el("div", { class: "wb-readout", hidden: true });
     this.empty = el("p", { class: "wb-empty", text: "waiting for the first layer record" });
     this.work = el("p", { class: "wb-note", hidden: true });
-    this.panel.plot.append(this.canvas, this.work, this.readout, this.empty);
+    this.panel.plot.append(this.canvas, this.line, this.work, this.readout, this.empty);
+    this.gestures = new Gestures(this.panel.plot, () => this.#area(), monitor);
     this.cursor = null;
+  }
+
+  /** It draws no scalars. */
+  get names() {
+    return [];
   }
 
   draw(scene) {
     this.scene = scene;
-    const run = scene.runs[this.run] ?? scene.runs[0];
+    const run = scene.runs.find(({ place }) => place === this.run) ?? scene.runs[0];
     this.shown = run;
     this.#offer(scene);
     const vectors = run?.layers.values.get(this.quantity) ?? [];
     this.vectors = vectors;
     this.stages = run ? stagesOf(run.events) : [];
-    this.done = this.quantity === "state" && vectors.length ? workOf(run.layers) : null;
+    this.done = this.quantity === "state" && vectors.length ? run.layers.memo("work", () => workOf(run.layers)) : null;
     say(this.work, this.done ? workWords(this.done) : "");
     this.work.hidden = !this.done;
     this.empty.hidden = vectors.length > 0;
-    this.scale = this.quantity === "state" ? null : scaleOf(vectors);
+    this.scale = this.quantity === "state" ? null : run?.layers.memo(this.quantity, () => scaleOf(vectors)) ?? scaleOf([]);
     this.#legend();
     if (this.panel.asTable) return this.panel.drawTable();
     this.#paint(scene, run);
     this.canvas.setAttribute("aria-label", this.#label(run));
   }
 
-  close() {}
+  /** Another plot's pointer is at this x (null: nowhere any more). */
+  point(x) {
+    const g = this.geometry;
+    const at = x === null || !g ? -1 : this.#place(g, x);
+    this.line.hidden = !g || at < LEFT_AXIS || at > LEFT_AXIS + g.inner || this.panel.asTable;
+    if (this.line.hidden) return;
+    this.line.style.left = `${at}px`;
+    this.line.style.top = `${TOP}px`;
+    this.line.style.height = `${g.below - TOP}px`;
+  }
+
+  close() {
+    this.panel.close();
+  }
+
+  #area() {
+    const { geometry: g, scene } = this;
+    return g && { left: LEFT_AXIS, width: g.inner, from: g.from, to: g.to, extent: extentOf(scene.runs, scene.x) };
+  }
+
+  #leave() {
+    this.readout.hidden = true;
+    this.monitor.point(null, this);
+  }
 
   #set(changes) {
     Object.assign(this, changes);
     this.readout.hidden = true;
-    this.monitor.redraw();
+    this.monitor.redraw(true);
   }
 
   #offer({ runs }) {
     this.runChoice.node.hidden = runs.length < 2;
-    this.runChoice.set(runs.map((run, i) => [i, run.name]), this.run);
-    const names = [...(this.shown?.layers.values.keys() ?? [])].filter((name) => {
-      if (name === "state") return true;
-      const last = this.shown.layers.values.get(name);
-      return last.some((vector) => vector.some(Number.isFinite));
-    });
+    this.runChoice.set(runs.map((run) => [run.place, shortName(run.name)]), this.shown?.place);
+    const { layers } = this.shown ?? {};
+    const told = (name) => name === "state" || layers.values.get(name).some((vector) => vector.some(Number.isFinite));
+    const names = layers ? [...layers.memo("told", () => [...layers.values.keys()].filter(told))] : [];
     if (!names.includes(this.quantity)) names.push(this.quantity);
     this.choice.set(names.map((name) => [name, WORDS[name] ?? name]), this.quantity);
   }
@@ -94,29 +131,27 @@ export class LayersView {
   #legend() {
     if (this.quantity === "state") {
       // Only what occurs: a legend of states that this method does not know explains nothing.
-      const seen = new Set();
-      for (const vector of this.vectors) for (const code of vector) seen.add(code);
+      const seen = this.shown?.layers.memo("seen", () => new Set(this.vectors.flatMap((vector) => [...vector]))) ?? new Set();
       const present = LAYER_STATES.filter((_, code) => seen.has(code));
-      return this.panel.setLegend(present.map((state) => [inkSample(state), state.words]), `state${[...seen].sort()}`);
+      return this.panel.setLegend(present.map((state) => ({ ink: state, text: state.words })));
     }
-    const bar = el("span", { class: "wb-ramp" });
-    bar.style.backgroundImage = RAMP_CSS;
     const { low, high, log } = this.scale;
     const text = Number.isFinite(low) ? `${short(low)} to ${short(high)}${log ? ", log" : ""}` : "no values yet";
-    return this.panel.setLegend([[bar, `${WORDS[this.quantity] ?? this.quantity}: ${text}`]], `${this.quantity}${text}`);
+    return this.panel.setLegend([{ ramp: RAMP_COLOURS, text: `${WORDS[this.quantity] ?? this.quantity}: ${text}` }]);
   }
 
   #geometry(scene, run) {
     const width = Math.floor(this.panel.plot.clientWidth);
     const layers = run?.layers.layers ?? 0;
     const row = Math.max(5, Math.min(26, Math.floor(220 / Math.max(1, layers))));
-    const [from, to] = scene.window ?? extentOf(scene.runs, scene.x) ?? [0, 1];
-    return { width, layers, row, from, to: to > from ? to : from + 1, inner: Math.max(1, width - LEFT_AXIS - MAIN_RIGHT) };
+    const [from, to] = xRange({ window: scene.window, extent: extentOf(scene.runs, scene.x) });
+    return { width, layers, row, from, to, inner: Math.max(1, width - LEFT_AXIS - MAIN_RIGHT) };
   }
 
   #paint(scene, run) {
     const g = this.#geometry(scene, run);
     if (g.width < 80) return;
+    this.marks = run ? marksOf([run], scene) : [];
     this.geometry = g;
     g.below = TOP + g.layers * g.row + (this.done ? COUNTS_HEIGHT : 0);
     const height = Math.max(TOP + 4 * g.row, g.below) + BOTTOM;
@@ -127,7 +162,7 @@ export class LayersView {
     this.canvas.style.height = `${height}px`;
     const ctx = this.canvas.getContext("2d");
     ctx.scale(ratio, ratio);
-    if (!this.vectors.length) return;
+    if (!this.vectors.length || !run.clock.has(scene.x)) return;
     const xs = run.xOf(columnEnds(run.layers.steps.view(), this.stages), scene.x);
     this.columns = columnsOfPixels(xs, Math.round(g.inner * ratio), g.from, g.to);
     ctx.imageSmoothingEnabled = false;
@@ -139,8 +174,8 @@ export class LayersView {
       drawCounts(ctx, { ...g, top: TOP + g.layers * g.row }, this.columns, this.done, scene.theme);
       drawShares(ctx, { ...g, top: TOP, left: LEFT_AXIS + g.inner }, this.done, scene.theme);
     }
-    for (const mark of marksOf([run], scene)) this.#mark(ctx, g, mark);
-    this.#names(ctx, g, run, scene);
+    for (const mark of this.marks) this.#mark(ctx, g, mark);
+    this.#names(ctx, g, scene);
     this.#frame(ctx, g, scene);
   }
 
@@ -174,13 +209,14 @@ export class LayersView {
     const image = new OffscreenCanvas(this.columns.length, g.layers);
     const ctx = image.getContext("2d");
     const pixels = ctx.createImageData(image.width, g.layers);
+    const words = new Uint32Array(pixels.data.buffer);
+    const colours = shades();
     for (let p = 0; p < image.width; p++) {
       const vector = this.vectors[this.columns[p]];
       if (!vector) continue;
       for (let layer = 0; layer < g.layers; layer++) {
         const place = this.scale.place(vector[layer]);
-        const at = 4 * ((g.layers - 1 - layer) * image.width + p);
-        if (!Number.isNaN(place)) pixels.data.set([...ramp(place), 255], at);
+        if (!Number.isNaN(place)) words[(g.layers - 1 - layer) * image.width + p] = colours[Math.round(place * (colours.length - 1))];
       }
     }
     ctx.putImageData(pixels, 0, 0);
@@ -204,8 +240,7 @@ export class LayersView {
     }
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "center";
-    const ticks = (scene.x === "seconds" ? timeTicks : niceTicks)(g.from, g.to, Math.max(2, g.inner / 80));
-    for (const tick of ticks) {
+    for (const tick of xTicks(scene.x, g.from, g.to, g.inner)) {
       const x = LEFT_AXIS + ((tick - g.from) / (g.to - g.from)) * g.inner;
       const text = scene.x === "seconds" ? duration(tick) : short(tick);
       if (x >= LEFT_AXIS && x <= LEFT_AXIS + g.inner) ctx.fillText(text, x, g.below + 17);
@@ -231,13 +266,13 @@ export class LayersView {
     ctx.restore();
   }
 
-  #names(ctx, g, run, scene) {
+  #names(ctx, g, scene) {
     ctx.font = scene.theme.font;
-    ctx.fillStyle = scene.theme.muted;
     ctx.textAlign = "left";
     ctx.textBaseline = "alphabetic";
-    const inside = inSight(stageMarks([run], scene), (x) => this.#place(g, x), LEFT_AXIS, LEFT_AXIS + g.inner);
-    const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width);
+    const inside = inSight(this.marks, (x) => this.#place(g, x), LEFT_AXIS, LEFT_AXIS + g.inner);
+    const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width, g.width - (this.done ? MAIN_RIGHT : 0));
+    ctx.fillStyle = scene.theme.muted;
     for (const { text, place } of texts) ctx.fillText(text, place + 2, TOP - 5);
   }
 
@@ -255,6 +290,7 @@ export class LayersView {
     const g = this.geometry;
     const inside = g && px >= LEFT_AXIS && px < LEFT_AXIS + g.inner && py >= TOP && py < TOP + g.layers * g.row;
     const column = inside ? this.columns[Math.floor((px - LEFT_AXIS) * devicePixelRatio)] : undefined;
+    if (inside) this.monitor.point(g.from + ((px - LEFT_AXIS) / g.inner) * (g.to - g.from), this);
     if (column === undefined || column < 0) {
       this.readout.hidden = true;
       return;
@@ -263,8 +299,8 @@ export class LayersView {
   }
 
   #key(event) {
+    if (this.gestures.key(event)) return;
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (event.key === "Escape") this.monitor.zoom(null);
     if (!move || !this.vectors?.length) return;
     event.preventDefault();
     const g = this.geometry;
@@ -303,7 +339,14 @@ export class LayersView {
     return `Layer activity of ${run.name}, latest record: ${counts.map(([word, n]) => `${n} ${word}`).join(", ")}. ${this.done ? `${workWords(this.done)}. ` : ""}Arrow keys read values.`;
   }
 
+  #picture() {
+    const { canvas } = this;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    return { title: `Layer activity: ${WORDS[this.quantity] ?? this.quantity}`, height, body: (full, _, top) => canvasSvg(canvas.toDataURL(), (full - width) / 2, top, width, height) };
+  }
+
   #table() {
+    if (!this.shown) return { head: ["layer"], rows: [], note: "Nothing recorded yet." };
     const { layers } = this.shown;
     const names = [...layers.values.keys()];
     const rows = [];

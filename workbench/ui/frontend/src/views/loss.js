@@ -1,12 +1,12 @@
 // Loss: training (raw and smoothed), held-out points, and the plateau of a model that only knows word frequencies.
 
 import { Curves, MAIN_RIGHT } from "../curves.js";
-import { dropdown, el, lineSample } from "../dom.js";
+import { dropdown, toggle } from "../dom.js";
 import { loss } from "../format.js";
 import { faded } from "../palette.js";
 import { Panel } from "../panel.js";
-import { smooth } from "../series.js";
-import { extentOf, latest, lineOf, marksOf, named, stageMarks, tableOf } from "./pictures.js";
+import { curvesSvg } from "../svg.js";
+import { extentOf, latest, marksOf, named, smoothed, tableOf } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
@@ -22,62 +22,74 @@ export class LossView {
     this.log = false;
     this.smoothing = dropdown("Smoothing of the training loss", (value) => {
       this.width = value;
-      monitor.redraw();
+      monitor.redraw(true);
     });
     this.smoothing.set(WIDTHS, this.width);
-    this.logToggle = el("button", {
-      type: "button",
-      class: "wb-quiet",
-      text: "Log",
-      "aria-pressed": "false",
-      title: "Logarithmic loss axis",
-      on: { click: () => this.#flipLog() },
+    this.logToggle = toggle("Log", "Logarithmic loss axis", (on) => {
+      this.log = on;
+      monitor.redraw(true);
     });
-    this.panel = new Panel("Loss", "loss", [this.smoothing.node, this.logToggle], () => this.#table());
-    this.panel.onFlip = () => monitor.redraw();
-    this.curves = new Curves(this.panel.plot, { height: 300, right: MAIN_RIGHT, sync: monitor.sync, zoom: monitor.zoom });
+    this.panel = new Panel({
+      title: "Loss",
+      name: "loss",
+      monitor,
+      tools: [this.smoothing.node, this.logToggle],
+      table: () => tableOf(this.lines, this.scene.x, this.scene.window),
+      figure: () => ({ view: "loss", log: this.log, smoothing: Number(this.width) }),
+      picture: () => ({ title: "Loss (nats)", height: 380, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
+      csv: () => monitor.saveCsv("loss", ["loss", "heldout_loss"]),
+    });
+    this.curves = new Curves(this.panel.plot, { heights: [260, 600], right: MAIN_RIGHT, monitor });
+  }
+
+  /** Scalars that are drawn, for questions of detail. */
+  get names() {
+    return ["loss", "heldout_loss"];
   }
 
   draw(scene) {
     const { runs } = scene;
-    this.lines = runs.flatMap((run, i) => this.#linesOf(run, i, scene));
     this.scene = scene;
+    this.lines = runs.flatMap((run) => this.#linesOf(run, scene));
     const levels = levelsOf(scene);
     this.#legend(scene, levels);
-    if (this.panel.asTable) return this.panel.drawTable();
-    this.curves.draw({
+    this.picture = {
       lines: this.lines,
       x: scene.x,
       left: { format: axisLoss, log: this.log },
       levels,
       marks: marksOf(runs, scene),
-      stages: stageMarks(runs, scene),
       window: scene.window,
       extent: extentOf(runs, scene.x),
       theme: scene.theme,
       label: this.#label(runs),
-    });
+    };
+    if (this.panel.asTable) this.panel.drawTable();
+    else this.curves.draw(this.picture);
+  }
+
+  point(x) {
+    this.curves.point(x);
   }
 
   close() {
+    this.panel.close();
     this.curves.close();
   }
 
-  #linesOf(run, i, { runs, x, colours }) {
-    const stroke = colours.run(i);
-    const dash = colours.dash(i);
+  #linesOf(run, { runs, x, colours }) {
+    const stroke = colours.run(run.place);
+    const dash = colours.dash(run.place);
     const lines = [];
-    const raw = lineOf(run, "loss", { x });
+    const raw = run.line("loss", x);
     if (raw) {
-      const span = raw.steps[raw.steps.length - 1] - raw.steps[0];
-      const width = Number(this.width) * span;
-      if (width > 0) {
-        lines.push({ ...raw, name: named(runs, run, "train"), stroke: faded(stroke, 0.32), width: 1, format: loss, quiet: runs.length > 1 });
-        const y = smooth(raw.steps, raw.y, width);
+      if (Number(this.width) > 0 && raw.x.length > 1) {
+        lines.push({ ...raw, name: named(runs, run, "train"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), width: 1, format: loss, quiet: runs.length > 1 });
+        const y = smoothed(raw, Number(this.width));
         lines.push({ ...raw, y, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
       } else lines.push({ ...raw, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }
-    const heldout = lineOf(run, "heldout_loss", { x });
+    const heldout = run.line("heldout_loss", x);
     if (heldout) {
       lines.push({ ...heldout, name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
     }
@@ -85,14 +97,14 @@ export class LossView {
   }
 
   #legend({ runs, theme, colours }, levels) {
-    const stroke = runs.length > 1 ? theme.muted : colours.run(0);
+    const stroke = runs.length === 1 ? colours.run(runs[0].place) : theme.muted;
     const items = [];
-    if (this.width !== "0") items.push([lineSample({ stroke, width: 1 }), "train, as measured"]);
-    items.push([lineSample({ stroke, width: 2.2 }), this.width === "0" ? "train" : "train, smoothed"]);
-    items.push([lineSample({ stroke, ring: true }), "held-out"]);
+    if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
+    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed" });
+    items.push({ line: { stroke, ring: true }, text: "held-out" });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
-    for (const { text, dash } of levels) items.push([lineSample({ stroke: theme.muted, width: 1.2, dash }), text]);
-    this.panel.setLegend(items, `${stroke}${theme.muted}${this.width}${levels.map((level) => level.text)}`);
+    for (const { text, dash } of levels) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text });
+    this.panel.setLegend(items);
   }
 
   #label(runs) {
@@ -100,17 +112,7 @@ export class LossView {
       const heldout = latest(run, "heldout_loss");
       return `${run.name}: training ${loss(latest(run, "loss"))}${heldout === null ? "" : `, held-out ${loss(heldout)}`}`;
     });
-    return `Loss. ${parts.join("; ")}. Arrow keys read values, Escape shows all.`;
-  }
-
-  #table() {
-    return tableOf(this.lines, this.scene.x);
-  }
-
-  #flipLog() {
-    this.log = !this.log;
-    this.logToggle.setAttribute("aria-pressed", String(this.log));
-    this.monitor.redraw();
+    return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;
   }
 }
 

@@ -1,12 +1,13 @@
-// Any recorded number over time: the learning rate first, scheduled knobs, gradient norm, step-time split, memory.
+// Any recorded number over time: the learning rate first, scheduled knobs, gradient norm and other gauges.
 
 import { Curves } from "../curves.js";
-import { dropdown, lineSample } from "../dom.js";
+import { dropdown, toggle } from "../dom.js";
 import { short } from "../format.js";
 import { Panel } from "../panel.js";
-import { extentOf, latest, lineOf, marksOf, named, tableOf } from "./pictures.js";
+import { curvesSvg } from "../svg.js";
+import { extentOf, latest, marksOf, named, tableOf } from "./pictures.js";
 
-const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu"]);
+const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu", "flops"]);
 const WORDS = {
   lr: "learning rate",
   grad_norm: "gradient norm",
@@ -18,6 +19,7 @@ const WORDS = {
   forward_ms: "forward time (ms)",
   backward_ms: "backward time (ms)",
   optimizer_ms: "optimizer time (ms)",
+  telemetry_ms: "telemetry time (ms)",
   layers_run: "layers run per micro-batch",
 };
 
@@ -25,42 +27,68 @@ export class ScalarView {
   constructor(monitor) {
     this.monitor = monitor;
     this.name = "lr";
+    this.log = false;
     this.choice = dropdown("Quantity", (name) => {
       this.name = name;
-      if (monitor.runs.some((run) => !run.series.has(name) && run.others.includes(name))) monitor.want(name);
-      monitor.redraw();
+      monitor.want([name]);
+      monitor.redraw(true);
     });
-    this.panel = new Panel("Schedules and gauges", "scalar", [this.choice.node], () => tableOf(this.lines, this.scene.x));
-    this.panel.onFlip = () => monitor.redraw();
-    this.curves = new Curves(this.panel.plot, { height: 170, sync: monitor.sync, zoom: monitor.zoom });
+    const log = toggle("Log", "Logarithmic axis", (on) => {
+      this.log = on;
+      monitor.redraw(true);
+    });
+    this.panel = new Panel({
+      title: "Schedules and gauges",
+      name: "scalar",
+      monitor,
+      tools: [this.choice.node, log],
+      table: () => tableOf(this.lines, this.scene.x, this.scene.window),
+      figure: () => ({ view: "scalar", name: this.name, log: this.log }),
+      picture: () => ({ title: this.what, height: 320, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
+      csv: () => monitor.saveCsv(this.name, [this.name]),
+    });
+    this.curves = new Curves(this.panel.plot, { heights: [170, 380], monitor });
+  }
+
+  get names() {
+    return [this.name];
+  }
+
+  get what() {
+    return WORDS[this.name] ?? this.name;
   }
 
   draw(scene) {
     const { runs } = scene;
     this.scene = scene;
     this.#offer(runs);
-    const what = WORDS[this.name] ?? this.name;
-    this.lines = runs.flatMap((run, i) => {
-      const line = lineOf(run, this.name, scene);
-      const [stroke, dash] = [scene.colours.run(i), scene.colours.dash(i)];
-      return line ? [{ ...line, name: named(runs, run, what), stroke, dash, format: short }] : [];
+    this.lines = runs.flatMap((run) => {
+      const line = run.line(this.name, scene.x);
+      const [stroke, dash] = [scene.colours.run(run.place), scene.colours.dash(run.place)];
+      return line ? [{ ...line, name: named(runs, run, this.what), stroke, dash, format: short }] : [];
     });
-    const stroke = runs.length > 1 ? scene.theme.muted : scene.colours.run(0);
-    this.panel.setLegend([[lineSample({ stroke, width: 2.2 }), what]], `${stroke}${what}`);
-    if (this.panel.asTable) return this.panel.drawTable();
-    this.curves.draw({
+    const stroke = runs.length === 1 ? scene.colours.run(runs[0].place) : scene.theme.muted;
+    this.panel.setLegend([{ line: { stroke, width: 2.2 }, text: this.what }]);
+    this.picture = {
       lines: this.lines,
       x: scene.x,
-      left: { format: short, zero: this.name === "lr" },
+      left: { format: short, zero: this.name === "lr" && !this.log, log: this.log },
       marks: marksOf(runs, scene),
       window: scene.window,
       extent: extentOf(runs, scene.x),
       theme: scene.theme,
-      label: `${what}. ${runs.map((run) => `${run.name}: ${short(latest(run, this.name))}`).join("; ")}.`,
-    });
+      label: `${this.what}. ${runs.map((run) => `${run.name}: ${short(latest(run, this.name))}`).join("; ")}.`,
+    };
+    if (this.panel.asTable) this.panel.drawTable();
+    else this.curves.draw(this.picture);
+  }
+
+  point(x) {
+    this.curves.point(x);
   }
 
   close() {
+    this.panel.close();
     this.curves.close();
   }
 

@@ -1,81 +1,171 @@
-// Speed: tokens per second on the left axis, model FLOPs utilisation on the right.
+// Speed: tokens per second and MFU; or where the time of a step goes; or memory.
 
 import { Curves } from "../curves.js";
-import { lineSample } from "../dom.js";
+import { dropdown } from "../dom.js";
 import { percent, short } from "../format.js";
-import { faded } from "../palette.js";
+import { faded, STEP_PARTS } from "../palette.js";
 import { Panel } from "../panel.js";
-import { smooth } from "../series.js";
-import { extentOf, latest, lineOf, marksOf, named, tableOf } from "./pictures.js";
+import { interpolate } from "../series.js";
+import { curvesSvg } from "../svg.js";
+import { extentOf, latest, marksOf, named, smoothed, tableOf } from "./pictures.js";
 
 const WIDTH = 0.012; // of all steps, as the loss is smoothed at first
+const MODES = [
+  ["rate", "tokens/s and MFU"],
+  ["split", "time of a step"],
+  ["memory", "memory"],
+];
+const TITLES = { rate: "Tokens per second", split: "Time of a step (ms)", memory: "Peak memory (GiB)" };
+const NAMES = {
+  rate: ["tokens_per_second", "mfu"],
+  split: STEP_PARTS.map(({ name }) => `${name}_ms`),
+  memory: ["memory_gib"],
+};
 
 export class SpeedView {
   constructor(monitor) {
-    this.panel = new Panel("Speed", "speed", [], () => tableOf(this.lines, this.scene.x));
-    this.panel.onFlip = () => monitor.redraw();
-    this.curves = new Curves(this.panel.plot, { height: 190, sync: monitor.sync, zoom: monitor.zoom });
+    this.monitor = monitor;
+    this.mode = "rate";
+    this.run = null;
+    this.choice = dropdown("What the speed panel shows", (mode) => this.#show(mode));
+    this.choice.set(MODES, this.mode);
+    this.runChoice = dropdown("Run whose step is shown", (place) => {
+      this.run = Number(place);
+      monitor.redraw(true);
+    });
+    this.panel = new Panel({
+      title: "Speed",
+      name: "speed",
+      monitor,
+      tools: [this.runChoice.node, this.choice.node],
+      table: () => tableOf(this.own, this.scene.x, this.scene.window),
+      figure: () => ({ view: "speed" }),
+      picture: () => ({ title: TITLES[this.mode], height: 320, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
+      csv: () => monitor.saveCsv(this.mode === "rate" ? "speed" : this.mode, this.names),
+    });
+    this.curves = new Curves(this.panel.plot, { heights: [180, 380], monitor });
+  }
+
+  get names() {
+    return NAMES[this.mode];
   }
 
   draw(scene) {
-    const { runs } = scene;
+    const { runs, x, colours, theme } = scene;
     this.scene = scene;
-    this.lines = runs.flatMap((run, i) => linesOf(run, i, scene));
+    const stepOf = runs.find((run) => run.place === this.run) ?? runs[0];
+    this.runChoice.node.hidden = this.mode !== "split" || runs.length < 2;
+    this.runChoice.set(runs.map((run) => [run.place, run.name]), stepOf?.place);
+    const shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
+    this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
+    // As a table, parts are told by themselves and not one upon the other.
+    this.own = this.lines.filter((line) => !line.quiet).map((line) => (line.own ? { ...line, y: line.own } : line));
     const mfu = this.lines.some((line) => line.scale === "right");
-    const stroke = runs.length > 1 ? scene.theme.muted : scene.colours.run(0);
-    const items = [
-      [lineSample({ stroke: faded(stroke, 0.6), width: 1 }), "tokens/s"],
-      [lineSample({ stroke, width: 2.2 }), "smoothed"],
-    ];
-    if (mfu) items.push([lineSample({ stroke, width: 1.2, dash: [2, 3] }), "MFU (right axis)"]);
-    this.panel.setLegend(items, `${stroke}${mfu}`);
-    if (this.panel.asTable) return this.panel.drawTable();
-    this.curves.draw({
+    this.#legend(runs.length === 1 ? colours.run(runs[0].place) : theme.muted, mfu);
+    this.picture = {
       lines: this.lines,
-      x: scene.x,
+      x,
       left: { format: short, zero: true },
       // More headroom than on the left: both follow the step time, and would lie on each other.
-      right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6 } : null,
-      marks: marksOf(runs, scene),
+      right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
+      marks: marksOf(shown, scene),
       window: scene.window,
-      extent: extentOf(runs, scene.x),
-      theme: scene.theme,
-      label: `Speed. ${runs.map((run) => `${run.name}: ${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`).join("; ")}.`,
-    });
+      extent: extentOf(runs, x),
+      theme,
+      label: this.#label(runs),
+      nothing: this.#asked() ? "asking for it" : "waiting for the first numbers",
+    };
+    if (this.panel.asTable) this.panel.drawTable();
+    else this.curves.draw(this.picture);
+  }
+
+  point(x) {
+    this.curves.point(x);
   }
 
   close() {
+    this.panel.close();
     this.curves.close();
+  }
+
+  #show(mode) {
+    this.mode = mode;
+    this.monitor.want(NAMES[mode]);
+    this.monitor.redraw(true);
+  }
+
+  #asked() {
+    return this.monitor.runs.some((run) => this.names.some((name) => !run.series.has(name) && run.others.includes(name)));
+  }
+
+  #linesOf(run, { runs, x, colours }) {
+    const stroke = colours.run(run.place);
+    const dash = colours.dash(run.place);
+    if (this.mode === "memory") {
+      const memory = run.line("memory_gib", x);
+      return memory ? [{ ...memory, name: named(runs, run, "memory"), stroke, dash, width: 1.8, format: gib }] : [];
+    }
+    const lines = [];
+    const tokens = run.line("tokens_per_second", x);
+    const mfu = run.line("mfu", x);
+    if (tokens) {
+      lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), width: 1, format: short, quiet: runs.length > 1 });
+      lines.push({ ...tokens, y: smoothed(tokens, WIDTH, true), name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
+    }
+    if (mfu) {
+      const y = smoothed(mfu, WIDTH, true);
+      lines.push({ ...mfu, y, name: named(runs, run, "MFU"), stroke: faded(stroke, 0.8), dash: [2, 3], width: 1.2, scale: "right", format: percent });
+    }
+    return lines;
+  }
+
+  #legend(stroke, mfu) {
+    if (this.mode === "split") {
+      const drawn = this.lines.filter((line) => line.fill).reverse();
+      return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms` })));
+    }
+    if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)" }]);
+    const items = [
+      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s" },
+      { line: { stroke, width: 2.2 }, text: "smoothed" },
+    ];
+    if (mfu) items.push({ line: { stroke, width: 1.2, dash: [2, 3] }, text: "MFU (right axis)" });
+    return this.panel.setLegend(items);
+  }
+
+  #label(runs) {
+    const said = {
+      rate: (run) => `${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`,
+      split: (run) => STEP_PARTS.map(({ name }) => `${name} ${short(latest(run, `${name}_ms`))} ms`).join(", "),
+      memory: (run) => gib(latest(run, "memory_gib")),
+    };
+    return `${TITLES[this.mode]}. ${runs.map((run) => `${run.name}: ${said[this.mode](run)}`).join("; ")}.`;
   }
 }
 
-function linesOf(run, i, { runs, x, colours }) {
-  const stroke = colours.run(i);
-  const tokens = lineOf(run, "tokens_per_second", { x });
-  const mfu = lineOf(run, "mfu", { x });
-  const lines = [];
-  if (tokens) {
-    lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke: faded(stroke, 0.32), width: 1, format: short, quiet: runs.length > 1 });
-    const y = smoothRate(tokens);
-    lines.push({ ...tokens, y, name: named(runs, run, "tokens/s, smoothed"), stroke, dash: colours.dash(i), width: 1.8, format: short });
-  }
-  if (mfu) {
-    lines.push({
-      ...mfu,
-      y: smoothRate(mfu),
-      name: named(runs, run, "MFU"),
-      stroke: faded(stroke, 0.8),
-      dash: [2, 3],
-      width: 1.2,
-      scale: "right",
-      format: percent,
-    });
-  }
+/** Parts of a step one upon the other, the topmost first, so that each is seen below the next. */
+function splitOf(run, x) {
+  const parts = STEP_PARTS.map((part) => ({ ...part, line: run.line(`${part.name}_ms`, x) })).filter(({ line }) => line);
+  if (!parts.length) return [];
+  const base = parts[0].line;
+  const sum = new Float64Array(base.x.length);
+  const lines = parts.map(({ name, colour, line }) => {
+    // Thinned, each part has kept records of its own: all are read at those of the first.
+    const smooth = smoothed(line, WIDTH);
+    const own = line === base ? smooth : interpolate(base.steps, line.steps, smooth);
+    own.forEach((value, i) => (sum[i] += Number.isFinite(value) ? value : 0));
+    return { x: base.x, y: sum.slice(), own, steps: base.steps, name, stroke: colour, fill: colour, width: 0.5, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) };
+  });
+  lines.reverse();
+  lines.forEach((line, i) => (line.below = i + 1 < lines.length ? i + 1 : undefined));
   return lines;
 }
 
-/** Smoothed over time spent, not over rates: a mean of rates would count the slow steps too little. */
-function smoothRate({ steps, y }) {
-  const width = WIDTH * (steps[steps.length - 1] - steps[0]);
-  return smooth(steps, y.map((rate) => 1 / rate), width).map((cost) => 1 / cost);
+function medianOf(values) {
+  const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
+  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+}
+
+function gib(value) {
+  return value === null ? "–" : `${short(value)} GiB`;
 }

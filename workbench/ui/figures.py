@@ -1,0 +1,145 @@
+"""A live plot as a Plotly figure, below the view: to explore, to keep in the notebook, to work on in Python."""
+
+from __future__ import annotations
+
+import math
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+
+from workbench.errors import unknown
+from workbench.runs.view import RunView
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_EMPTY = {"text/html": '<div class="wb-figure-place"></div>', "text/plain": ""}
+_PLOTLY = "application/vnd.plotly.v1+json"
+
+Publish = Callable[..., None]
+
+
+class Figures:
+    """Where figures of one widget go.
+
+    Args:
+        views: reads the runs. publish: takes a MIME bundle, a display id and ``update``.
+        tell: takes a notice for the page.
+
+    Attributes:
+        latest: the last figure made, to go on with in Python.
+    """
+
+    def __init__(
+        self, views: Callable[[], Sequence[RunView]], publish: Publish, tell: Callable[[str, bool], None]
+    ) -> None:
+        self._views, self._publish, self._tell = views, publish, tell
+        self._ids: list[str] = []
+        self._making = threading.Lock()
+        self._output: ipywidgets.Output | None = None
+        self.latest: go.Figure | None = None
+
+    @property
+    def output(self) -> ipywidgets.Output:
+        """Shows the figure where the view is a part of another widget, and no cell's output is its own."""
+        if self._output is None:
+            self._output = ipywidgets.Output()
+        return self._output
+
+    def show(self) -> None:
+        """Make room in the present cell."""
+        # Now, while the cell runs: an output that a thread adds later would land in whatever cell runs then.
+        self._ids.append(f"workbench-{uuid.uuid4().hex}")
+        self._publish(_EMPTY, self._ids[-1])
+
+    def heard(self, message: dict[str, Any]) -> None:
+        """A page asks for a figure. Returns at once; importing Plotly alone takes a second."""
+        threading.Thread(target=self._make, args=(message,), name="workbench-figure", daemon=True).start()
+
+    def close(self) -> None:
+        """Let go of what was made."""
+        self.latest = None
+        if self._output is not None:
+            self._output.layout.close()
+            self._output.close()
+
+    def _make(self, message: dict[str, Any]) -> None:
+        with self._making:
+            try:
+                wanted = message.get("runs")
+                views = [v for v in self._views() if not isinstance(wanted, list) or v.id in wanted]
+                self.latest = figure_of(views, message)
+                self._put(self.latest)
+            except Exception as error:  # the widget is where the user who asked looks
+                self._tell(f"no figure: {error}", True)
+            else:
+                self._tell("", False)
+
+    def _put(self, figure: go.Figure) -> None:
+        title = figure.layout.title.text or "figure"
+        bundle = {_PLOTLY: _plain(figure.to_plotly_json()), "text/plain": f"Plotly figure: {title}"}
+        if self._ids:
+            # The latest place: with one view in two cells it is the one that was asked from, mostly.
+            self._publish(bundle, self._ids[-1], update=True)
+        else:
+            self.output.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
+
+
+def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
+    """The Plotly figure of what a panel shows.
+
+    Args:
+        views: the runs, in the order of their colours.
+        message: of the page: ``view`` (loss, speed, scalar, layers), ``x``, ``window`` and what the view needs.
+
+    Raises:
+        ValueError: an unknown view, x or quantity, or no runs.
+    """
+    from workbench.plots.layers import layers_figure
+    from workbench.plots.loss import loss_figure
+    from workbench.plots.scalar import scalar_figure
+    from workbench.plots.speed import speed_figure
+
+    x, log = str(message.get("x", "step")), message.get("log") is True
+    makers: dict[str, Callable[[], go.Figure]] = {
+        "loss": lambda: loss_figure(
+            views, x, log=log, smoothing=2.5 * _number(message.get("smoothing")), target=_target(message)
+        ),
+        "speed": lambda: speed_figure(views, x),
+        "scalar": lambda: scalar_figure(views, str(message.get("name", "lr")), x, log=log),
+        "layers": lambda: layers_figure(views[0], str(message.get("quantity", "state")), x),
+    }
+    view = str(message.get("view"))
+    if view not in makers:
+        raise ValueError(unknown("view", view, makers))
+    if not views:
+        raise ValueError("no run to draw")
+    figure = makers[view]()
+    window = message.get("window")
+    if isinstance(window, list) and len(window) == 2:
+        figure.update_xaxes(range=[_number(edge) for edge in window])
+    return figure
+
+
+def _target(message: dict[str, Any]) -> float | None:
+    target = message.get("target")
+    return float(target) if isinstance(target, int | float) else None
+
+
+def _number(value: Any) -> float:
+    found = float(value) if isinstance(value, int | float) else 0.0
+    return found if math.isfinite(found) else 0.0
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, and what JSON has no word for as null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,121 @@
+// Messages of one widget model, shared by all its views.
+
+import { baseOf, Relay, Server } from "./server.js";
+import { Steering } from "./steering.js";
+import { Store } from "./store.js";
+import { unpackDetail } from "./wire.js";
+
+const TICK_MS = 1000;
+const RELAY_MS = 250;
+const WHOLE_WITHIN_MS = 30000;
+// More than any run has: everything.
+const LAST_STEP = 2 ** 31 - 1;
+
+export class Session {
+  constructor(model) {
+    this.model = model;
+    this.store = new Store();
+    this.listeners = new Set();
+    this.extra = new Set();
+    this.added = [];
+    this.whole = new Map();
+    this.store.restore(model.get("snapshot"), Date.now());
+    model.on("msg:custom", (header, buffers) => this.#receive(header, buffers));
+    model.on("change:advice", () => this.#tell());
+    model.on("change:snapshot", () => this.store.restore(model.get("snapshot"), Date.now()) && this.#tell());
+    this.timer = setInterval(() => this.#tick(), TICK_MS);
+    this.server = new Server(baseOf(document), { cookies: () => document.cookie });
+    this.relay = new Relay(this.store, this.server);
+    this.relayTimer = setInterval(() => this.#relay(), RELAY_MS);
+    this.steering = new Steering({
+      server: this.server,
+      send: (message) => this.send(message),
+      nameOf: (id) => this.served.find((name) => name.endsWith(`/${id}`)),
+      stirred: () => this.stir(),
+    });
+  }
+
+  /** Names of the runs at the server, and of those that this page has added while the kernel was busy. */
+  get served() {
+    const known = this.model.get("served") ?? [];
+    return [...known, ...this.added.filter((name) => !known.includes(name))];
+  }
+
+  /** A run that ended goes on, or there is another: ask everybody. */
+  stir() {
+    this.store.stirred(Date.now());
+    this.ask(true);
+  }
+
+  /** Show a fork as well; the kernel learns of it when it can. */
+  watch(made) {
+    const beside = this.served[0]?.split("/")[0];
+    if (beside) this.added.push(`${beside}/${made.run}`);
+    this.send({ type: "watch", run: made.run });
+    this.stir();
+  }
+
+  send(message) {
+    try {
+      this.model.send(message);
+    } catch {
+      // Without a kernel there is nobody to tell; the status line says so already.
+    }
+  }
+
+  /** Ask for everything, unless that is already under way. */
+  ask(force = false) {
+    if (this.store.askOnce(Date.now()) || force) this.send({ type: "resync", extra: [...this.extra] });
+  }
+
+  /** Ask for what a question of detail.js lacks. */
+  detail(question) {
+    const message = this.store.details.next(question, Date.now());
+    if (message) this.send(message);
+  }
+
+  /**
+   * Everything that was recorded of some scalars, for a file.
+   * @returns {Promise<object[] | null>} see unpackDetail; null when nobody answers
+   */
+  async everything(names) {
+    // Below zero: no answer to the question of a window, which the store counts upwards.
+    const ask = -1 - this.whole.size;
+    const answer = new Promise((done) => {
+      this.whole.set(ask, done);
+      setTimeout(() => done(null), WHOLE_WITHIN_MS);
+    });
+    this.send({ type: "detail", ask, names, spans: this.store.runs.map(() => [0, LAST_STEP]), points: 0 });
+    return answer;
+  }
+
+  close() {
+    clearInterval(this.timer);
+    clearInterval(this.relayTimer);
+  }
+
+  async #relay() {
+    // A page that nobody sees asks nobody; it catches up when it is shown.
+    if (!document.hidden && (await this.relay.tick(this.served, [...this.extra]))) this.#tell();
+  }
+
+  #receive(header, buffers) {
+    // What answers a request of this page, or of another one, is for whoever asked.
+    if (header.type === "notice") return this.steering.heard(header) ? this.#tell() : this.#tell(header);
+    if (header.type === "detail" && header.ask < 0) return this.whole.get(header.ask)?.(unpackDetail(header, buffers?.[0]));
+    const { changed, resync } = this.store.receive(header, buffers?.[0], Date.now());
+    if (resync) this.ask(true);
+    if (changed) this.#tell();
+    return undefined;
+  }
+
+  #tick() {
+    if (!this.store.live || this.store.waiting) this.ask();
+    if (!document.hidden) this.steering.tick(this.store.runs);
+    this.#tell();
+  }
+
+  #tell(notice = null) {
+    for (const listener of this.listeners) listener(notice);
+  }
+}

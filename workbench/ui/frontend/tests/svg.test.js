@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Run } from "../src/store.js";
+import { logTicks, spread, yRange } from "../src/scales.js";
+import { curvesSvg, escaped, sheetSvg } from "../src/svg.js";
+import { csvOf, marksOf, smoothed, tableOf } from "../src/views/pictures.js";
+import { csvOfLayers, Layers } from "../src/layers.js";
+
+const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
+
+function picture(more = {}) {
+  const x = Float64Array.of(0, 1, 2, 3, 4);
+  return {
+    lines: [{ name: "a <b>", x, y: Float64Array.of(5, 4, NaN, 2, 1), stroke: "#123456", dash: [4, 2], format: String }],
+    x: "step",
+    left: { format: String },
+    levels: [{ y: 6.5, dash: [2, 4], text: "level" }],
+    marks: [{ x: 1, label: "pause", number: "‖", text: "pause", stroke: "#777", passing: true }],
+    window: null,
+    extent: [0, 4],
+    theme,
+    ...more,
+  };
+}
+
+function drawn(made) {
+  const legend = [{ text: 'a "run" & <b>', line: { stroke: "#123456", dash: [4, 2] } }, { text: "ramp", ramp: ["#000", "#fff"] }];
+  return sheetSvg({ title: "Loss <x>", legend, width: 700, height: 300, theme, body: (top) => curvesSvg(made, 700, 300, top) });
+}
+
+/** Every tag is closed by its own, and no text is markup. */
+function wellFormed(svg) {
+  const open = [];
+  for (const [whole, end, name, own] of svg.matchAll(/<(\/?)([a-zA-Z]+)(?:[^<>]*?)(\/?)>/g)) {
+    if (own) continue;
+    if (end) assert.equal(open.pop(), name, whole);
+    else open.push(name);
+  }
+  assert.deepEqual(open, []);
+}
+
+test("a picture has title, legend, axes, marks and lines, and is XML", () => {
+  const svg = drawn(picture());
+  wellFormed(svg);
+  for (const text of ["Loss &#60;x&#62;", "a &#34;run&#34; &#38; &#60;b&#62;", "optimizer steps", "pause"]) assert.ok(svg.includes(text), text);
+  const [, path] = /<path d="([^"]*)"/.exec(svg);
+  assert.equal(path.match(/M/g).length, 1);
+  assert.ok(!/NaN|undefined|Infinity/.test(svg));
+});
+
+test("a window draws what is in it, an area is filled, a second axis has its numbers", () => {
+  const x = Float64Array.of(0, 1, 2, 3, 4);
+  const lines = [{ name: "data", x, y: x, stroke: "#00f", fill: "#00f", format: String }, { name: "mfu", x, y: x, stroke: "#0f0", scale: "right", points: true, format: String }];
+  const svg = drawn(picture({ lines, window: [1, 2], right: { format: (v) => `${v}%`, ticks: 4 }, left: { format: String, log: true } }));
+  wellFormed(svg);
+  assert.ok(svg.includes("%</text>") && svg.includes("Z\"") && svg.includes("<circle"));
+  assert.ok(!/NaN/.test(svg));
+});
+
+test("text of a run never becomes markup", () => {
+  assert.equal(escaped(`<script>"'&`), "&#60;script&#62;&#34;&#39;&#38;");
+});
+
+test("logarithmic axes have round numbers at any span", () => {
+  assert.deepEqual(logTicks(1e-4, 1, 5), [1e-4, 1e-3, 1e-2, 0.1, 1]);
+  assert.deepEqual(logTicks(5, 10, 5), [5, 6, 7, 8, 9, 10]);
+  assert.deepEqual(logTicks(1, 40, 5), [1, 2, 5, 10, 20]);
+  assert.ok(logTicks(1e-30, 1e30, 5).length <= 7);
+  assert.deepEqual(spread([{ y: [0, -1, 3, NaN, 5] }], "y", true), [3, 5]);
+  assert.deepEqual(yRange(NaN, NaN, { log: true }), [0, 1], "nothing to show is no logarithm of zero");
+});
+
+/** A run with a loss at steps 1 to 3 and these events. */
+function run(events = [], name = "a run") {
+  const steps = Int32Array.of(1, 2, 3);
+  const series = new Map([["loss", { steps, values: Float32Array.of(3, NaN, 1.5) }]]);
+  const shape = { names: ["loss", "heldout_loss"], layers: 0, layerNames: [] };
+  return new Run({ i: 0, id: "r", name, shape, clock: { step: steps, seconds: [1, 2, 3], tokens: [10, 20, 30], flops: [1e9, 2e9, 3e9] }, series, events });
+}
+
+test("events are marked by x, with a word and a sign for where there is no room", () => {
+  const events = [
+    { kind: "evaluation", step: 1, text: "held-out loss 5" },
+    { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005, x 1 -> 2" },
+    { kind: "stage", step: 1, text: "stage 2 of 3: more" },
+    { kind: "request", step: 3, text: "evaluate by somebody: held-out loss 5", verb: "evaluate" },
+    { kind: "request", step: 3, text: "pause by somebody: refused" },
+  ];
+  const scene = { x: "tokens", colours: { run: () => "#f00" }, theme };
+  const marks = marksOf([run(events)], scene);
+  assert.deepEqual(marks.map(({ x, label, number }) => [x, label, number]), [[10, "stage 2 of 3", "2"], [20, "lr → 0.0005", "◆"], [30, "evaluate", "◇"]]);
+  assert.equal(marks[1].text, "knob: optimizer.lr 0.001 -> 0.0005, x 1 -> 2");
+  const [stage] = marksOf([run(events), run([], "b")], scene);
+  assert.deepEqual([stage.label, stage.stroke], ["", "#f00"], "of several runs, names of stages would lie over each other");
+});
+
+test("numbers leave as CSV that no spreadsheet takes for a formula", () => {
+  const one = run([], '=cmd "x"');
+  const text = csvOf([{ name: one.name, at: (steps, kind) => one.xOf(steps, kind), series: new Map([["loss", one.series.get("loss").merged()]]) }], ["loss", "heldout_loss"]);
+  assert.equal(text, 'run,step,seconds,tokens,flops,loss,heldout_loss\r\n"\'=cmd ""x""",1,1,10,1000000000,3,\r\n"\'=cmd ""x""",2,2,20,2000000000,,\r\n"\'=cmd ""x""",3,3,30,3000000000,1.5,\r\n');
+});
+
+test("layers leave as CSV, one row per record and layer", () => {
+  const layers = new Layers(2, ["state", "keep"]);
+  layers.append({ steps: [10], values: new Map([["state", Uint8Array.of(0, 255)], ["keep", Float32Array.of(0.5, NaN)]]) });
+  assert.equal(csvOfLayers(layers, ["running"]), "step,layer,state,keep\r\n10,1,running,0.5\r\n10,2,,\r\n");
+});
+
+test("a table holds the window, newest first", () => {
+  const line = { name: "loss", x: Float64Array.of(1, 2, 3, 4), y: Float64Array.of(9, 8, 7, 6), format: String };
+  const { head, rows, note } = tableOf([line], "step", [2, 3]);
+  assert.deepEqual([head, rows], [["step", "loss"], [["step 3", "7"], ["step 2", "8"]]]);
+  assert.match(note, /2 of 4 records \(zoomed\)/);
+  assert.equal(tableOf([], "step").note, "Nothing recorded yet.");
+});
+
+test("a smoothed line is kept for as long as its numbers are", () => {
+  const line = run().line("loss", "step");
+  assert.equal(smoothed(line, 0.1), smoothed(line, 0.1));
+  assert.notEqual(smoothed(line, 0.2), smoothed({ ...line, y: line.y.slice() }, 0.2));
+});
