@@ -84,7 +84,7 @@ def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Re
     settled(panel)
     expected = forecast(recipe, rates=RATES)
     assert f"{expected.parameters:,}" in panel.headline.value
-    assert "50 steps" in panel.headline.value
+    assert ">50<" in panel.headline.value
     assert {"wb-memory-bar", "wb-spark"} <= set(panel.details.value.split('"'))
     assert {panel.headline, panel.details, panel._row} <= set(panel.children)
     assert not dim(panel)
@@ -102,17 +102,17 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
     for steps in range(61, 70):
         panel.show(recipe.with_(budget=f"{steps} steps"))
     assert dim(panel)
-    assert "50 steps" in panel.headline.value
+    assert ">50<" in panel.headline.value
     assert "Measuring this machine once (about 20 s)" in panel.status.value
     assert panel.status in panel.children
     machine.go_on.set()
     settled(panel)
-    assert "69 steps" in panel.headline.value
+    assert ">69<" in panel.headline.value
     assert not dim(panel)
     assert panel.status not in panel.children
     assert machine.asked == 3, "eight recipes were overtaken"
     panel.show(recipe)
-    assert "50 steps" in panel.headline.value, "one that was shown before is there at once"
+    assert ">50<" in panel.headline.value, "one that was shown before is there at once"
 
 
 def test_a_recipe_that_cannot_run_dims_the_last_numbers(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
@@ -122,7 +122,7 @@ def test_a_recipe_that_cannot_run_dims_the_last_numbers(panel: ForecastPanel, ma
     settled(panel)
     panel.show(None)
     assert dim(panel)
-    assert "50 steps" in panel.headline.value
+    assert ">50<" in panel.headline.value
     panel.show(recipe)
     assert not dim(panel)
 
@@ -142,7 +142,7 @@ def test_runs_that_train_are_not_disturbed_unasked(
     panel.measure.click()
     settled(panel)
     assert machine.measuring.is_set()
-    assert "50 steps" in panel.headline.value
+    assert ">50<" in panel.headline.value
     assert panel.measure not in panel.children
 
 
@@ -156,7 +156,7 @@ def test_errors_stand_in_the_panel(panel: ForecastPanel, machine: Machine, recip
     machine.broken = ""
     panel.measure.click()
     settled(panel)
-    assert "50 steps" in panel.headline.value
+    assert ">50<" in panel.headline.value
     assert panel.status not in panel.children
 
 

@@ -42,19 +42,20 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None)
     share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
     tiles = [
         ("training time", duration_words(found["seconds"]), band),
-        ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} tokens"),
+        ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} in all"),
         ("memory", bytes_words(found["memory_bytes"]), f"{share:.0%} of {bytes_words(found['device_memory_bytes'])}"),
-        ("parameters", count(found["parameters"]), f"{count(found['steps'])} steps"),
+        ("steps", count(found["steps"]), f"{count(found['tokens'] / max(1, found['steps']))} tokens each"),
+        ("parameters", count(found["parameters"]), "trained"),
         ("FLOPs", large(found["flops"]), f"{large(found['flops_per_token'])} per token"),
     ]
     if price_per_hour is not None:
         least, likely, most = (_money(value) for value in cost_of(found, price_per_hour))
         tiles.append(("cost", likely, f"{least} to {most}" if least != most else f"at {price_per_hour:g} per hour"))
     body = "".join(
-        f"<div><dt>{name}</dt><dd><strong>{value}</strong> <span>{more}</span></dd></div>"
-        for name, value, more in tiles
+        f"<li><span>{name}</span> <strong>{value}</strong> <span>{more}</span></li>" for name, value, more in tiles
     )
-    return f'<dl class="wb-tiles">{body}</dl>{_too_large(found)}'
+    # A list: pages style <dl> in ways of their own.
+    return f'<ul class="wb-tiles">{body}</ul>{_too_large(found)}'
 
 
 def details_html(found: Mapping[str, Any]) -> str:
@@ -165,5 +166,5 @@ def _notes(found: Mapping[str, Any]) -> str:
 
 def _value(value: float) -> str:
     if value and abs(value) < 1e-3:
-        return f"{value:.2e}".replace("e-0", "e-")
+        return f"{value:.1e}".replace(".0e", "e").replace("e-0", "e-")
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
