@@ -37,9 +37,9 @@ def test_bounds_unit_and_default_are_named() -> None:
 
 
 def test_the_unit_is_not_said_twice() -> None:
-    assert label_of("checkpoint_seconds", "seconds") == "checkpoint seconds"
-    assert label_of("evaluation_tokens", "") == "evaluation tokens"
-    assert label_of("a_<b>", "n") == "a &lt;b&gt; <small>n</small>"
+    assert label_of("checkpoint_seconds", "seconds", "") == '<span title="">checkpoint seconds</span>'
+    assert label_of("tokens", "", 'a "b"\nc > 0') == '<span title="a &quot;b&quot;\nc &gt; 0">tokens</span>'
+    assert label_of("a_<b>", "n", "") == '<span title="">a &lt;b&gt; <i class="lab-unit">n</i></span>'
 
 
 @pytest.mark.parametrize(

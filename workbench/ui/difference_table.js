@@ -5,6 +5,11 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+// A path may break after its dots, and nowhere else.
+function breakable(path) {
+  return path.split(".").flatMap((part, index) => (index ? [".", document.createElement("wbr"), part] : [part]));
+}
+
 function render({ model, el }) {
   el.classList.add("lab-difference");
   el.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
@@ -28,7 +33,7 @@ function render({ model, el }) {
       take.addEventListener("click", () => model.send({ take: row.path }));
       return element(
         "tr", {},
-        element("th", { scope: "row", textContent: row.path }),
+        element("th", { scope: "row" }, ...breakable(row.path)),
         element("td", { textContent: row.there, title: row.there_full }),
         element("td", { textContent: row.here, title: row.here_full }),
         element("td", {}, take),

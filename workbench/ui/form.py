@@ -56,7 +56,7 @@ class Knob:
         self._changed = changed
         self._baseline = default
         # What a search looks through.
-        self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
+        self._words = f"{path} {tooltip}".replace("_", " ").lower()
         self.widget = lean(ipywidgets.Box, [self.input.widget])
         self.widget.add_class("lab-knob")
         self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
@@ -162,7 +162,7 @@ class ChoiceKnob:
         self.body.add_class("lab-nested")
         self.widget = lean(ipywidgets.Box, [self.picker, self.body])
         self.widget.add_class("lab-knob")
-        self._words = f"{path} {label} {tooltip}".replace("_", " ").lower()
+        self._words = f"{path} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
         self.reset = Reset(self.widget, self.restore, 1)
         self.load(default, default)
@@ -370,7 +370,8 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
     shape = shape_of(info)
     extra: Any = info.json_schema_extra or {}
     full = f"{path}.{name}" if path else name
-    label, tooltip = label_of(name, extra.get("unit", "")), help_of(full, info, default)
+    tooltip = help_of(full, info, default)
+    label = label_of(name, extra.get("unit", ""), tooltip)
     if shape.kind == "choice":
         scale = extra.get("scale", "linear")
         unit = extra.get("unit", "")

@@ -15,11 +15,16 @@ from workbench.ui.inputs import as_text
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
 
 
-def label_of(name: str, unit: str) -> str:
-    """A knob's label as HTML: its name in words, the unit in small print unless the name ends with it."""
+def label_of(name: str, unit: str, tooltip: str) -> str:
+    """A knob's label as HTML: its name in words, the unit in small print unless the name ends with it, help on hover.
+
+    ipywidgets gives a text box with a description no tooltip at all, and lets no ``<small>`` through.
+    """
     label = html.escape(name.replace("_", " "))
     # Not twice where the name says it: "checkpoint seconds".
-    return label if not unit or name.endswith(unit) else f"{label} <small>{html.escape(unit)}</small>"
+    if unit and not name.endswith(unit):
+        label += f' <i class="lab-unit">{html.escape(unit)}</i>'
+    return f'<span title="{html.escape(tooltip)}">{label}</span>'
 
 
 def help_of(path: str, info: FieldInfo, default: Any) -> str:

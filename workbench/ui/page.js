@@ -26,6 +26,8 @@ function describeRow(row, words) {
   const control = controlOf(row);
   if (!control || control.closest(".lab-knob") !== row) return;
   const help = helpOf(row);
+  // ipywidgets shows the markup of a checkbox's label when it is hovered.
+  if (control.type === "checkbox") for (const part of row.querySelectorAll("[title^='<']")) part.title = help;
   control.id ||= `lab-control-${Math.random().toString(36).slice(2)}`;
   const ids = [];
   if (help) {
@@ -111,7 +113,8 @@ function undoKey(event) {
 // Everything that only a composer has; returns what takes it away again.
 function compose(model, root, line) {
   const gone = new AbortController();
-  const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal });
+  // On the way down: text boxes keep most of what they hear to themselves.
+  const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
   const [what, facts] = line.children;
   let focused = null;
   let opener = "";
