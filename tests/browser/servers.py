@@ -72,12 +72,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def jupyterlab(home: Path, runs: Path, **variables: str) -> Iterator[Server]:
+def jupyterlab(
+    home: Path, runs: Path, *, base_url: str = "/", extension: bool = True, **variables: str
+) -> Iterator[Server]:
     """A JupyterLab that ends with the block.
 
     Args:
         home: an empty folder for its notebooks, settings and log.
         runs: the runs folder of kernels that start from now on; :func:`keep_runs_in` names another one.
+        base_url: of the server, as a hub gives one to each user.
+        extension: whether ours is on.
         variables: of its environment.
 
     Raises:
@@ -85,7 +89,8 @@ def jupyterlab(home: Path, runs: Path, **variables: str) -> Iterator[Server]:
     """
     root = home / "notebooks"
     shutil.copytree(REPOSITORY / "notebooks", root, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
-    server = Server(f"http://127.0.0.1:{free_port()}", secrets.token_hex(16), root, runs)
+    port = free_port()
+    server = Server(f"http://127.0.0.1:{port}{base_url.rstrip('/')}", secrets.token_hex(16), root, runs)
     keep_runs_in(server, runs)
     startup = home / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
@@ -95,10 +100,15 @@ def jupyterlab(home: Path, runs: Path, **variables: str) -> Iterator[Server]:
     (settings / "notification.jupyterlab-settings").write_text(_NO_NEWS, encoding="utf-8")
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-        f"--ServerApp.port={server.url.rsplit(':', 1)[1]}", "--ServerApp.port_retries=0",
+        f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.base_url={base_url}",
         f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={server.token}",
         "--LabApp.news_url=None", "--ServerApp.terminals_enabled=False",
     ]  # fmt: skip
+    if not extension:
+        # As `jupyter server extension disable --user workbench.server` writes it.
+        (home / "config").mkdir()
+        off = {"ServerApp": {"jpserver_extensions": {"workbench.server": False}}}
+        (home / "config" / "jupyter_server_config.json").write_text(json.dumps(off), encoding="utf-8")
     log = home / "jupyter.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

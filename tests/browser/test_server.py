@@ -1,8 +1,9 @@
-"""The server extension as a user meets it: the view moves and Stop works while the kernel is busy, and without it."""
+"""The server extension as a user meets it, behind a hub's prefix: the view moves and can be steered whatever the kernel
+does, and two pages do not steer against each other."""
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,22 +11,26 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import REPOSITORY, Server
-from tests.browser.jupyter import Notebook, write_notebook
-from tests.runs.tiny import tiny_recipe, wait_until, write_corpus
-from workbench.runs.launch import launch
+from tests.browser.conftest import RESULTS, Open
+from tests.browser.jupyter import Notebook
+from tests.browser.servers import Server, jupyterlab
+from tests.browser.steer import Steer, begin, end, long_run, moves, open_view, stop
+from tests.runs.tiny import write_corpus
+from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
+from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
+# As a hub writes the address of ada+lovelace@älg.example.
+HUB_PREFIX = "/user/ada%2Blovelace%40%C3%A4lg.example/"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _extension() -> Iterator[None]:
-    """Turned on as an installed package turns it on, also where this one is not installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        paths = [str(REPOSITORY / "jupyter-config"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-        patch.setenv("JUPYTER_CONFIG_PATH", os.pathsep.join(filter(None, paths)))
-        yield
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
+    """A JupyterLab of its own: the others have no prefix."""
+    home = tmp_path_factory.mktemp("hub")
+    with jupyterlab(home, home / "runs", base_url=HUB_PREFIX, WORKBENCH_CACHE=str(shared_cache)) as found:
+        yield dataclasses.replace(found, runs=found.root / "elsewhere")
 
 
 @pytest.fixture(scope="module")
@@ -39,58 +44,53 @@ def run(server: Server, corpus: Path, shared_cache: Path, monkeypatch: pytest.Mo
     """A run that would go on for long, in a folder that only its kernel knows of."""
     monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    recipe = tiny_recipe(corpus, steps=1_000_000)
-    live = launch(recipe, runs_dir=server.root / "elsewhere")
-    wait_until(lambda: live.status == "running" and live.state.step > 0)
+    live = long_run(corpus, server.runs)
     yield live
-    if live.status not in ("stopped", "lost"):
-        live.stop()
-        wait_until(lambda: live.status in ("stopped", "lost"))
+    end(live)
 
 
-def place(page: Page) -> str:
-    """Where the run stands, as the view shows it."""
-    return page.locator(".wb-place").inner_text()
-
-
-def moves(page: Page, seconds: float) -> None:
-    """The view shows another step within this time."""
-    expect(page.locator(".wb-place")).not_to_have_text(place(page), timeout=seconds * 1000)
-
-
-def stop(page: Page) -> None:
-    """As a user does."""
-    page.get_by_role("button", name=re.compile("^Stop: ")).click()
-    page.get_by_role("button", name=re.compile("^Stop this run: ")).click()
-
-
-def open_view(page: Page, server: Server, run: Run, name: str, then: str) -> Notebook:
-    """A notebook with the live view of the run and a cell to be run next."""
-    watch = f"import workbench as wb\nview = wb.Run({run.id!r}, {str(run.folder.path.parent)!r}).watch()"
-    write_notebook(server.root / name, [watch, then])
-    notebook = Notebook(page, server, name)
-    notebook.hide_sidebar()
-    notebook.run(0)
-    expect(page.locator(".wb-pill")).to_have_text("running")
-    moves(page, 10)
-    return notebook
-
-
-def begin(notebook: Notebook, index: int) -> None:
-    """Start a cell and do not wait for it."""
-    notebook.cell(index).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+Enter")
-
-
-def test_stop_reaches_the_run_while_a_cell_is_running(page: Page, server: Server, run: Run) -> None:
-    notebook = open_view(page, server, run, "busy.ipynb", "import time\ntime.sleep(120)")
-    begin(notebook, 1)
+def stays_busy(notebook: Notebook) -> None:
+    """The second cell has not ended: whatever happened, happened without the kernel."""
     expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
+
+
+def test_a_run_is_steered_resumed_and_forked_while_a_cell_is_running(page: Page, server: Server, run: Run) -> None:
+    notebook = open_view(page, server, run, "busy.ipynb", "import time\ntime.sleep(600)")
+    begin(notebook, 1)
+    stays_busy(notebook)
     moves(page, 5)
+    steer = Steer(page)
+    steer.set("optimizer.lr", "0.0625")
+    expect(steer.said(steer.knob)).to_have_text("set optimizer.lr: optimizer.lr 0.001 -> 0.0625")
+    expect(steer.who).to_have_text(re.compile("^steered from this page for"))
+    steer.press("Checkpoint now")
+    expect(steer.said(steer.now)).to_have_text(re.compile("^checkpoint: saved step-"))
+    steer.press("Evaluate now")
+    expect(steer.said(steer.now)).to_have_text(re.compile("^evaluate: held-out loss [0-9.]+"))
     stop(page)
     expect(page.locator(".wb-pill")).to_have_text("stopped", timeout=20_000)
     assert run.status == "stopped"
-    expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
+
+    step = run.state.step
+    page.get_by_role("button", name=re.compile("^Resume: ")).click()
+    expect(page.locator(".wb-pill")).to_have_text("running", timeout=60_000)
+    assert run.state.attempt == 2
+    moves(page, 10)
+    assert run.state.step >= step
+
+    steer.edits.fill("architecture.layers=9")
+    steer.press("Fork")
+    expect(steer.said(steer.fork)).to_contain_text("a fork cannot change architecture.layers", timeout=60_000)
+    steer.edits.fill("optimizer.lr=1e-4\nname=calmer")
+    steer.press("Fork")
+    expect(steer.root.locator(".wb-made")).to_contain_text("New run calmer", timeout=60_000)
+    fork = next(each for each in runs(server.runs) if each.name == "calmer")
+    assert fork.recipe.optimizer.lr == 1e-4
+    steer.press("Watch it here")
+    expect(page.locator(".wb-name")).to_have_text([run.name, "calmer"], timeout=30_000)
+    expect(page.locator(".wb-pill").nth(1)).to_have_text("running", timeout=60_000)
+    page.locator(".wb-monitor").screenshot(path=RESULTS / "steer-busy.png")
+    stays_busy(notebook)
     assert notebook.complaints == []
 
 
@@ -103,7 +103,7 @@ def test_the_view_moves_while_no_thread_of_the_kernel_can(page: Page, server: Se
     moves(page, 3)
 
 
-def test_the_view_moves_and_stops_the_run_after_the_kernel_died(page: Page, server: Server, run: Run) -> None:
+def test_the_view_moves_and_is_steered_after_the_kernel_died(page: Page, server: Server, run: Run) -> None:
     notebook = open_view(page, server, run, "dead.ipynb", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     begin(notebook, 1)
     page.wait_for_timeout(2500)
@@ -115,6 +115,53 @@ def test_the_view_moves_and_stops_the_run_after_the_kernel_died(page: Page, serv
         page.wait_for_timeout(500)
     moves(page, 5)
     moves(page, 5)
+    steer = Steer(page)
+    steer.set("optimizer.lr", "0.0625")
+    expect(steer.said(steer.knob)).to_contain_text("0.001 -> 0.0625")
     stop(page)
     expect(page.locator(".wb-pill")).to_have_text("stopped", timeout=20_000)
     assert run.status == "stopped"
+
+
+def test_the_view_moves_and_is_steered_after_the_kernel_was_restarted(page: Page, server: Server, run: Run) -> None:
+    notebook = open_view(page, server, run, "restarted.ipynb")
+    notebook.restart_kernel()
+    moves(page, 5)
+    page.get_by_role("button", name=re.compile("^Pause: ")).click()
+    expect(page.locator(".wb-pill")).to_have_text("paused", timeout=20_000)
+    page.get_by_role("button", name=re.compile("^Resume: ")).click()
+    expect(page.locator(".wb-pill")).to_have_text("running", timeout=20_000)
+    moves(page, 5)
+    assert notebook.complaints == []
+
+
+def test_of_two_pages_one_steers_and_the_other_may_take_over(new_page: Open, server: Server, run: Run) -> None:
+    ann, bob = new_page(), new_page()
+    open_view(ann, server, run, "ann.ipynb")
+    open_view(bob, server, run, "bob.ipynb")
+    hers, his = Steer(ann), Steer(bob)
+    hers.set("optimizer.lr", "0.25")
+    expect(hers.said(hers.knob)).to_contain_text("0.001 -> 0.25")
+    expect(hers.who).to_have_text(re.compile("^steered from this page for [0-9]+ s$"))
+    expect(his.who).to_have_text(re.compile("^steered by .+ for [0-9]+ s, free in [0-9]+ s unless renewed$"))
+
+    his.set("optimizer.lr", "0.5")
+    expect(his.said(his.knob)).to_contain_text("is steered by")
+    sure = bob.locator(".wb-sure")
+    expect(sure).to_contain_text("What they have asked and is not done yet will not happen.")
+    expect(sure.get_by_role("button", name="Take over")).to_be_focused()
+    bob.locator(".wb-monitor").screenshot(path=RESULTS / "steer-take-over.png")
+    assert run.folder.control.joinpath("lease.json").exists()
+    before = read_lease(run.folder)
+    bob.keyboard.press("Enter")
+    expect(his.said(his.knob)).to_contain_text("0.25 -> 0.5")
+    expect(his.who).to_have_text(re.compile("^steered from this page for"))
+    expect(hers.who).to_have_text(re.compile("^.+ has taken over; steered by .+ for "))
+    after = read_lease(run.folder)
+    assert after.controller != before.controller
+    assert after.epoch == before.epoch + 1
+    # Whoever closes the panel lets go, and both learn of it.
+    his.toggle.click()
+    expect(hers.who).to_have_text("")
+    hers.set("optimizer.lr", "0.125")
+    expect(hers.said(hers.knob)).to_contain_text("0.5 -> 0.125")

@@ -92,9 +92,11 @@ def test_a_damaged_run_is_told_and_read_anew(tmp_path: Path) -> None:
     follower, folder = Follower(), spoken(tmp_path / "run-a")
     stream = folder.telemetry / "scalars.jsonl"
     good = stream.read_bytes()
-    stream.write_bytes(good + b'{"step":11,"loss":1.0}\n{"step":12,"loss":"many"}\n')
+    stream.unlink()
+    stream.mkdir()
     with pytest.raises(OSError, match="run-a"):
         follower.message([folder])
     assert len(follower) == 0
+    stream.rmdir()
     stream.write_bytes(good)
     assert header(follower.message([folder]))["runs"][0]["clock"] == 10

@@ -20,7 +20,7 @@ from workbench.runs.launch import launch
 from workbench.runs.lease import LEASE_SECONDS, claim
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
-from workbench.server.handlers import BODY_BYTES
+from workbench.server.base import BODY_BYTES
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.feed import Feed
 
@@ -258,10 +258,12 @@ def test_links_within_the_runs_folder_are_followed(server: Server, client: Clien
 def test_what_no_trainer_writes_is_an_error_that_passes(client: Client, run: RunFolder) -> None:
     stream = run.telemetry / "scalars.jsonl"
     good = stream.read_bytes()
-    stream.write_bytes(good + b'{"seq":20,"step":21,"loss":"many"}\n')
+    stream.unlink()
+    stream.mkdir()
     answer = client.get("/telemetry", run=f"here/{run.id}")
     assert answer.status == 500
     assert run.id in answer.json["message"]
+    stream.rmdir()
     stream.write_bytes(good)
     assert told(client, run)[0]["runs"][0]["clock"] == 20
 
@@ -287,10 +289,11 @@ def test_what_is_unknown_is_told_with_a_way_out(
         (b"[" * 20_000, "JSON object"),
         (b'{"verb": "stpo"}', "did you mean 'stop'"),
         (b'{"verb": ["stop"]}', "legal:"),
-        (b'{"verb": "stop", "path": "x"}', "legal: controller, take_over, verb"),
+        (b'{"verb": "stop", "path": "x"}', "legal: controller, hold, take_over, verb"),
         (b'{"verb": "stop", "by": "somebody else"}', "legal:"),
         (b'{"verb": "stop", "take_over": 1}', "true or false"),
         (b'{"verb": "stop", "controller": 7}', "controller"),
+        (b'{"verb": "stop", "hold": true}', "name itself"),
         (b'{"verb": "set", "path": "optimizer.lr"}', "needs the path"),
         (b'{"verb": "set", "path": "optimizer.lr", "value": 1, "timeout": 9}', "timeout"),
     ],
@@ -340,12 +343,12 @@ def test_outcomes_are_told(client: Client, run: RunFolder) -> None:
     path = f"/runs/here/{run.id}/control"
     request = client.post(path, {"verb": "set", "path": "optimizer.lr", "value": 0.5}).json["request"]
     assert control.pending(run)[0].arguments == {"path": "optimizer.lr", "value": 0.5}
-    waiting = {"request": request, "answered": False, "done": None, "text": "", "status": "running"}
+    waiting = {"request": request, "answered": False, "done": None, "text": "", "time": None, "status": "running"}
     assert client.get(f"{path}/{request}").json == waiting
     control.answer(run, request, False, "100% too large")
-    assert client.get(f"{path}/{request}").json == waiting | {
-        "answered": True, "done": False, "text": "100% too large",
-    }  # fmt: skip
+    told = client.get(f"{path}/{request}").json
+    assert time.time() - told.pop("time") < 10
+    assert told | {"time": None} == waiting | {"answered": True, "done": False, "text": "100% too large"}
     for wrong in ("x", "..%2f..%2frecipe", request + "0"):
         assert client.get(f"{path}/{wrong}").status == 400
 

@@ -22,5 +22,7 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
     from workbench.server.places import Places
 
     base_url = app.web_app.settings["base_url"]
+    # So that a page knows that we are here: asking in vain would be an error in its console, time and again.
+    app.web_app.settings.setdefault("page_config_data", {})["workbench"] = "1"
     app.web_app.add_handlers(".*$", routes(base_url, Places.of_server(app.root_dir)))
     app.log.info("workbench: runs are served under %sworkbench/api", base_url)

@@ -30,10 +30,9 @@ from workbench.runs.view import RunView
 from workbench.ui import cells
 from workbench.ui.feed import Feed
 from workbench.ui.keepsake import Keepsake
+from workbench.ui.steering import Steering
 
 STATIC = Path(__file__).parent / "static"
-VERBS = ("pause", "resume", "stop")
-"""What the page may ask of a run."""
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -82,6 +81,7 @@ class Monitor(anywidget.AnyWidget):
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
+        self._steering = Steering(self.runs, lambda answer: self._tell(answer, []), self.feed.start)
         self.on_msg(self._heard)
         self.feed.start()
 
@@ -210,24 +210,23 @@ class Monitor(anywidget.AnyWidget):
         if message.get("type") == "resync":
             extra = message.get("extra")
             self.feed.resync([name for name in extra if isinstance(name, str)] if isinstance(extra, list) else [])
-        elif message.get("type") == "control":
-            work = threading.Thread(target=self._control, args=(message,), name="workbench-control", daemon=True)
-            work.start()
+        elif message.get("type") == "watch":
+            self._watch(str(message.get("run")))
+        else:
+            self._steering.heard(message)
 
-    def _control(self, message: dict[str, Any]) -> None:
-        place = next((i for i, run in enumerate(self.runs) if run.id == message.get("run")), None)
-        verb = message.get("verb")
-        # The verb becomes a method's name below: a page may name only these.
-        if place is None or verb not in VERBS:
+    def _watch(self, run_id: str) -> None:
+        """Show another run of the same folder as well: a fork that the page has made."""
+        if any(run.id == run_id for run in self.runs):
             return
-        notice = {"type": "notice", "run": place, "error": False, "text": ""}
         try:
-            getattr(self.runs[place], verb)()
-        except Exception as error:  # the widget is where the user who pressed the button looks
-            notice |= {"error": True, "text": str(error)}
-        self._tell(notice, [])
-        # A run that was resumed has news again.
-        self.feed.start()
+            run = Run(run_id, self.runs[0].folder.path.parent)
+        except RunError as error:
+            self._tell({"type": "notice", "run": 0, "error": True, "text": str(error)}, [])
+            return
+        self.runs.append(run)
+        self.served = _served(self.runs)
+        self.feed.add(run.folder)
 
 
 def _served(runs: Sequence[Run]) -> list[str]:

@@ -7,8 +7,9 @@ const API = "workbench/api";
 // Missing or forbidden now, it will hardly be there in a second; a restart of the server takes some.
 const ABSENT_MS = 60000;
 const TROUBLE_MS = 3000;
-const ANSWER_EVERY_MS = 200;
-const ANSWER_WITHIN_MS = 30000;
+const WAIT_SECONDS = 5;
+const GLANCE_MS = 50;
+const ANSWER_WITHIN_MS = 60000;
 const FINAL = ["finished", "stopped", "failed", "lost"];
 // Once it feeds the page: as often as curves need to look alive; before that, to learn whether there is news at all.
 const FEED_EVERY_MS = 300;
@@ -18,10 +19,15 @@ const PRECEDENCE_MS = 300;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** Address of the page's Jupyter server with a slash at its end, or null where the page is of something else. */
+/**
+ * Address of the page's Jupyter server with a slash at its end, or null where the page is of something else, or its
+ * server says that the extension is not there.
+ */
 export function baseOf(page) {
   try {
-    const { baseUrl } = JSON.parse(page.getElementById("jupyter-config-data").textContent);
+    const { baseUrl, appVersion, workbench } = JSON.parse(page.getElementById("jupyter-config-data").textContent);
+    // JupyterLab and Notebook pass on what extensions have to say; others (Voila) may have it without a word.
+    if (appVersion && !workbench) return null;
     const { origin } = page.location;
     const base = new URL(baseUrl, origin);
     // Elsewhere the session's cookie does not count.
@@ -34,6 +40,10 @@ export function baseOf(page) {
 /** The token that proves to the server that a request is of its own page; the first is of the longest path. */
 export function xsrfOf(cookies) {
   return /(?:^|;\s*)_xsrf=([^;]*)/.exec(cookies)?.[1] ?? "";
+}
+
+function refusal({ body }) {
+  return { state: "refused", text: body.message ?? "", error: true, reason: body.reason ?? "" };
 }
 
 /** Questions and requests to the extension. */
@@ -64,29 +74,70 @@ export class Server {
   /**
    * Asks a run for something and waits for its answer.
    * @param {string | undefined} name of the run here
-   * @param {string} status of the run as the page knows it
-   * @returns {Promise<{text: string, error: boolean} | null>} null: ask the kernel
+   * @param {object} request as workbench/runs/steering.py reads it
+   * @param {(answer: object) => void} said called when the run was asked, and when it has begun
+   * @returns {Promise<object | null>} the last answer, {state, text, error, reason, time}; null: ask the kernel
    */
-  async control(name, verb, status) {
-    // Going on after an end starts a process: a kernel does that, with its own environment.
-    if (!name || !this.usable || (verb === "resume" && status !== "paused")) return null;
+  async control(name, request, said = () => {}) {
     const path = `runs/${name}/control`;
-    const response = await this.#ask(path, { method: "POST", body: JSON.stringify({ verb }) });
-    if (!response || [403, 404].includes(response.status) || response.status >= 500) return null;
-    const said = await response.json();
-    return response.ok ? this.#answer(`${path}/${said.request}`, verb) : { text: said.message, error: true };
+    const found = await this.#post(name, path, request);
+    if (!found?.ok) return found && refusal(found);
+    said({ state: "asked", text: "", error: false });
+    return this.#answer(`${path}/${found.body.request}`, request.verb, said);
   }
 
-  async #answer(path, verb) {
-    const until = this.now() + ANSWER_WITHIN_MS;
-    while (this.now() < until) {
-      const response = await this.#ask(path);
-      const said = response?.ok ? await response.json() : {};
-      if (said.answered) return { text: said.text, error: !said.done };
-      if (FINAL.includes(said.status)) return { text: `${verb}: the run ended before it answered`, error: true };
-      await this.rest(ANSWER_EVERY_MS);
+  /** Claims, renews, takes over or lets go of a run's lease; null: ask the kernel. `leaving`: the page goes away. */
+  async lease(name, request, leaving = false) {
+    const found = await this.#post(name, `runs/${name}/lease`, request, { keepalive: leaving });
+    if (!found?.ok) return found && refusal(found);
+    return { state: "done", text: "", error: false, lease: found.body.lease };
+  }
+
+  /**
+   * Starts a process: `resume` after an end, or `fork`.
+   * @returns {Promise<object | null>} as `control`, with `made` for a fork; `failed`: why the server could not, which
+   *   says nothing about the kernel
+   */
+  async start(name, verb, request) {
+    const found = await this.#post(name, `runs/${name}/${verb}`, request, {}, true);
+    if (!found) return null;
+    // 409: the run was trained elsewhere. Neither that nor a server without torch keeps a kernel from starting it.
+    if (!found.ok) return found.status === 400 ? refusal(found) : { failed: found.body.message };
+    const { body } = found;
+    if (verb !== "fork") return { state: "done", text: body.text, error: false };
+    return { state: "done", text: `${body.name} goes on from step ${body.step}`, error: false, made: body };
+  }
+
+  /** Status and JSON of an answer; null where the extension is not there, or not for us. */
+  async #post(name, path, body, options = {}, starts = false) {
+    if (!name || !this.usable) return null;
+    const response = await this.#ask(path, { method: "POST", body: JSON.stringify(body), ...options });
+    if (!response || [403, 404].includes(response.status) || (response.status >= 500 && !starts)) return null;
+    try {
+      return { ok: response.ok, status: response.status, body: await response.json() };
+    } catch {
+      return null;
     }
-    return { text: `${verb}: no answer yet; the request stands`, error: false };
+  }
+
+  async #answer(path, verb, said) {
+    const until = this.now() + ANSWER_WITHIN_MS;
+    let known = "";
+    while (this.now() < until) {
+      // The server holds the question until there is an answer: none is a glance of the page late.
+      const response = await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`);
+      const found = response?.ok ? await response.json() : {};
+      const { text, time } = found;
+      if (found.answered && found.done !== null) return { state: found.done ? "done" : "refused", text, time, error: !found.done };
+      if (found.answered && !known) {
+        known = "accepted";
+        said({ state: known, text, time, error: false });
+      }
+      if (FINAL.includes(found.status)) return { state: "refused", text: `${verb}: the run ended before it answered`, error: true, reason: "ended" };
+      // A server that has trouble is left in peace for a moment.
+      await this.rest(response?.ok ? GLANCE_MS : TROUBLE_MS);
+    }
+    return { state: "late", text: `${verb}: no answer yet; the request stands`, error: false };
   }
 
   async #ask(path, options = {}) {

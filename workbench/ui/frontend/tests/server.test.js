@@ -55,6 +55,8 @@ test("the address comes from the page, prefix and all, and never leads to anothe
   assert.equal(baseOf(page('{"baseUrl": "/user/ada"}')), "http://hub.example/user/ada/");
   assert.equal(baseOf(page('{"baseUrl": "/"}')), "http://hub.example/");
   assert.equal(baseOf(page('{"baseUrl": "http://hub.example/a/"}')), "http://hub.example/a/");
+  assert.equal(baseOf(page('{"baseUrl": "/", "appVersion": "4.6.0", "workbench": "1"}')), "http://hub.example/");
+  assert.equal(baseOf(page('{"baseUrl": "/", "appVersion": "4.6.0"}')), null, "the extension is turned off");
   for (const wrong of ['{"baseUrl": "https://evil.example/"}', '{"baseUrl": "//evil.example/"}', "{}", "not json", '{"baseUrl": 5}']) {
     assert.equal(baseOf(page(wrong)), null, wrong);
   }
@@ -87,7 +89,7 @@ test("a server without the extension is left alone for a minute", async () => {
     async (server, asked, clock) => {
       assert.equal(await server.news(["here/run-a"], "", -1, []), null);
       assert.equal(server.usable, false);
-      assert.equal(await server.control("here/run-a", "stop", "running"), null, "so the kernel is asked");
+      assert.equal(await server.control("here/run-a", { verb: "stop" }), null, "so the kernel is asked");
       assert.equal(asked.length, 1);
       clock.time += 60000;
       assert.equal(server.usable, true);
@@ -105,7 +107,7 @@ test("a server that cannot be reached is asked again soon", async () => {
   assert.equal(server.usable, false);
   clock.time = 3000;
   assert.equal(server.usable, true);
-  assert.equal(await server.control("here/run-a", "stop", "running"), null);
+  assert.equal(await server.control("here/run-a", { verb: "stop" }), null);
   assert.equal(new Server(null, { cookies: () => "" }).usable, false);
 });
 
@@ -114,37 +116,86 @@ test("a request proves where it is from and brings back the run's answer", async
   await served(
     ({ method }) => {
       if (method === "POST") return [202, { request: "0001-stop-ab" }];
-      return [200, (looks += 1) < 3 ? { answered: false, status: "running" } : { answered: true, done: true, text: "stops after step 7" }];
+      looks += 1;
+      if (looks === 1) return [200, { answered: false, done: null, status: "running" }];
+      return [200, looks === 2 ? { answered: true, done: null, text: "evaluating", status: "running" } : { answered: true, done: true, text: "loss 5.4", time: 7 }];
     },
     async (server, asked) => {
-      assert.deepEqual(await server.control("here/run-a", "stop", "running"), { text: "stops after step 7", error: false });
+      const said = [];
+      const last = await server.control("here/run-a", { verb: "evaluate", controller: "c" }, (answer) => said.push([answer.state, answer.text]));
+      assert.deepEqual(last, { state: "done", text: "loss 5.4", time: 7, error: false });
+      assert.deepEqual(said, [["asked", ""], ["accepted", "evaluating"]]);
       assert.equal(asked[0].headers["x-xsrftoken"], "2|abc|def");
-      assert.deepEqual(JSON.parse(asked[0].body), { verb: "stop" });
+      assert.deepEqual(JSON.parse(asked[0].body), { verb: "evaluate", controller: "c" });
       assert.equal(asked[0].url.pathname, "/user/ada/workbench/api/runs/here/run-a/control");
       assert.equal(asked[3].url.pathname, "/user/ada/workbench/api/runs/here/run-a/control/0001-stop-ab");
+      // The server holds the question, and is told what is known already.
+      assert.deepEqual(asked.slice(1).map(({ url }) => url.searchParams.get("said")), ["", "", "accepted"]);
+      assert.ok(asked.slice(1).every(({ url }) => Number(url.searchParams.get("wait")) > 0));
     },
   );
 });
 
-test("a refusal is told, a run that ends unasked too", async () => {
+test("a refusal is told, with its reason, and a run that ends unasked too", async () => {
   await served(
-    () => [409, { message: "it is stopped" }],
-    async (server) => assert.deepEqual(await server.control("here/run-a", "pause", "running"), { text: "it is stopped", error: true }),
+    () => [409, { message: "steered by Ann", reason: "leased" }],
+    async (server) => assert.deepEqual(await server.control("here/run-a", { verb: "pause" }), { state: "refused", text: "steered by Ann", error: true, reason: "leased" }),
   );
   await served(
-    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: false, status: "lost" }]),
-    async (server) => assert.equal((await server.control("here/run-a", "pause", "running")).error, true),
+    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: false, done: null, status: "lost" }]),
+    async (server) => assert.equal((await server.control("here/run-a", { verb: "pause" })).reason, "ended"),
   );
 });
 
-test("going on after an end is left to the kernel, going on after a pause is not", async () => {
+test("an answer that does not come is no error, and a server in trouble is waited for", async () => {
+  let looks = 0;
   await served(
-    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: true, done: true, text: "" }]),
+    ({ method }) => (method === "POST" ? [202, { request: "r" }] : (looks += 1) === 1 ? [502, {}] : [200, { answered: false, done: null, status: "running" }]),
+    async (server, asked, clock) => {
+      const began = clock.time;
+      assert.equal((await server.control("here/run-a", { verb: "pause" })).state, "late");
+      assert.ok(looks > 2);
+      assert.ok(clock.time - began >= 60000);
+    },
+  );
+});
+
+test("what starts a process says whether the kernel may still do it", async () => {
+  await served(
+    ({ url }) => (url.pathname.endsWith("fork") ? [201, { run: "new", place: "here", name: "again", step: 7, fresh: [] }] : [200, { text: "resuming" }]),
     async (server, asked) => {
-      assert.equal(await server.control("here/run-a", "resume", "stopped"), null);
-      assert.equal(await server.control(undefined, "stop", "running"), null);
-      assert.equal(asked.length, 0);
-      assert.deepEqual(await server.control("here/run-a", "resume", "paused"), { text: "", error: false });
+      const made = await server.start("here/run-a", "fork", { step: 7, edits: ["optimizer.lr=1"] });
+      assert.deepEqual([made.state, made.text, made.made.run], ["done", "again goes on from step 7", "new"]);
+      assert.deepEqual(JSON.parse(asked[0].body), { step: 7, edits: ["optimizer.lr=1"] });
+      assert.equal((await server.start("here/run-a", "resume", {})).text, "resuming");
+      assert.equal(asked[1].url.pathname, "/user/ada/workbench/api/runs/here/run-a/resume");
+    },
+  );
+  await served(
+    () => [400, { message: "the budget is spent" }],
+    async (server) => assert.equal((await server.start("here/run-a", "fork", {})).error, true),
+  );
+  for (const status of [409, 500, 504]) {
+    await served(
+      () => [status, { message: "no torch here" }],
+      async (server) => assert.deepEqual(await server.start("here/run-a", "fork", {}), { failed: "no torch here" }),
+    );
+  }
+  await served(
+    () => [403, { message: "forbidden" }],
+    async (server) => {
+      assert.equal(await server.start("here/run-a", "resume", {}), null, "so the kernel is asked");
+      assert.equal(await server.start(undefined, "resume", {}), null);
+    },
+  );
+});
+
+test("the lease is claimed, and let go while the page leaves", async () => {
+  await served(
+    () => [200, { lease: null }],
+    async (server, asked) => {
+      assert.deepEqual(await server.lease("here/run-a", { controller: "c", release: true }, true), { state: "done", text: "", error: false, lease: null });
+      assert.equal(asked[0].url.pathname, "/user/ada/workbench/api/runs/here/run-a/lease");
     },
   );
 });
@@ -206,6 +257,22 @@ test("a page that was reloaded under a busy kernel starts from the server", asyn
       // Its first own word, however it is numbered, takes over.
       assert.equal(store.receive(...at("c6", snapshot(1, [9, 8, 7])), clock.time).changed, true);
       assert.equal(store.strayed, false);
+    },
+  );
+});
+
+test("a run that goes on after its end is looked at again", async () => {
+  await served(
+    () => [200, sealed(at("c2", delta(2, 1, [8], { status: { status: "running" } })))],
+    async (server, asked, clock) => {
+      const store = new Store();
+      const relay = new Relay(store, server);
+      store.receive(...at("c1", snapshot(1, [9], { status: { status: "stopped" } })), clock.time);
+      clock.time += 5000;
+      assert.equal(await relay.tick(["here/run-a"], []), false, "nothing to be told");
+      store.stirred(clock.time);
+      assert.equal(await relay.tick(["here/run-a"], []), true);
+      assert.equal(store.runs[0].final, false);
     },
   );
 });

@@ -3,6 +3,8 @@
 import { el, lineSample, say } from "../dom.js";
 import { clock, duration, loss, percent, secondsLeft, short, standing } from "../format.js";
 
+import { answerInWords, SteerPanel } from "./steer.js";
+
 const SILENT_MS = 10000;
 
 export class StatusView {
@@ -17,6 +19,7 @@ export class StatusView {
     const key = JSON.stringify([scene.runs.map((run) => [run.id, run.name]), scene.colours.dark]);
     if (key !== this.key) {
       this.key = key;
+      for (const line of this.lines) line.close();
       this.lines = scene.runs.map((run, i) => new StatusLine(this.monitor, run, i, scene.colours));
       this.root.replaceChildren(...this.lines.map((line) => line.root));
     }
@@ -28,7 +31,9 @@ export class StatusView {
     line?.notice(text, error);
   }
 
-  close() {}
+  close() {
+    for (const line of this.lines) line.close();
+  }
 }
 
 class StatusLine {
@@ -47,6 +52,8 @@ class StatusLine {
     this.buttons = el("div", { class: "wb-buttons" });
     this.message = el("p", { class: "wb-message", hidden: true });
     this.said = el("p", { class: "wb-message", hidden: true, role: "status" });
+    const redraw = () => monitor.redraw();
+    this.steer = new SteerPanel(monitor.steering, run.name, redraw, (made) => monitor.session.watch(made));
     this.root = el(
       "div",
       { class: "wb-run", role: "listitem" },
@@ -56,7 +63,12 @@ class StatusLine {
       this.buttons,
       this.message,
       this.said,
+      this.steer.root,
     );
+  }
+
+  close() {
+    this.steer.close();
   }
 
   draw(run, scene) {
@@ -72,6 +84,7 @@ class StatusLine {
     this.#numbers(run);
     this.#message(run, scene);
     this.#offer(run);
+    this.steer.draw(run, scene);
   }
 
   notice(text, error) {
@@ -139,7 +152,9 @@ class StatusLine {
   }
 
   #send(verb) {
-    this.notice(`${verb} requested`, false);
-    this.monitor.control(this.i, verb);
+    this.monitor.steering.request(this.run, { verb }, (answer) => {
+      this.notice(answerInWords(verb, answer), answer.error);
+      this.monitor.redraw();
+    });
   }
 }

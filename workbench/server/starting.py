@@ -1,0 +1,92 @@
+"""``workbench resume`` and ``workbench fork`` as processes of their own: a server loads no torch, and trains nothing.
+
+What is started is this package's command line and nothing else, with arguments and no shell, in the Python and with the
+settings that the run was launched with (:mod:`workbench.runs.launchers.surroundings`). Its supervisor leaves the
+server's session, so that the run outlives the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from typing import Any
+
+from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launcher import child_environment
+from workbench.runs.launchers.surroundings import surroundings_of
+from workbench.runs.state import read_state
+
+PATIENCE_SECONDS = 90.0
+"""For a process that loads torch from a cold disk."""
+# Each takes a core for seconds and some 300 MB.
+_at_once = asyncio.Semaphore(2)
+
+
+class NotStarted(Exception):
+    """A process that did not do what was asked; the message says why.
+
+    Args:
+        status: HTTP status code. text: for people.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, Any]:
+    """Run one verb of the command line on a run; returns what it says with ``--json``.
+
+    Args:
+        folder: of the run.
+        verb: ``resume`` or ``fork``.
+        *arguments: further ones, none of which a page may choose but as the value of an option (``--set=...``).
+
+    Raises:
+        NotStarted: the request makes no sense (400), it was launched on another machine (409), or the process failed.
+    """
+    host = read_state(folder).host
+    if host and host != socket.gethostname():
+        raise NotStarted(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
+    python, settings = surroundings_of(folder)
+    command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
+    async with _at_once:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=folder.path.parent,
+                env=child_environment(**settings),
+            )
+        except (OSError, ValueError) as error:
+            raise NotStarted(500, f"{python} cannot be started: {error}") from None
+        try:
+            out, said = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+        except TimeoutError:
+            # Left to its end: killed half-way, it would leave a half-made run behind.
+            raise NotStarted(504, f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
+    if process.returncode == 0:
+        return _object(out)
+    # 2: the request's fault (see the command line's exit codes).
+    raise NotStarted(400 if process.returncode == 2 else 500, _why(said.decode("utf-8", "replace"), python))
+
+
+def _object(out: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(out)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+def _why(said: str, python: str) -> str:
+    said = said.strip()
+    # Its own message may have several lines; of a traceback only the last one speaks to people.
+    _, marker, message = f"\n{said}".rpartition("\nerror: ")
+    why = message if marker else said.rpartition("\n")[2] or "it said nothing"
+    elsewhere = f" ({python}; run it where the run was launched)" if "No module named" in why else ""
+    return f"{why[:4000]}{elsewhere}" + ("" if python == sys.executable or elsewhere or marker else f" ({python})")

@@ -1,0 +1,163 @@
+"""Handlers that reach a run: requests and what became of them, the lease, and what starts a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.lease import whoami
+from workbench.runs.run import ENDED, Run
+from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
+from workbench.runs.summary import name_of
+from workbench.server.base import AskingHandler, WorkbenchHandler
+from workbench.server.places import Refused
+from workbench.server.starting import NotStarted, workbench
+
+T = TypeVar("T")
+# Long enough for an answer of the next step of most runs, short enough that a page that has gone holds nothing.
+_MOST_WAIT_SECONDS = 10
+_LOOK_SECONDS = 0.05
+
+
+class ControlHandler(AskingHandler):
+    """Requests to a run."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, place: str, run: str) -> None:
+        """202 ``{"request"}``: the run was asked. Body: :func:`workbench.runs.steering.request_of`.
+
+        400: the request makes no sense; 409: the run has ended (reason ``ended``) or somebody else steers it
+        (``leased``).
+        """
+        request = _legal(request_of, self.body)
+        self.reply({"request": await self.reading(self._ask, place, run, request, _name(self))}, 202)
+
+    def _ask(self, place: str, run: str, request: dict[str, Any], name: str) -> str:
+        live = Run(self.places.folder(place, run))
+        try:
+            return ask(live, request, name)
+        except RunError as error:
+            raise _refused(live, error, request.get("controller", "")) from None
+
+
+class OutcomeHandler(WorkbenchHandler):
+    """What became of a request."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, place: str, run: str, request: str) -> None:
+        """``{"request", "answered", "done", "text", "time", "status"}``; a run that ended (``status``) will not answer.
+
+        ``answered`` with ``done`` null: it is being carried out. ``?wait=`` seconds for something that was not
+        ``?said=`` yet (``accepted`` or nothing) saves a page from asking again and again.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.count("wait", 0, _MOST_WAIT_SECONDS)
+        known = self.get_query_argument("said", "")
+        while True:
+            found = await self.reading(self._outcome, place, run, request)
+            news = found["done"] is not None or (found["answered"] and known != "accepted")
+            if news or found["status"] in ENDED or loop.time() >= until:
+                return self.reply(found)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _outcome(self, place: str, run: str, request: str) -> dict[str, Any]:
+        folder = self.places.folder(place, run)
+        # The status first: an ended run whose answer is then missing has not given one.
+        status = Run(folder).status
+        try:
+            answer = control.outcome(folder, request)
+        except RunError as error:
+            raise Refused(400, f"{str(error)[:200]}; ids come from POST .../control") from None
+        found = {"request": request, "answered": bool(answer), "done": None, "text": "", "time": None, "status": status}
+        if answer:
+            done, time = answer.get("done"), answer.get("time")
+            found |= {
+                "done": done if isinstance(done, bool) else None,
+                "text": str(answer.get("text", "")),
+                "time": time if isinstance(time, (int, float)) else None,
+            }
+        return found
+
+
+class LeaseHandler(AskingHandler):
+    """Who steers a run."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, place: str, run: str) -> None:
+        """``{"lease"}``: who holds it now. Body: :func:`workbench.runs.steering.lease_of`; 409 ``leased``."""
+        asked = _legal(lease_of, self.body)
+        self.reply({"lease": await self.reading(self._hold, place, run, asked, _name(self))})
+
+    def _hold(self, place: str, run: str, asked: dict[str, Any], name: str) -> dict[str, Any] | None:
+        folder = self.places.folder(place, run)
+        try:
+            return hold(folder, asked, name)
+        except RunError as error:
+            raise _refused(Run(folder), error, asked["controller"]) from None
+
+
+class ResumeHandler(AskingHandler):
+    """Going on after an end."""
+
+    # `execute`, as for kernels: an authorizer may let people look and pause, and start no processes.
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, place: str, run: str) -> None:
+        """``{"text"}``: a run that ended goes on from its last checkpoint, one that was paused at once."""
+        folder = await self.reading(self.places.folder, place, run)
+        said = await _started(folder, "resume", f"--timeout={_MOST_WAIT_SECONDS}")
+        self.reply({"text": str(said.get("text", ""))})
+
+
+class ForkHandler(AskingHandler):
+    """A new run from a checkpoint."""
+
+    @web.authenticated
+    @authorized("execute")
+    async def post(self, place: str, run: str) -> None:
+        """201 ``{"run", "place", "name", "step", "fresh"}``. Body: :func:`workbench.runs.steering.fork_of`."""
+        step, edits = _legal(fork_of, self.body)
+        folder = await self.reading(self.places.folder, place, run)
+        # One argument each, so that no text of a page can be an option of its own.
+        arguments = [f"--set={edit}" for edit in edits] + ([f"--checkpoint={step}"] if step is not None else [])
+        said = await _started(folder, "fork", *arguments)
+        new = await self.reading(self.places.folder, place, str(said.get("run")))
+        parent = said.get("parent") or {}
+        found = {"run": new.id, "place": place, "name": name_of(new), "step": parent.get("step")}
+        self.reply(found | {"fresh": said.get("fresh", [])}, 201)
+
+
+def _legal(read: Callable[[Any], T], body: bytes) -> T:
+    try:
+        return read(body)
+    except RunError as error:
+        raise Refused(400, str(error)) from None
+
+
+def _refused(run: Run, error: RunError, controller: str) -> Refused:
+    why = why_refused(run, controller)
+    return Refused(409 if why else 400, str(error), why or None)
+
+
+async def _started(folder: RunFolder, verb: str, *arguments: str) -> dict[str, Any]:
+    try:
+        return await workbench(folder, verb, *arguments)
+    except NotStarted as error:
+        raise Refused(error.status, str(error)) from None
+
+
+def _name(handler: WorkbenchHandler) -> str:
+    """What others are told of who steers: the name that the server knows them by, else user and machine."""
+    name = str(getattr(handler.current_user, "display_name", "") or "")
+    # A name that a server without names has made up tells nobody anything.
+    return whoami() if not name or name.startswith("Anonymous ") else f"{name} ({whoami()})"

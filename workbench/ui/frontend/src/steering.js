@@ -1,0 +1,157 @@
+// Requests of a page to its runs: by the server where it can, since a kernel in a long cell hears nothing, else by the
+// kernel; and the lease that keeps two pages from steering against each other. No elements here.
+
+const RENEW_MS = 10000;
+// A tab that nobody has touched for this long steers nothing.
+const IDLE_MS = 300000;
+// A kernel says at once that it has asked; one that does not is in a long cell, or gone.
+const KERNEL_MS = 4000;
+const FINAL = ["finished", "stopped", "failed", "lost"];
+export const DONE = ["done", "refused", "late"];
+
+/** Words for the lease of a run, empty when nobody holds it. `at`: when the page heard of it. */
+export function leaseInWords(lease, mine, at, now) {
+  if (!lease) return "";
+  const passed = (now - at) / 1000;
+  const left = Math.max(0, Math.ceil(lease.seconds - passed));
+  if (!left) return "";
+  const held = Math.round(lease.held + passed);
+  return lease.controller === mine ? `steered from this page for ${held} s` : `steered by ${lease.name || "somebody else"} for ${held} s, free in ${left} s unless renewed`;
+}
+
+/** Whether somebody other than this page holds the lease. */
+export function heldByOther(lease, mine, at, now) {
+  return Boolean(lease) && lease.controller !== mine && now - at < 1000 * lease.seconds;
+}
+
+/** A random name for this page, as the lease needs it. */
+export function newController(random = (bytes) => crypto.getRandomValues(bytes)) {
+  // Not crypto.randomUUID, which pages without TLS do not have.
+  return [...random(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** What one page asks of the runs of one widget. */
+export class Steering {
+  /**
+   * @param {object} page
+   * @param {Server} page.server the extension, usable or not
+   * @param {(message: object) => void} page.send to the kernel
+   * @param {(id: string) => string | undefined} page.nameOf name of a run at the server
+   * @param {() => void} page.stirred a run has news again: it was resumed
+   */
+  constructor({ server, send, nameOf, stirred, controller = newController(), now = Date.now, later = (call, ms) => setTimeout(call, ms) }) {
+    Object.assign(this, { server, send, nameOf, stirred, controller, now, later });
+    this.waiting = new Map();
+    this.held = new Map();
+    this.tokens = 0;
+  }
+
+  /**
+   * Asks a run for something.
+   * @param {object} run of the store
+   * @param {object} request verb, for `set` and `check` path and value; `hold`: steer the run from now on; `takeOver`
+   * @param {(answer: {state: string, text: string, error: boolean, reason?: string}) => void} said called as it goes:
+   *   sent, asked, accepted, and once done, refused or late
+   */
+  async request(run, { verb, path, value, hold = false, takeOver = false }, said) {
+    const asked = { verb, controller: this.controller };
+    if (path !== undefined) Object.assign(asked, { path, value });
+    if (hold) asked.hold = true;
+    if (takeOver) asked.take_over = true;
+    const tell = (answer) => {
+      if (hold && DONE.includes(answer.state) && answer.reason !== "leased") this.#holds(run.id);
+      said(answer);
+    };
+    tell({ state: "sent", text: "", error: false });
+    const starts = verb === "resume" && FINAL.includes(run.status.status);
+    const name = this.nameOf(run.id);
+    const answer = starts ? await this.server.start(name, "resume", {}) : await this.server.control(name, asked, tell);
+    await this.#orKernel(answer, { type: "control", run: run.id, ...asked }, tell);
+    if (starts) this.stirred(run.id);
+  }
+
+  /** A new run from a checkpoint; the last answer has `made`: its run, name, step and what began afresh. */
+  async fork(run, step, edits, said) {
+    said({ state: "sent", text: "", error: false });
+    const body = { edits, ...(step === null ? {} : { step }) };
+    await this.#orKernel(await this.server.start(this.nameOf(run.id), "fork", body), { type: "fork", run: run.id, ...body }, said);
+  }
+
+  /** What a fork would change. Only a kernel knows recipes; without one the answer never comes. */
+  tryFork(run, step, edits, said) {
+    this.#kernel({ type: "try_fork", run: run.id, edits, ...(step === null ? {} : { step }) }, said);
+  }
+
+  /** Steer a run that somebody else steers. */
+  async takeOver(run, said) {
+    await this.#lease(run, { take_over: true }, (answer) => {
+      if (answer.state === "done") this.#holds(run.id);
+      said(answer);
+    });
+  }
+
+  /** Let go of a run: its panel was closed, or the page leaves. */
+  release(run, leaving = false) {
+    if (this.held.delete(run.id)) this.#lease(run, { release: true }, () => {}, leaving);
+  }
+
+  /** Somebody works in the panel of a run. */
+  touched(id) {
+    if (this.held.has(id)) this.held.get(id).touched = this.now();
+  }
+
+  /** Renew what is held; to be called every second or so. `runs`: of the store. */
+  tick(runs) {
+    for (const [id, held] of this.held) {
+      const run = runs.find((each) => each.id === id);
+      if (!run || run.final || this.now() - held.touched > IDLE_MS) this.held.delete(id);
+      else if (this.now() - held.renewed >= RENEW_MS) {
+        held.renewed = this.now();
+        // Taken over meanwhile: then it is for the other to steer.
+        this.#lease(run, {}, (answer) => answer.error && this.held.delete(id));
+      }
+    }
+  }
+
+  /** An answer of the kernel; true when it was for this page. */
+  heard(notice) {
+    const said = this.waiting.get(notice.token);
+    if (!said) return Boolean(notice.token);
+    if (DONE.includes(notice.state)) this.waiting.delete(notice.token);
+    said(notice);
+    return true;
+  }
+
+  #holds(id) {
+    this.held.set(id, { touched: this.now(), renewed: this.now() });
+  }
+
+  async #lease(run, more, said, leaving = false) {
+    const body = { controller: this.controller, ...more };
+    const answer = await this.server.lease(this.nameOf(run.id), body, leaving);
+    await this.#orKernel(answer, { type: "lease", run: run.id, ...body }, said);
+  }
+
+  /** The server's answer; the kernel's where the server has none, or could not. */
+  async #orKernel(answer, message, said) {
+    if (answer && !answer.failed) return said(answer);
+    return new Promise((done) => {
+      const why = answer?.failed ? `the server could not: ${answer.failed}; ` : "";
+      this.#kernel(message, (each) => {
+        said(each);
+        if (DONE.includes(each.state)) done();
+      }, why);
+    });
+  }
+
+  #kernel(message, said, why = "") {
+    const token = `${this.controller}-${(this.tokens += 1)}`;
+    let heard = false;
+    this.waiting.set(token, (answer) => {
+      heard = true;
+      said(answer);
+    });
+    this.later(() => heard || said({ state: "waiting", text: `${why}the kernel has not answered; it may be in a long cell`, error: Boolean(why) }), KERNEL_MS);
+    this.send({ ...message, token });
+  }
+}

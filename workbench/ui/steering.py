@@ -1,0 +1,105 @@
+"""What a page asks of its runs through the kernel: where there is no server extension, or it cannot help.
+
+A message of the page carries a ``token``; every answer brings it back, so that a page knows its own among those of
+other pages. Anything that takes time happens in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.runs import control
+from workbench.runs.fork import changes_of, fork, would_change
+from workbench.runs.run import ENDED, Run
+from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
+
+ANSWER_SECONDS = 60.0
+"""How long a run's answer is waited for; a step of a large model takes some."""
+_LOOK_SECONDS = 0.05
+_ENVELOPE = ("type", "token", "run")
+Answer = dict[str, Any]
+
+
+class Steering:
+    """Passes on what pages ask.
+
+    Args:
+        runs: those that the pages show; a page may name no other.
+        tell: takes an answer to the pages.
+        stirred: called when a run has news again (it was resumed).
+    """
+
+    def __init__(self, runs: Sequence[Run], tell: Callable[[Answer], None], stirred: Callable[[], None]) -> None:
+        self._runs, self._tell, self._stirred = runs, tell, stirred
+
+    def heard(self, message: Mapping[str, Any]) -> None:
+        """A message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
+        place = next((i for i, run in enumerate(self._runs) if run.id == message.get("run")), None)
+        work = {"control": self._control, "lease": self._lease, "fork": self._fork, "try_fork": self._try_fork}
+        does = work.get(str(message.get("type")))
+        # A page may name its own runs only.
+        if place is None or does is None:
+            return
+        token = message.get("token")
+        answer: Answer = {"type": "notice", "run": place, "token": token if isinstance(token, str) else ""}
+        asked = {key: value for key, value in message.items() if key not in _ENVELOPE}
+        name = f"workbench-{message['type']}"
+        threading.Thread(target=self._safely, args=(does, place, asked, answer), name=name, daemon=True).start()
+
+    def _safely(self, does: Callable[..., None], place: int, asked: dict[str, Any], answer: Answer) -> None:
+        run = self._runs[place]
+        try:
+            does(run, asked, answer)
+        except Exception as error:  # the widget is where the user who pressed the button looks
+            controller = asked.get("controller")
+            reason = why_refused(run, controller if isinstance(controller, str) else "")
+            self._say(answer, "refused", str(error), reason=reason if isinstance(error, RunError) else "")
+
+    def _say(self, answer: Answer, state: str, text: str, **more: Any) -> None:
+        self._tell(answer | {"state": state, "text": text, "error": state == "refused"} | more)
+
+    def _control(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
+        request = request_of(asked)
+        if request["verb"] == "resume" and run.status in ENDED:
+            self._say(answer, "done", run.resume())
+            self._stirred()
+            return
+        sent = ask(run, request)
+        self._say(answer, "asked", "")
+        accepted, until = False, time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < until:
+            # The status first: an ended run whose answer is then missing has not given one.
+            ended, said = run.status in ENDED, control.outcome(run.folder, sent) or {}
+            done, text = said.get("done"), str(said.get("text", ""))
+            if isinstance(done, bool):
+                self._say(answer, "done" if done else "refused", text, time=said.get("time"))
+                return
+            if said and not accepted:
+                accepted = True
+                self._say(answer, "accepted", text, time=said.get("time"))
+            if ended:
+                raise RunError(f"{request['verb']}: the run ended before it answered")
+            time.sleep(_LOOK_SECONDS)
+        self._say(answer, "late", "no answer yet; the request stands")
+
+    def _lease(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
+        self._say(answer, "done", "", lease=hold(run.folder, lease_of(asked)))
+
+    def _fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
+        step, edits = fork_of(asked)
+        # Not `run.fork`: a knob may be called as one of its arguments.
+        made = fork(run.folder, changes_of(edits), step)
+        origin = made.origin
+        at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
+        new = {"run": made.id, "name": made.name, "step": at, "fresh": fresh}
+        self._say(answer, "done", f"{made.name} goes on from step {at}", made=new)
+
+    def _try_fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
+        step, edits = fork_of(asked)
+        diff = would_change(run.folder, changes_of(edits), step)
+        words = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
+        self._say(answer, "done", ", ".join(words) or "nothing changes: the fork repeats this run")
