@@ -216,7 +216,31 @@ def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
     panel.compare(Run(folder))
     settled(panel)
     assert machine.asked == 1, "a damaged one is made again"
+    panel.compare(Run(folder))
+    settled(panel)
+    assert machine.asked == 1, "once"
     assert folder.forecast.read_text() == "[", "made after the run, it is not kept as one from before"
+
+
+def test_looking_at_a_run_measures_nothing_unasked(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    write_state(folder, status="finished", step=50, seconds=10.0)
+    machine.measured = False
+    panel.compare(Run(folder))
+    settled(panel)
+    assert not machine.measuring.is_set()
+    assert "No forecast was made before this run" in panel.comparison.value
+    assert panel.measure in panel.children
+    panel.measure.click()
+    settled(panel)
+    assert "forecast and measured" in panel.comparison.value
+    assert panel.measure not in panel.children
+    machine.measured = False
+    panel.show(recipe.with_(seed=1))
+    settled(panel)
+    assert ">50<" in panel.headline.value, "nobody trains: measured without asking"
 
 
 def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,21 @@ KEPT = 16
 """Forecasts kept by recipe, so that a launch finds the one that was on the screen."""
 REFRESH_SECONDS = 5.0
 """Between two readings of a run that is compared while it goes on."""
+TRAINING = ("starting", "running")
+"""Statuses of runs that a measurement would disturb, and that would disturb it."""
 _MEASURING = "Measuring this machine once (about 20 s); the forecast follows."
 _ASK = (
     "This machine has not been measured yet, and runs are training: measuring takes about 20 s, slows them meanwhile, "
     "and finds the machine slower than it is."
 )
+_NO_FORECAST = (
+    "No forecast was made before this run, and this machine has not been measured in its mode "
+    "(device, precision, threads, compiled or not)."
+)
 
 
 class _Later(Exception):
-    """Measuring would disturb runs that train; somebody has to ask for it."""
+    """The machine would have to be measured, which somebody has to ask for."""
 
 
 class _Style(anywidget.AnyWidget):
@@ -72,11 +77,14 @@ class ForecastPanel(ipywidgets.VBox):
         self._found: dict[str, Any] | None = None
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._allowed = False
-        self._offered = False
+        # Whether the button is offered, for the recipe and for the run.
+        self._offered = self._offered_for_run = False
         self._shown: list[ipywidgets.Widget] = []
         self._run: Run | None = None
         self._reader: TelemetryReader | None = None
         self._timer: threading.Timer | None = None
+        # Of the run that is compared, where none was kept with it.
+        self._afterwards: tuple[str, dict[str, Any]] = ("", {})
         self._ahead: Latest[Recipe] = Latest(self._forecast, "workbench-forecast")
         self._beside: Latest[Run] = Latest(self._put_beside, "workbench-compare")
         # What is shown is set by the page's thread and by two of ours.
@@ -138,7 +146,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = None
             self._run = run
         if run is None:
-            self.comparison.value = ""
+            self.comparison.value, self._offered_for_run = "", False
             self._arrange()
         else:
             self._beside.ask(run)
@@ -159,12 +167,15 @@ class ForecastPanel(ipywidgets.VBox):
     def _measure(self) -> None:
         with self._lock:
             self._allowed = True
-            if self._recipe is not None:
+            # Only one of them has to measure: the other then finds the rates, or offers the button again.
+            if self._offered_for_run and self._run is not None:
+                self._beside.ask(self._run)
+            elif self._recipe is not None:
                 self._ahead.ask(self._recipe)
 
     def _forecast(self, recipe: Recipe) -> None:
         """In the thread: the forecast of a recipe, or why there is none."""
-        found = self._safely(recipe, lambda: self._made(recipe))
+        found = self._safely(recipe)
         if found is not None:
             with self._lock:
                 self._kept[recipe.hash] = found
@@ -173,22 +184,34 @@ class ForecastPanel(ipywidgets.VBox):
                 # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
                 self._take(recipe, found)
 
-    def _made(self, recipe: Recipe) -> dict[str, Any]:
+    def _made(self, recipe: Recipe, unasked: bool) -> dict[str, Any]:
         # Here: it brings the trainer's modules along, a second of imports that no page must wait for.
         from workbench.forecast import forecast
 
-        return forecast(recipe, say=self._slow).to_dict()
+        measuring: list[str] = []
 
-    def _slow(self, line: str) -> None:
-        """The forecast is about to take longer: say so, or refuse."""
-        if not self._allowed and any(run.status in ("starting", "running") for run in runs(self._runs_dir)):
+        def slow(line: str) -> None:
+            self._slow(unasked)
+            measuring.append(line)
+
+        try:
+            return forecast(recipe, say=slow).to_dict()
+        finally:
+            if measuring:
+                self._say("")
+
+    def _slow(self, unasked: bool) -> None:
+        """The machine is about to be measured: say so, or refuse where nobody has asked."""
+        # One click, one measurement: of another mode, later, under other runs, it is asked again.
+        allowed, self._allowed = self._allowed, False
+        if not allowed and not (unasked and not any(run.status in TRAINING for run in runs(self._runs_dir))):
             raise _Later
         self._say(_MEASURING)
 
-    def _safely(self, recipe: Recipe, make: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-        """Errors belong where the user looks."""
+    def _safely(self, recipe: Recipe) -> dict[str, Any] | None:
+        """The forecast of the recipe to show; errors belong where the user looks."""
         try:
-            found = make()
+            found = self._made(recipe, unasked=True)
         except _Later:
             self._say(_ASK, button=True)
         except WorkbenchError as error:
@@ -232,7 +255,7 @@ class ForecastPanel(ipywidgets.VBox):
         if self._found is not None:
             shown += [self.headline]
         shown += [self.status] if self.status.value else []
-        shown += [self.measure] if self._offered else []
+        shown += [self.measure] if self._offered or self._offered_for_run else []
         if self._found is not None:
             shown += [self._row, *([self.details] if self.more.value else [])]
         shown += [self.comparison] if self.comparison.value else []
@@ -247,21 +270,27 @@ class ForecastPanel(ipywidgets.VBox):
             if self._reader is None:
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = follow(run.folder, self._reader)
-            text = comparison_html(compared(found, view), view.name) if found else ""
-            again = not view.final
+            text, again, missing = comparison_html(compared(found, view), view.name), not view.final, False
+        except _Later:
+            text, again, missing = f"<p class='wb-soft'>{_NO_FORECAST}</p>", False, True
+        # WorkbenchError speaks for itself, of anything else the type says the most.
         except Exception as error:
-            text, again = f"<p class='wb-wrong'>{html.escape(f'{type(error).__name__}: {error}')}</p>", False
+            words = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            text, again, missing = f"<p class='wb-wrong'>{html.escape(words)}</p>", False, False
         with self._lock:
             if self._run is None or run.id != self._run.id:
                 return
+            self._offered_for_run = missing
             self.comparison.value = text
             self._arrange()
+            if self._timer is not None:
+                self._timer.cancel()
             if again and self.comm is not None:
                 self._timer = threading.Timer(REFRESH_SECONDS, _again, (weakref.ref(self), run))
                 self._timer.daemon = True
                 self._timer.start()
 
-    def _forecast_of(self, run: Run) -> dict[str, Any] | None:
+    def _forecast_of(self, run: Run) -> dict[str, Any]:
         """The forecast kept with a run, else of its recipe now; the one at hand is kept with it."""
         known = whole_forecast(read_json(run.folder.forecast))
         if known is not None:
@@ -273,7 +302,10 @@ class ForecastPanel(ipywidgets.VBox):
             with contextlib.suppress(OSError):
                 write_json(run.folder.forecast, {**found, "made": time.time()}, durable=False)
             return found
-        return self._safely(recipe, lambda: self._made(recipe))
+        if self._afterwards[0] != run.id:
+            # Looking at a run must not start a measurement that nobody has asked for.
+            self._afterwards = run.id, self._made(recipe, unasked=False)
+        return self._afterwards[1]
 
 
 def _again(panel: weakref.ref[ForecastPanel], run: Run) -> None:
