@@ -1,4 +1,4 @@
-"""A checkpoint as the beginning of a fork: what is in force there, what may change (real forks: test_fork, test_lab)."""
+"""A checkpoint as the beginning of a fork: what is in force there, what may change (whole forks: test_fork)."""
 
 from __future__ import annotations
 

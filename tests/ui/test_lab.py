@@ -1,4 +1,4 @@
-"""The Lab: the composer's recipe is launched and forked for real, runs are watched, errors are told where they belong."""
+"""The Lab: the recipe is launched and forked for real, runs are watched, errors are told where they belong."""
 
 from __future__ import annotations
 

@@ -10,11 +10,13 @@ from typing import Any
 import ipywidgets
 
 from workbench.recipe import Recipe
+from workbench.runs.fork import fork
 from workbench.runs.fork_point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.ui import cells
 from workbench.ui.composer import Composer
+from workbench.ui.forecast_panel import ForecastPanel
 from workbench.ui.fork_bar import ForkBar
 from workbench.ui.frame import Frame
 from workbench.ui.monitor import Monitor
@@ -39,7 +41,7 @@ class Lab(ipywidgets.Box):
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Attributes:
-        composer: the forms. table: the runs. monitor: what is watched, None while nothing is.
+        composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched, None if nothing is.
         fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
 
     Example:
@@ -50,6 +52,7 @@ class Lab(ipywidgets.Box):
     def __init__(self, recipe: Recipe | None = None, runs_dir: str | Path | None = None) -> None:
         self._runs_dir = runs_dir
         self._watched: list[str] = []
+        self._displayed = False
         self.monitor: Monitor | None = None
         self.fork_point: ForkPoint | None = None
         self.why = ipywidgets.HTML()
@@ -58,7 +61,8 @@ class Lab(ipywidgets.Box):
         self.launch_button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
         self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
-        self.composer = Composer(recipe, self._composed)
+        self.composer = Composer(recipe, self._composed, runs_dir)
+        self.forecast = ForecastPanel(runs_dir)
         self.table = RunsTable(runs_dir, fork=self.fork, composed=self._composed_fields)
         self._nothing = ipywidgets.HTML(_NOTHING)
         self._nothing.add_class("lab-nothing")
@@ -80,7 +84,8 @@ class Lab(ipywidgets.Box):
             return
         self._watched = ids
         old, self.monitor = self.monitor, Monitor(chosen) if chosen else None
-        self._watch.children = (self.monitor or self._nothing,)
+        # Figures that are opened from its plots stand below them.
+        self._watch.children = (self.monitor, self.monitor.figures.output) if self.monitor else (self._nothing,)
         # Closed after its successor stands, so that the page never shows an empty region.
         if old is not None:
             old.close()
@@ -108,12 +113,16 @@ class Lab(ipywidgets.Box):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # Run again, a cell takes its old Lab away.
         cells.shown(self)
+        # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
+        self._displayed = True
+        self.forecast.show(self.composer.recipe)
         return super()._repr_mimebundle_(**kwargs)
 
     def _regions(self) -> list[ipywidgets.Widget]:
         bar = ipywidgets.HBox([self.launch_button, self.why])
         bar.add_class("lab-launching")
-        left = ipywidgets.VBox([self.fork_bar, self.composer, bar])
+        self.forecast.add_class("lab-forecast")
+        left = ipywidgets.VBox([self.fork_bar, self.composer, self.forecast, bar])
         left.add_class("lab-compose")
         self._watch.add_class("lab-watch")
         below = ipywidgets.VBox([self.table])
@@ -128,9 +137,8 @@ class Lab(ipywidgets.Box):
         if point is not None:
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
-            self.table.work(
-                lambda: self._started(Run(point.folder).fork(point.step, **point.changes(recipe)), "forked")
-            )
+            self.table.say(Said(f"forking {point.recipe.name}: its checkpoint is verified first"))
+            self.table.work(lambda: self._started(fork(point.folder, point.changes(recipe), point.step), "forked"))
             return
         self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
 
@@ -143,6 +151,8 @@ class Lab(ipywidgets.Box):
     def _selected(self) -> None:
         chosen = self.table.chosen()
         self.watch(chosen)
+        # Beside its forecast: of several runs, nobody could tell which.
+        self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
         if len(chosen) > WATCHED_AT_MOST:
             self.table.say(Said(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
 
@@ -176,6 +186,8 @@ class Lab(ipywidgets.Box):
         self.launch_button.disabled = bool(why)
         self.launch_button.tooltip = f"not now: {why}" if why else "train this recipe in a process of its own"
         self._because(why)
+        if self._displayed:
+            self.forecast.show(recipe)
 
     def _composed_fields(self) -> dict[str, Any] | None:
         recipe = self.composer.recipe

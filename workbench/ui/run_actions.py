@@ -115,10 +115,7 @@ class RunActions:
         for run in runs:
             # One that ended a moment ago must not keep the others from being asked.
             try:
-                if verb == "resume":
-                    word = run.resume(take_over=take_over)
-                else:
-                    word = run.ask(verb, take_over=take_over)
+                word = run.resume(take_over=take_over) if verb == "resume" else run.ask(verb, take_over=take_over)
             except RunError as error:
                 tally.refused.append(str(error))
                 if lease.read_lease(run.folder).held():

@@ -130,9 +130,11 @@ class RunsTable(anywidget.AnyWidget):
 
         self._workers.submit(safely)
 
-    def _tell(self, found: Listed, whole: bool = False) -> None:
+    def _tell(self, found: Listed | None, whole: bool = False) -> None:
+        """Send what is new; ``found`` None: what was told last, to a page that has nothing yet."""
         with self._sending:
-            before, self._told = self._told, found
+            before = self._told
+            found = self._told = found or before
             old = {row["id"]: row for row in before.rows}
             order = [row["id"] for row in found.rows]
             fresh = [row for row in found.rows if whole or old.get(row["id"]) != row]
@@ -157,7 +159,7 @@ class RunsTable(anywidget.AnyWidget):
             return
         kind = message.get("type")
         if kind == "hello":
-            self._tell(self._told, whole=True)
+            self._tell(None, whole=True)
         elif kind == "knobs":
             self._workers.submit(self._send_knobs)
         elif kind == "trash":
@@ -205,7 +207,10 @@ def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: thread
         if alive is None or closed.is_set():
             return
         started = time.monotonic()
-        alive.refresh()
+        try:
+            alive.refresh()
+        except Exception as error:  # the thread goes on, and the page is the only place where a user would see it
+            alive.complaint = f"reading the runs failed, trying on: {type(error).__name__}: {error}"
         took = time.monotonic() - started
         del alive
         # A slow file system must not keep the kernel busy with reading.

@@ -1,7 +1,7 @@
 // One row of the table: its cells are made once and filled again and again, since rows leave and enter the window.
 
 import { el, say } from "../dom.js";
-import { BY_KEY } from "./columns.js";
+import { BY_KEY, whenText } from "./columns.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
@@ -10,11 +10,11 @@ export function newLine(keys) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
   const cells = new Map(keys.map((key) => [key, newCell(key)]));
   const line = el("tr", { role: "row", tabindex: "-1", class: "lab-line" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
-  return { line, box, cells, id: null };
+  return { line, box, cells, row: null, key: "" };
 }
 
 function newCell(key) {
-  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key}${BY_KEY.get(key).number ? " lab-number" : ""}` });
+  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key === "state" ? "status" : key}${BY_KEY.get(key).number ? " lab-number" : ""}` });
   if (key === "progress") cell.append(el("span", { class: "lab-bar", "aria-hidden": "true" }, el("span")), el("span", { class: "lab-text" }));
   else if (key === "tags") cell.append(el("span", { class: "lab-chips" }), pencil(key));
   else if (key === "note") cell.append(el("span", { class: "lab-text" }), pencil(key));
@@ -35,7 +35,11 @@ function pencil(key) {
  */
 export function fill(entry, row, { selected, current, index, now }) {
   const { line, box, cells } = entry;
-  entry.id = row.id;
+  // With every frame of scrolling most rows are where they were.
+  const minute = Math.floor(now / 60000);
+  const key = `${selected} ${current} ${index} ${minute}`;
+  if (entry.row === row && entry.key === key) return;
+  Object.assign(entry, { row, key });
   line.dataset.run = row.id;
   line.dataset.status = row.status;
   line.classList.toggle("lab-selected", selected);
@@ -72,7 +76,7 @@ const FILL = {
   },
   started(cell, row, now) {
     text(cell, BY_KEY.get("started").text(row, now));
-    cell.title = row.started === null ? "" : new Date(1000 * row.started).toLocaleString();
+    cell.title = whenText(row.started);
   },
   tags(cell, row) {
     const chips = cell.firstChild;

@@ -77,6 +77,13 @@ export function since(seconds, now = Date.now()) {
   return then.toDateString() === present.toDateString() ? clock : `${day} ${clock}`;
 }
 
+/** A time in full: "3 Nov 2026 14:05". */
+export function whenText(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  const then = new Date(1000 * seconds);
+  return `${then.getDate()} ${MONTHS[then.getMonth()]} ${then.getFullYear()} ${two(then.getHours())}:${two(then.getMinutes())}`;
+}
+
 /**
  * Rows in the order of a column; what has no value comes last either way, and equal rows stay newest first.
  * @param {object[]} rows newest first

@@ -16,7 +16,7 @@ export class Question {
       event.preventDefault();
       const { then } = this;
       const value = this.box.value.trim();
-      if (!this.box.hidden && !value) return this.box.focus();
+      if (!this.box.hidden && !value && !this.optional) return this.box.focus();
       this.close(true);
       then(value);
     });
@@ -29,11 +29,12 @@ export class Question {
 
   /**
    * Asks.
-   * @param {{text: string, yes: string, label?: string, value?: string, hint?: string}} what `label`: of the box, if any
+   * @param {{text: string, yes: string, label?: string, value?: string, hint?: string, optional?: boolean}} what
+   *   `label`: of the box, if there is one; `optional`: it may stay empty
    * @param {(typed: string) => void} then called at a yes
    */
-  ask({ text, yes, label, value = "", hint = "" }, then) {
-    this.then = then;
+  ask({ text, yes, label, value = "", hint = "", optional = false }, then) {
+    Object.assign(this, { then, optional });
     say(this.text, text);
     say(this.yes, yes);
     this.node.setAttribute("aria-label", text);

@@ -30,10 +30,11 @@ export class Session {
   ask(verb, ids, rest = {}) {
     const request = ++this.request;
     this.send({ type: "do", request, verb, runs: ids, ...rest });
-    this.#tell({ text: `${verb}: asking`, error: false, waiting: true });
+    const what = verb === "label" ? "labels" : verb;
+    this.#tell({ text: `${what}: asking`, error: false, waiting: true });
     this.later(() => {
       if (this.answered < request && this.request === request) {
-        this.#tell({ text: `${verb}: the kernel is busy and will do it when its cell ends`, error: false, waiting: true });
+        this.#tell({ text: `${what}: the kernel is busy and will do it when its cell ends`, error: false, waiting: true });
       }
     }, PATIENCE_MS);
   }

@@ -22,17 +22,20 @@ export function markdown({ runs, numbers = [], knobs = [] }) {
 }
 
 /**
- * The sheet; `close` takes it away.
+ * The sheet; `close` takes it away. A dialog for what is a page of its own; what has a `release` is told when it goes.
  * @param {object} sheet `{kind: "compare" | "diff" | "report", title, ...}`
  */
 export function drawSheet(sheet, close) {
   const tools = el("div", { class: "lab-sheet-tools" });
-  const node = el("section", { class: "lab-sheet", "aria-label": sheet.title, tabindex: "-1" }, el("header", {}, el("h4", { text: sheet.title }), tools));
+  const kind = sheet.kind === "report" ? "dialog" : "section";
+  const node = el(kind, { class: "lab-sheet", "aria-label": sheet.title, tabindex: "-1" }, el("header", {}, el("h4", { text: sheet.title }), tools));
   node.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
     close();
   });
+  // Of a dialog: Escape while its frame has the focus comes as this.
+  node.addEventListener("cancel", close);
   if (sheet.kind === "report") report(sheet, node, tools);
   else comparison(sheet, node, tools);
   tools.append(el("button", { type: "button", text: "Close", "aria-label": `close ${sheet.title}`, on: { click: close } }));
@@ -68,7 +71,9 @@ function comparison(sheet, node, tools) {
 // The report has scripts for its pictures. In a frame without our origin they reach nothing of Jupyter's.
 function report(sheet, node, tools) {
   const address = URL.createObjectURL(new Blob([sheet.page], { type: "text/html" }));
+  node.release = () => URL.revokeObjectURL(address);
   const frame = el("iframe", { class: "lab-report", sandbox: "allow-scripts", src: address, title: sheet.title });
   tools.append(el("a", { href: address, download: sheet.file, class: "lab-link", text: "Download" }));
-  node.append(frame, el("p", { class: "lab-note", text: sheet.path ? `saved as ${sheet.path}` : "" }));
+  if (sheet.path) tools.prepend(el("span", { class: "lab-count", text: `saved as ${sheet.path}` }));
+  node.append(frame);
 }

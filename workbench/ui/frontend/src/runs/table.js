@@ -23,11 +23,11 @@ export class Table {
     this.columns = el("colgroup");
     this.above = spacer();
     this.below = spacer();
-    this.body = el("tbody", {}, this.above, this.below);
+    this.body = el("tbody");
     this.grid = el(
       "table",
       { role: "grid", class: "lab-grid", "aria-label": "runs", "aria-multiselectable": "true", "aria-description": KEYS, tabindex: "-1" },
-      this.columns, el("thead", {}, this.head), this.body,
+      this.columns, el("thead", {}, this.head), this.above, this.body, this.below,
     );
     this.node = el("div", { class: "lab-scroll" }, this.grid);
     this.node.addEventListener("scroll", () => this.#draw(), { passive: true });
@@ -120,12 +120,12 @@ export class Table {
       entries.delete(id);
       free.push(entry);
     }
-    this.above.firstChild.style.height = `${first * ROW_HEIGHT}px`;
-    this.below.firstChild.style.height = `${(rows.length - last) * ROW_HEIGHT}px`;
+    this.above.style.height = `${first * ROW_HEIGHT}px`;
+    this.below.style.height = `${(rows.length - last) * ROW_HEIGHT}px`;
     // Where the keyboard enters: the row it was on, else the first one that is seen.
     const entered = wanted.has(this.current) ? this.current : this.ids[Math.min(rows.length - 1, Math.ceil(this.node.scrollTop / ROW_HEIGHT))];
     const now = Date.now();
-    let at = this.above.nextSibling;
+    let at = this.body.firstChild;
     for (let index = first; index < last; index++) {
       const row = rows[index];
       const entry = entries.get(row.id) ?? free.pop() ?? newLine(this.keys);
@@ -203,7 +203,7 @@ export class Table {
     const cell = this.entries.get(id)?.cells.get(what);
     const row = this.rows[this.ids.indexOf(id)];
     // Neither a column that is hidden nor a row of the trash can be edited here.
-    if (!cell || !this.on.editable()) return this.on.key(what);
+    if (!cell || !this.on.editable()) return this.on.key(what, id);
     this.current = id;
     const before = what === "tags" ? row.tags.join(" ") : row.notes;
     const label = what === "tags" ? `tags of ${row.name}, separated by spaces` : `note on ${row.name}`;
@@ -233,7 +233,7 @@ export class Table {
 }
 
 function spacer() {
-  return el("tr", { "aria-hidden": "true", class: "lab-spacer" }, el("td"));
+  return el("tbody", { "aria-hidden": "true", class: "lab-spacer" });
 }
 
 /** The columns that fit where the user has chosen none. */

@@ -8,6 +8,7 @@ import { Question } from "./question.js";
 import { drawSheet } from "./sheet.js";
 import { Table, chooser, countText, fitting } from "./table.js";
 
+const SAVED_AFTER_MS = 120;
 const HINT = "bert state:running tag:good lr>1e-3 -old";
 
 /** Everything that is shown of a session; `look` and `selected` are read from and written to the model. */
@@ -16,6 +17,7 @@ export class View {
     Object.assign(this, { root, model, session });
     this.inTrash = false;
     this.picked = new Set();
+    this.trashFilter = "";
     this.width = 1200;
     this.drawnSheet = null;
     this.table = new Table({
@@ -23,7 +25,7 @@ export class View {
       select: (ids) => this.select(ids),
       edit: (id, what, text) => this.#edited(id, what, text),
       editable: () => !this.inTrash,
-      key: (name) => this.#act(this.actions.find(({ verb }) => verb === name || (verb === "tag" && name === "tags"))),
+      key: (name, id) => this.#key(name, id),
     });
     this.question = new Question(() => this.table.focus(this.table.current));
     this.#build();
@@ -60,6 +62,11 @@ export class View {
     return this.inTrash ? TRASH_ACTIONS : ACTIONS.filter(({ verb }) => verbs.includes(verb));
   }
 
+  /** The trash has a filter of its own: what was looked for among the runs would hide what was just deleted. */
+  get filterText() {
+    return this.inTrash ? this.trashFilter : (this.look.filter ?? "");
+  }
+
   get columns() {
     return this.look.columns ?? fitting(this.width);
   }
@@ -71,7 +78,7 @@ export class View {
       const chosen = new Set(ids);
       // In the order of the list: it decides the colours of the curves.
       this.model.set("selected", this.session.rows.order.filter((id) => chosen.has(id)));
-      this.model.save_changes();
+      this.#save();
     }
     this.draw();
   }
@@ -79,8 +86,8 @@ export class View {
   draw() {
     const { session } = this;
     const all = this.inTrash ? (session.trash ?? []) : session.rows.all;
-    if (this.look.filter && asksForKnobs(this.look.filter) && !this.inTrash) session.wantKnobs();
-    const { test, problem } = filterOf(this.look.filter ?? "", session.knobs);
+    if (asksForKnobs(this.filterText) && !this.inTrash) session.wantKnobs();
+    const { test, problem } = filterOf(this.filterText, session.knobs);
     const rows = sorted(all.filter(test), this.look.sort ?? null);
     const selected = this.inTrash ? this.picked : new Set(this.model.get("selected"));
     const known = new Map(all.map((row) => [row.id, row]));
@@ -95,8 +102,7 @@ export class View {
 
   #build() {
     this.filter = el("input", { type: "search", class: "lab-filter", "aria-label": "filter runs", placeholder: HINT, spellcheck: "false" });
-    this.filter.value = this.look.filter ?? "";
-    this.filter.addEventListener("input", () => this.#look({ filter: this.filter.value }));
+    this.filter.addEventListener("input", () => this.#filtered(this.filter.value));
     this.problem = el("span", { class: "lab-problem", role: "status" });
     this.count = el("span", { class: "lab-count", "aria-live": "polite" });
     this.chooser = chooser(this.columns, (columns) => this.#look({ columns }));
@@ -106,7 +112,7 @@ export class View {
     const title = el("h3", { text: "Runs" });
     this.title = title;
     const head = el("div", { class: "lab-runs-head" }, title, this.count, this.filter, this.problem, this.columnsButton, this.trashButton);
-    this.bar = el("div", { class: "lab-bar-of-actions", role: "toolbar", "aria-label": "actions on the selected runs" });
+    this.bar = el("div", { class: "lab-actions", role: "toolbar", "aria-label": "actions on the selected runs" });
     this.bar.addEventListener("keydown", (event) => this.#alongBar(event));
     this.said = el("div", { class: "lab-said" });
     this.saidText = el("span", { role: "status" });
@@ -118,12 +124,24 @@ export class View {
 
   #look(change) {
     this.model.set("look", { ...this.look, ...change });
-    this.model.save_changes();
+    this.#save();
     this.draw();
   }
 
+  #filtered(text) {
+    if (!this.inTrash) return this.#look({ filter: text });
+    this.trashFilter = text;
+    this.draw();
+  }
+
+  /** A little later: with every arrow key and letter typed, the kernel would make another view or keep another filter. */
+  #save() {
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => this.model.save_changes(), SAVED_AFTER_MS);
+  }
+
   #head(shown, all, problem) {
-    if (document.activeElement !== this.filter && this.filter.value !== (this.look.filter ?? "")) this.filter.value = this.look.filter ?? "";
+    if (document.activeElement !== this.filter && this.filter.value !== this.filterText) this.filter.value = this.filterText;
     say(this.title, this.inTrash ? "Trash" : "Runs");
     say(this.count, countText(shown, all, this.inTrash ? 0 : this.session.rows.hidden));
     say(this.problem, problem);
@@ -186,6 +204,15 @@ export class View {
     } else session.ask(action.verb, ids);
   }
 
+  /** Keys of a row that need more than the row: its column is hidden, or a question comes first. */
+  #key(name, id) {
+    if (name !== "note") return this.#act(this.actions.find(({ verb }) => verb === name || (verb === "tag" && name === "tags")));
+    const row = this.session.rows.byId.get(id);
+    if (!row || this.inTrash) return;
+    const what = { text: `Note on ${row.name}`, yes: "Keep", label: "note", value: row.notes, optional: true };
+    this.question.ask(what, (text) => this.session.ask("label", [id], { notes: text }));
+  }
+
   #edited(id, what, text) {
     const row = this.session.rows.byId.get(id);
     if (row) this.session.ask("label", [id], what === "tags" ? tagsAs(text, row.tags) : { notes: text });
@@ -211,8 +238,12 @@ export class View {
     const { sheet } = this.session;
     if (sheet === this.drawnSheet) return;
     this.drawnSheet = sheet;
+    this.place.firstChild?.release?.();
     this.place.replaceChildren(...(sheet ? [drawSheet(sheet, () => this.#closeSheet())] : []));
-    this.place.firstChild?.focus();
+    const [drawn] = this.place.children;
+    // A report is a page of its own, and these few rows no place for one.
+    if (drawn?.matches("dialog")) drawn.showModal();
+    else drawn?.focus();
   }
 
   #closeSheet() {
@@ -238,6 +269,7 @@ export class View {
 
   #toggleTrash() {
     this.inTrash = !this.inTrash;
+    this.trashFilter = "";
     this.picked = new Set();
     this.question.close();
     if (this.inTrash) this.session.send({ type: "trash" });
