@@ -1,0 +1,162 @@
+"""A schedule's curve under mouse, finger and keyboard, and the forecast beside it, in a real page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS, Open
+from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.looks import controls, unfit
+from tests.browser.servers import Server
+from tests.runs.tiny import tiny_recipe, write_corpus
+
+pytestmark = pytest.mark.browser
+
+CELL = """
+import ipywidgets, pathlib
+from workbench.recipe import Recipe
+from workbench.ui.composer import Composer
+from workbench.ui.forecast_panel import ForecastPanel
+from workbench.ui.page import Page
+recipe = Recipe.from_json(pathlib.Path("tiny.json").read_text(encoding="utf-8"))
+panel = ForecastPanel()
+composer = Composer(recipe, changed=lambda: panel.show(composer.recipe))
+panel.show(recipe)
+both = ipywidgets.VBox([Page(), panel, composer])
+both.add_class("lab-root")
+both
+""".strip()
+SAID = "schedule = composer.recipe.optimizer.schedule\nprint(schedule.kind, schedule.model_dump())"
+
+
+def box(page: Page, label: str) -> Locator:
+    """The text box of a knob of the learning rate's schedule."""
+    name = page.locator("label", has_text=re.compile(rf"^\s*{label}\b"))
+    return page.locator(".lab-nested .lab-knob").filter(has=name).last.locator("input, textarea").first
+
+
+def until_value(page: Page, label: str, fits: Callable[[float], bool]) -> None:
+    """Until the number in a box is as it should be: the page sends moves one by one, the last may take a moment."""
+    value = 0.0
+    for _ in range(300):
+        value = float(box(page, label).input_value())
+        if fits(value):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"{label} ended at {value}")
+
+
+def drag(page: Page, handle: Locator, dx: float, dy: float) -> None:
+    """Take a handle with the mouse and let it go elsewhere."""
+    # Waits until it stands still and can be reached.
+    handle.hover()
+    place = handle.bounding_box()
+    assert place is not None
+    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    page.mouse.down()
+    for part in (0.3, 0.6, 1.0):
+        page.mouse.move(x + part * dx, y + part * dy)
+    page.mouse.up()
+
+
+def swipe(page: Page, handle: Locator, dx: float) -> None:
+    """The same with a finger."""
+    place = handle.bounding_box()
+    assert place is not None
+    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    session = page.context.new_cdp_session(page)
+    for kind, points in (
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + dx / 2, "y": y}]),
+        ("touchMove", [{"x": x + dx, "y": y}]),
+        ("touchEnd", []),
+    ):
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    session.detach()
+
+
+def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: Server, tmp_path: Path) -> None:
+    page = new_page(has_touch=True)
+    (server.root / "tiny.json").write_text(tiny_recipe(write_corpus(tmp_path), steps=200).to_json())
+    write_notebook(server.root / "curves.ipynb", [CELL, SAID])
+    notebook = Notebook(page, server, "curves.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
+    curve = page.get_by_role("group", name="curve of optimizer.schedule")
+    warmup = curve.get_by_role("slider", name="end of the warm-up")
+    expect(warmup).to_have_attribute(
+        "aria-valuetext", re.compile(r"^10% of the budget, 20 of 200 steps, value 1 . lr$")
+    )
+
+    drag(page, warmup, 60, 0)
+    expected = 0.1 + 60 / curve_width(curve)
+    until_value(page, "warmup", lambda value: abs(value - expected) < 0.01)
+    drag(page, warmup, 0, 40)
+    until_value(page, "peak", lambda value: value < 0.8)
+    expect(box(page, "warmup")).not_to_have_value("0.1")
+
+    # What is typed moves the handle.
+    box(page, "warmup").fill("0.25")
+    box(page, "warmup").press("Tab")
+    expect(warmup).to_have_attribute("aria-valuetext", re.compile("^25% of the budget, 50 of 200 steps"))
+    # Letters are no notebook commands, arrows move: a step, ten steps.
+    warmup.focus()
+    for key in ("b", "ArrowRight", "Shift+ArrowRight"):
+        page.keyboard.press(key)
+    expect(box(page, "warmup")).to_have_value("0.36")
+    expect(notebook.panel.locator(".jp-Cell")).to_have_count(2)
+    expect(curve.locator(".lab-curve-readout")).to_contain_text("end of the warm-up")
+
+    swipe(page, warmup, -40)
+    until_value(page, "warmup", lambda value: value < 0.33)
+
+    # The knobs cannot be a schedule: the curve waits and says so.
+    box(page, "hold").fill("2")
+    box(page, "hold").press("Tab")
+    expect(page.locator(".lab-error")).to_contain_text("must not exceed length")
+    expect(warmup).to_have_attribute("aria-disabled", "true")
+    box(page, "hold").fill("0")
+    box(page, "hold").press("Tab")
+    expect(warmup).to_have_attribute("aria-disabled", "false")
+
+    page.locator(".lab-knob").filter(has=page.locator("label", has_text="schedule")).last.locator(
+        "select"
+    ).first.select_option("points")
+    points = curve.get_by_role("slider")
+    expect(points).to_have_count(4)
+    plot = curve.locator(".lab-curve-plot")
+    size = plot.bounding_box()
+    assert size is not None
+    plot.dblclick(position={"x": 0.75 * size["width"], "y": 20})
+    expect(points).to_have_count(5)
+    expect(points.nth(3)).to_be_focused()
+    page.keyboard.press("Delete")
+    expect(points).to_have_count(4)
+    expect(points.nth(2)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    curve.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "curves.png")
+    assert notebook.run(1).inner_text().startswith("points ")
+
+    # Meanwhile the machine was measured, once for all tests; the numbers followed every change.
+    expect(page.locator(".wb-tiles")).to_be_visible(timeout=240_000)
+    expect(page.locator(".wb-forecast-old")).to_have_count(0)
+    expect(page.locator(".wb-tiles")).to_contain_text(re.compile(r"steps\s*200"))
+    page.locator(".wb-forecast input").fill("2.5")
+    page.locator(".wb-forecast input").press("Tab")
+    expect(page.locator(".wb-tiles")).to_contain_text("cost")
+    page.screenshot(path=RESULTS / "forecast.png")
+    assert violations(page, "curves and forecast") == []
+    assert unfit(page) == []
+    assert [role for role, name in controls(page, ".lab-root") if not name] == []
+
+
+def curve_width(curve: Locator) -> float:
+    """Pixels from the beginning of the run to its end."""
+    return float(curve.locator("line.axis").evaluate("line => line.x2.baseVal.value - line.x1.baseVal.value"))
