@@ -14,6 +14,7 @@ from workbench import presets
 from workbench.choices.data.prepare import prepare
 from workbench.forecast import BAND, Forecast, forecast
 from workbench.recipe import Recipe
+from workbench.training import trace as tracing
 from workbench.training.assemble import assemble
 
 
@@ -63,6 +64,30 @@ def test_numbers_agree_with_each_other(recipe: Recipe) -> None:
     assert set(found.memory) == {"weights", "gradients", "optimizer", "activations", "logits"}
     assert found.memory_bytes > found.memory["weights"]
     assert ahead(recipe).cost is None
+
+
+def test_it_says_whose_rates_it_used_and_what_compiling_takes(recipe: Recipe) -> None:
+    found = ahead(recipe)
+    assert (found.machine, found.calibrated) == (RATES.device, RATES.date)
+    assert found.compile_seconds == 0.0
+    compiled = recipe.with_(execution={"compile": True})
+    assert ahead(compiled).compile_seconds > 10
+    # Rates of a machine on which nothing was compiled serve, too.
+    assert forecast(compiled, rates=RATES.model_copy(update={"fused": None})).compile_seconds == 0.0
+
+
+def test_a_changed_knob_runs_no_model_where_it_changes_none(recipe: Recipe) -> None:
+    ahead(recipe)
+    before = tracing._drawn.cache_info().misses
+    for change in (
+        {"data": {"batch_size": 24}}, {"architecture": {"layers": 9}}, {"optimizer": {"kind": "lans"}},
+        {"budget": {"amount": 77}}, {"execution": {"micro_batch_size": 4}}, {"depth": "progressive_drop"},
+        {"data": {"batch_size": {"kind": "linear", "start": 2, "end": 16}}},
+    ):  # fmt: skip
+        ahead(recipe.with_(**change))
+    assert tracing._drawn.cache_info().misses == before
+    ahead(recipe.with_(architecture={"width": 72}))
+    assert tracing._drawn.cache_info().misses == before + 1
 
 
 def test_a_budget_in_seconds_is_kept(recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
     from workbench.recipe import Recipe
-    from workbench.training.calibration import Rates
+    from workbench.training.rates import Rates
 
 BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, at least, as a share: eager, compiled."""
@@ -38,6 +38,8 @@ class Forecast:
         schedules: values at points along the budget, by path; ``progress`` is the share of the budget that is spent.
         layers: ``forward`` and ``backward`` by point, shares of micro-batches in which each layer computes and trains.
         notes: what the numbers leave out for this recipe.
+        compile_seconds: about what compiling takes the first time, before the clock of the run starts; 0 if nothing is.
+        machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
     """
 
     parameters: int
@@ -56,6 +58,9 @@ class Forecast:
     schedules: dict[str, list[float]]
     layers: dict[str, list[list[float]]]
     notes: tuple[str, ...] = ()
+    compile_seconds: float = 0.0
+    machine: str = ""
+    calibrated: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: all attributes by name."""
@@ -89,8 +94,9 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
-    from workbench.training.calibration import calibrated, mode_of
+    from workbench.training.calibration import calibrated
     from workbench.training.course import Walker
+    from workbench.training.rates import mode_of
 
     mode = mode_of(recipe.execution)
     rates = rates or calibrated(mode, say)
@@ -122,6 +128,9 @@ def forecast(
             "backward": [point.backward for point in course.points],
         },
         notes=tuple(_notes(recipe)),
+        compile_seconds=walker.compile_seconds(course),
+        machine=rates.device,
+        calibrated=rates.date,
     )
 
 

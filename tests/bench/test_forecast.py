@@ -1,29 +1,81 @@
-"""The set of recipes that forecasts are held against, and how errors are summed up."""
+"""How errors are summed up, what the file keeps, and that a second start goes on where the first was stopped."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from workbench.bench.forecast import COMPILED, cases, summary
+from tests.training.machine_rates import RATES
+from workbench.bench import forecast as bench
+from workbench.bench.forecast_cases import cases
+from workbench.errors import WorkbenchError
+from workbench.training.rates import Mode
 
 
-def test_cases_are_many_and_different() -> None:
-    found = cases(steps=7)
-    assert len(found) >= 20
-    assert len({recipe.hash for recipe in found.values()}) == len(found)
-    assert {recipe.budget.amount for recipe in found.values()} == {7}
-    assert set(COMPILED) == {name for name, recipe in found.items() if recipe.execution.compile}
-    assert len({recipe.depth.kind for recipe in found.values()}) >= 5
+def _case(time: float, memory: float, mode: str = "eager", inside: bool = True) -> dict[str, Any]:
+    return {
+        "time_error": time, "same_speed_error": time / 2, "memory_error": memory, "mode": mode, "inside": inside,
+        "measured": {"seconds": 1.0, "memory_bytes": 1 << 20, "compile_seconds": 0.0},
+        "forecast": {"seconds": 1.0, "memory_bytes": 1 << 20, "compile_seconds": 0.0},
+    }  # fmt: skip
 
 
-def test_summary_names_the_worst_and_what_failed() -> None:
+def test_summary_names_the_worst_and_what_failed_by_mode() -> None:
     found = {
-        "a": {"time_error": -0.3, "memory_error": 0.1},
-        "b": {"time_error": 0.1, "memory_error": -0.2},
-        "c": {"error": "no memory"},
+        "a": _case(-0.3, 0.1),
+        "b": _case(0.1, -0.2, inside=False),
+        "c": {"error": "no memory", "mode": "eager"},
+        "d": _case(0.5, 0.0, "compiled"),
     }
-    said = summary(found)
-    assert said["time_error"]["worst"] == "a"
-    assert said["time_error"]["max"] == pytest.approx(0.3)
-    assert said["memory_error"]["median"] == pytest.approx(0.15)
-    assert (said["cases"], said["failed"]) == (2, ["c"])
+    said = bench.summary(found)
+    assert said["failed"] == ["c"]
+    assert (said["eager"]["recipes"], said["eager"]["inside_the_band"]) == (2, 1)
+    assert said["eager"]["time_error"] == {
+        "median": pytest.approx(0.2), "worst": -0.3, "recipe": "a", "mean_with_sign": pytest.approx(-0.1),
+    }  # fmt: skip
+    assert said["eager"]["memory_error"]["worst"] == -0.2
+    assert said["compiled"]["same_speed_error"]["median"] == 0.25
+
+
+def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    measured: list[Mode] = []
+
+    def compare(recipe: Any, *_: Any) -> dict[str, Any]:
+        asked.append(recipe.name)
+        if len(asked) == 2:
+            raise WorkbenchError("stopped here")
+        return _case(0.1, 0.1)
+
+    monkeypatch.setattr(bench, "compare", compare)
+    monkeypatch.setattr(bench, "measured", lambda mode: measured.append(mode) or RATES)
+    out = tmp_path / "results" / "forecast.json"
+    options = ["--out", str(out), "--steps", "3", "--only", "fast", "pld"]
+    assert bench.main(options) == 0
+    assert asked == ["fast", "pld"]
+    assert json.loads(out.read_text())["cases"]["pld"]["error"] == "stopped here"
+    # One calibration for both; the one that failed is not tried again, being known; another budget is another recipe.
+    assert len(measured) == 1
+    assert bench.main(options) == 0
+    assert asked == ["fast", "pld"]
+    assert bench.main(["--out", str(out), "--steps", "4", "--only", "fast"]) == 0
+    assert asked == ["fast", "pld", "fast"]
+    assert len(measured) == 1
+    assert bench.main([*options, "--again"]) == 0
+    assert asked == ["fast", "pld", "fast", "fast", "pld"]
+    assert len(measured) == 2
+
+
+def test_a_name_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(WorkbenchError, match=r"no recipe is called 'slow'.*'fast, muon'"):
+        bench.main(["--out", str(tmp_path / "forecast.json"), "--only", "slow"])
+
+
+def test_a_file_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "forecast.json"
+    path.write_text(json.dumps({"benchmark": "peers", "cases": {"fast": {}}}))
+    assert bench.Results(path).data["cases"] == {}
+    assert not bench.Results(path).known("fast", cases()["fast"])

@@ -21,6 +21,7 @@ def test_a_worker_trains_and_says_what_it_took(
     command = [sys.executable, "-m", "workbench.bench.forecast_worker", setting]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     said = json.loads(done.stdout.splitlines()[-1])
-    assert len(said["wall_seconds"]) == len(said["cpu_seconds"]) == 3
+    assert len(said["seconds"]) == len(said["wall_seconds"]) == len(said["reference"]) == 3
+    assert said["compile_seconds"] == 0.0
     assert said["tokens"] == 3 * 16 * 32
     assert said["memory_bytes"] > 4 * 3 * said["parameters"]

@@ -97,3 +97,29 @@ def test_memory_is_that_of_the_largest_step(small: Recipe) -> None:
     ramp = small.with_(data={"batch_size": {"kind": "linear", "start": 1, "end": 8}})
     walker, constant = (Walker(r, VOCABULARY, "plain", RATES, False) for r in (ramp, small))
     assert walker.memory(walker.walk()).peak == constant.memory(constant.walk()).peak
+
+
+def test_compiling_is_counted_by_kernels(small: Recipe) -> None:
+    def seconds(**change: Any) -> float:
+        walker = Walker(small.with_(execution={"compile": True}, **change), VOCABULARY, "plain", RATES, False)
+        return walker.compile_seconds(walker.walk())
+
+    assert Walker(small, VOCABULARY, "plain", RATES, False).compile_seconds(walked(small)) == 0.0
+    constant = seconds(objective={"mask_rate": 0.2})
+    # Equal layers share their graphs.
+    assert constant == seconds(objective={"mask_rate": 0.2}, architecture={"layers": 12})
+    # A moving number of labels compiles the last block and the head once more, moving rows all of it.
+    assert constant < seconds() < seconds(data={"batch_size": {"kind": "linear", "start": 2, "end": 8}})
+    assert seconds(depth="freeze") > seconds()
+    assert seconds(depth="grow_width") > seconds()
+    assert seconds(optimizer="lans") > seconds()
+
+
+def test_a_compiled_step_of_an_optimizer_costs_about_what_adamw_costs(small: Recipe) -> None:
+    dear = RATES.optimizers["lans"].model_copy(update={"matrix": ((128.0, 1e-6),)})
+    rates = RATES.model_copy(update={"optimizers": RATES.optimizers | {"lans": dear}})
+    eager, compiled = (
+        Walker(small.with_(optimizer="lans", execution={"compile": c}), VOCABULARY, "plain", rates, False).walk()
+        for c in (False, True)
+    )
+    assert compiled.seconds < eager.seconds / 2

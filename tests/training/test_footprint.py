@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
 from tests.training.test_trace import VOCABULARY, traced
 from workbench import presets
+from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.recipe import Recipe
 from workbench.training.footprint import Footprint, footprint, optimizer_bytes, sizes
 from workbench.training.loop import Training
+from workbench.training.paper import on_paper
 
 
 @pytest.mark.parametrize("kind", sorted(registry("optimizer")))
@@ -33,6 +37,27 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
     matrices = sum(numbers for numbers, _ in found.matrices)
     assert matrices < sum(found.by_layer) < found.parameters
     assert found.tables + matrices < found.parameters
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        {"layers": 7, "local_window": 16, "global_every": 3},
+        {"layers": 1},
+        {"kind": "post_ln", "layers": 5, "width": 48, "heads": 2},
+        {"kind": "transformers", "model": "bert", "layers": 4, "width": 32, "heads": 2},
+        # Its first layer has no norm before its attention.
+        {"kind": "transformers", "model": "modernbert", "layers": 5, "width": 32, "heads": 2},
+    ],
+)
+def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any]) -> None:
+    recipe = presets.fast().with_(architecture=architecture)
+    whole = on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    found = sizes(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    assert found.parameters == count_parameters(whole)
+    assert found.by_layer == tuple(count_parameters(block) for block in whole.backbone.blocks)
+    groups = {group["role"]: group["params"] for group in parameter_groups(whole, 0.0)}
+    assert found.vectors == len(groups["vector"])
 
 
 def _footprint(recipe: Recipe, plan: LayerPlan, parts: int = 1, rows: int = 4, heap: bool = False) -> Footprint:

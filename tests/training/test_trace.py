@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
@@ -11,7 +13,9 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Budget, Progress
 from workbench.recipe import Recipe
-from workbench.training.trace import Part, Trace, on_paper, period_of, trace
+from workbench.training.operations import Part, Trace
+from workbench.training.paper import on_paper
+from workbench.training.trace import shortened, trace
 
 VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
 
@@ -56,7 +60,7 @@ def test_labels_are_counted_and_the_last_layer_computes_them_only() -> None:
 def test_kept_bytes_are_those_of_a_real_forward_pass() -> None:
     recipe = presets.fast().with_(architecture={"layers": 2, "width": 64, "heads": 2})
     found = traced(recipe)
-    model = on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64).to_empty(device="cpu")
+    model = copy.deepcopy(on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64)).to_empty(device="cpu")
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -87,15 +91,51 @@ def test_fusing_moves_less() -> None:
     assert sum(o.fused_bytes for o in operations) < 0.7 * sum(o.bytes for o in operations)
 
 
-@pytest.mark.parametrize(("layers", "window", "every", "period"), [(6, None, 3, 1), (6, 32, 3, 3), (2, 32, 2, 1)])
-def test_period_follows_spans(layers: int, window: int | None, every: int, period: int) -> None:
+@pytest.mark.parametrize(
+    ("layers", "window", "every", "short", "runs", "twins"),
+    [
+        (6, None, 3, 3, (False, True, True), (0, 1, 1, 1, 1, 2)),
+        (2, None, 3, 2, (True, True), (0, 1)),
+        # Global layers are 0, 3, 6: the last of six is local, the last of seven global.
+        (6, 32, 3, 5, (False, False, True, True, True), (0, 1, 1, 3, 1, 4)),
+        (7, 32, 3, 7, (False, False, False, True, False, True, True), (0, 1, 1, 3, 1, 1, 6)),
+        (2, 32, 2, 2, (True, True), (0, 1)),
+    ],
+)
+def test_a_short_model_has_one_of_each_sort(
+    layers: int, window: int | None, every: int, short: int, runs: tuple[bool, ...], twins: tuple[int, ...]
+) -> None:
     architecture = presets.fast().architecture.model_copy(
         update={"layers": layers, "local_window": window, "global_every": every}
     )
-    assert period_of(architecture) == period
+    found = shortened(architecture)
+    assert (found.architecture.layers, found.runs, found.twins) == (short, runs, twins)
+    for layer in range(layers - 1):
+        assert found.sorts[found.stands_for(layer)] == found.sorts[layer]
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_a_deep_model_costs_what_its_layers_cost_one_by_one(layers: int) -> None:
+    change = {"layers": layers, "local_window": 16, "global_every": 2}
+    recipe = presets.fast().with_(architecture=change, data={"sequence_length": 128})
+    found = traced(recipe)
+    one_by_one = sum(layer_flops(recipe.architecture, LayerPlan.full(layers), 128.0, found.labels / 512)) * 512
+    # The formula counts what a window lets through, a mask computes all of it.
+    inner = sum(product_flops(found.layers[sort]) for sort in found.sorts) + product_flops(found.last)
+    assert inner >= one_by_one
+    assert found.layers == () or len(found.layers) == len(set(found.sorts))
 
 
 def test_one_layer_is_the_last() -> None:
     found = traced(presets.fast().with_(architecture={"layers": 1}))
-    assert found.layers == ()
+    assert (found.layers, found.sorts) == ((), ())
     assert found.last.forward
+
+
+def test_a_trace_does_not_change_what_others_see() -> None:
+    recipe = presets.fast()
+    first = traced(recipe)
+    trace_of_others = traced(recipe.with_(architecture={"layers": 9}))
+    assert trace_of_others.layers == first.layers
+    assert trace_of_others.sorts == (0,) * 8
+    assert all(p.is_meta for p in on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64).parameters())

@@ -1,14 +1,20 @@
 """How far forecasts are off: varied recipes, each forecast, then trained for a few steps in a process of its own.
 
-One thread on a CPU is timed by the processor's clock, which neighbours on the machine stretch least.
+One thread on a CPU is timed by its own processor's clock, and a fixed piece of work beside every step tells how much
+slower the machine is than when it was calibrated. What is known stands in one file, which is filled recipe by recipe:
+a second start goes on where the first was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,122 +22,177 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from workbench import presets
-from workbench.bench.calibration import clock_of, segment_seconds
-from workbench.bench.result import save, spread
+from workbench.bench.forecast_cases import STEPS, cases
+from workbench.bench.result import hardware, revision, versions
+from workbench.bench.study_results import definition
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
 from workbench.recipe import Recipe
+from workbench.runs.folder import read_json, write_json
+from workbench.training.calibration import measured
+from workbench.training.rates import Mode, Rates, mode_of
 
-STEPS = 12
-COMPILED = ("fast compiled", "bert-tiny compiled", "gpt-tiny compiled")
-"""Cases that wait for a compiler, minutes on a CPU; ``--eager`` leaves them out."""
-
-
-def cases(threads: int = 1, steps: int = STEPS) -> dict[str, Recipe]:
-    """The recipes, by name: presets, and one knob or two moved far from them; all on the CPU's or the GPU's default.
-
-    Args:
-        threads: CPU threads of each.
-        steps: what the budget is set to, so that every stage and schedule is met.
-    """
-    eager = {"compile": False, "threads": threads}
-    fast, tiny, gpt = (
-        recipe.with_(execution=eager) for recipe in (presets.fast(), presets.bert_tiny(), presets.gpt_tiny())
-    )
-    names = ("baseline", "bert", "modernbert_like", "gpt2_like", "llama_like", "pld", "raptr", "stacking", "mslt")
-    found = {name: presets.get(name).with_(execution=eager) for name in (*names, "freeze", "grow_width", "lans")}
-    found |= {
-        "fast": fast,
-        "fast fp32": fast.with_(execution={"precision": "fp32"}),
-        "fast, width 512": fast.with_(architecture={"width": 512, "heads": 8}),
-        "fast, width 64, 8 layers": fast.with_(architecture={"width": 64, "heads": 2, "layers": 8}),
-        "fast, rows of 256": fast.with_(data={"sequence_length": 256, "batch_size": 8}),
-        "fast, 64 rows in fours": fast.with_(data={"batch_size": 64}, execution={"micro_batch_size": 16}),
-        "fast, muon": fast.with_(optimizer={"kind": "muon"}),
-        "fast, soap": fast.with_(optimizer={"kind": "soap"}),
-        "bert-tiny": tiny,
-        "bert-tiny, sdpa": tiny.with_(execution={"attention": "sdpa"}),
-        "gpt-tiny": gpt,
-        "transformers bert": fast.with_(
-            architecture={"kind": "transformers", "model": "bert", "layers": 4, "width": 256, "heads": 4}
-        ),
-        "fast compiled": fast.with_(execution={"compile": True}),
-        "bert-tiny compiled": tiny.with_(execution={"compile": True}),
-        "gpt-tiny compiled": gpt.with_(execution={"compile": True}),
-    }
-    return {name: recipe.with_(budget={"amount": steps, "unit": "steps"}) for name, recipe in found.items()}
+MODES = ("eager", "compiled")
+ERRORS = ("time_error", "same_speed_error", "memory_error")
 
 
-def compare(recipe: Recipe, steps: int) -> dict[str, Any]:
+def compare(recipe: Recipe, steps: int, rates: Rates, cache: Path) -> dict[str, Any]:
     """Forecast a recipe, train its steps, and put the two side by side.
 
+    Args:
+        recipe: of ``steps`` steps.
+        steps: of its budget.
+        rates: of this machine.
+        cache: folder of the compiler's cache.
+
     Returns:
-        ``forecast`` and ``measured``, each with ``seconds`` per step and ``memory_bytes``; ``time_error`` and
-        ``memory_error``, forecast over measured minus 1; ``parameters_agree``.
+        ``forecast`` and ``measured``, each with ``seconds`` per step, ``memory_bytes`` and ``compile_seconds``;
+        ``time_error`` and ``memory_error``, forecast over measured minus 1; ``same_speed_error``: the former as if the
+        machine were as fast as when it was calibrated, which it was ``slower`` times over; ``inside``: whether the
+        time, at that speed, lies in the band; ``parameters_agree``; ``load``.
 
     Raises:
         WorkbenchError: the run failed; its last words are quoted.
     """
-    ahead = forecast(recipe)
+    ahead = forecast(recipe, rates=rates)
     setting = json.dumps({"recipe": recipe.to_dict(), "steps": steps})
     command = [sys.executable, "-m", "workbench.bench.forecast_worker", setting]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise WorkbenchError("\n".join(done.stderr.splitlines()[-5:]))
     said = json.loads(done.stdout.splitlines()[-1])
-    clock = clock_of(recipe)
-    mean = segment_seconds(said[clock])[0]
+    seconds, slower = statistics.mean(said["seconds"]), statistics.median(said["reference"]) / rates.reference
+    low, high = (bound / ahead.steps for bound in (ahead.seconds_low, ahead.seconds_high))
     return {
-        "forecast": {"seconds": ahead.seconds / ahead.steps, "memory_bytes": ahead.memory_bytes, **ahead.memory},
-        "measured": {"seconds": mean, "clock": clock, "memory_bytes": said["memory_bytes"]},
-        "time_error": ahead.seconds / ahead.steps / mean - 1,
+        "forecast": {
+            "seconds": ahead.seconds / ahead.steps, "seconds_low": low, "seconds_high": high,
+            "compile_seconds": ahead.compile_seconds, "memory_bytes": ahead.memory_bytes, **ahead.memory,
+        },
+        "measured": {
+            "seconds": seconds, "wall_seconds": statistics.mean(said["wall_seconds"]),
+            "compile_seconds": said["compile_seconds"], "memory_bytes": said["memory_bytes"],
+        },
+        "slower": slower,
+        "load": round(os.getloadavg()[0], 1),
+        "time_error": ahead.seconds / ahead.steps / seconds - 1,
+        "same_speed_error": ahead.seconds / ahead.steps * slower / seconds - 1,
         "memory_error": ahead.memory_bytes / said["memory_bytes"] - 1,
+        "inside": low <= seconds / slower <= high,
         "flops_error": ahead.flops / said["flops"] - 1,
         "parameters_agree": ahead.parameters == said["parameters"],
-    }
+    }  # fmt: skip
 
 
 def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Median and worst absolute error of time and memory, as shares, over all cases that ran."""
+    """By mode: recipes, median and worst absolute error of time and memory as shares, and how many lie in the band."""
     ran = {name: each for name, each in found.items() if "error" not in each}
-    answer: dict[str, Any] = {"cases": len(ran), "failed": sorted(found.keys() - ran.keys())}
-    for what in ("time_error", "memory_error"):
-        errors = {name: abs(each[what]) for name, each in ran.items()}
-        if errors:
-            answer[what] = {**spread(list(errors.values())), "worst": max(errors, key=lambda name: errors[name])}
+    answer: dict[str, Any] = {"failed": sorted(found.keys() - ran.keys())}
+    for mode in MODES:
+        here = {name: each for name, each in ran.items() if each["mode"] == mode}
+        if not here:
+            continue
+        answer[mode] = {"recipes": len(here), "inside_the_band": sum(each["inside"] for each in here.values())}
+        for what in ERRORS:
+            size = {name: abs(each[what]) for name, each in here.items()}
+            worst = max(size, key=lambda name: size[name])
+            answer[mode][what] = {
+                "median": statistics.median(size.values()), "worst": here[worst][what], "recipe": worst,
+                "mean_with_sign": statistics.mean(each[what] for each in here.values()),
+            }  # fmt: skip
     return answer
+
+
+class Results:
+    """The file that is filled.
+
+    Args:
+        path: of it; read if it is there and of this benchmark.
+
+    Attributes:
+        data: what it holds: ``rates`` by mode, ``cases`` by name, their ``summary``, and where they were made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        known = read_json(path, {})
+        mine = isinstance(known, dict) and known.get("benchmark") == "forecast" and "rates" in known
+        self.data: dict[str, Any] = known if mine else {"benchmark": "forecast", "rates": {}, "cases": {}}
+
+    def rates(self, mode: Mode) -> Rates:
+        """Of this machine, measured for this file unless they stand in it."""
+        name = " ".join(map(str, mode))
+        if name not in self.data["rates"]:
+            self.data["rates"][name] = measured(mode).model_dump(mode="json")
+            self.save()
+        return Rates.model_validate(self.data["rates"][name])
+
+    def known(self, name: str, recipe: Recipe) -> bool:
+        """Whether this very recipe stands in the file."""
+        return bool(self.data["cases"].get(name, {}).get("definition") == definition(recipe))
+
+    def add(self, name: str, recipe: Recipe, case: dict[str, Any]) -> None:
+        """Put a case in and save, at once."""
+        mode = MODES[recipe.execution.compile]
+        self.data["cases"][name] = {"definition": definition(recipe), "mode": mode, **case}
+        self.data["summary"] = summary(self.data["cases"])
+        self.save()
+
+    def save(self) -> None:
+        """Replace the file as a whole."""
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        self.data |= {"date": date, "hardware": hardware(), "versions": versions(), "revision": revision()}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, self.data)
+
+
+def show(console: Console, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """One line per recipe: seconds per step, MiB and seconds of compiling, forecast and measured."""
+    heads = ("s/step", "forecast", "error", "same speed", "MiB", "forecast", "error", "compile s", "forecast")
+    table = Table("recipe", *heads)
+    for name, each in found.items():
+        if "error" in each:
+            table.add_row(name, each["error"].splitlines()[-1][:60])
+            continue
+        real, ahead = each["measured"], each["forecast"]
+        table.add_row(
+            name, f"{real['seconds']:.3f}", f"{ahead['seconds']:.3f}", f"{each['time_error']:+.0%}",
+            f"{each['same_speed_error']:+.0%}{'' if each['inside'] else ' outside'}",
+            f"{real['memory_bytes'] / 2**20:.0f}", f"{ahead['memory_bytes'] / 2**20:.0f}",
+            f"{each['memory_error']:+.0%}", f"{real['compile_seconds']:.0f}", f"{ahead['compile_seconds']:.0f}",
+        )  # fmt: skip
+    console.print(table)
 
 
 def main(argv: list[str]) -> int:
     """``workbench bench forecast``."""
     parser = argparse.ArgumentParser(prog="workbench bench forecast", description=__doc__)
-    parser.add_argument("--only", nargs="*", metavar="NAME", help="these cases only")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="these recipes only")
     parser.add_argument("--eager", action="store_true", help="leave out what has to be compiled")
+    parser.add_argument("--again", action="store_true", help="measure again what the file holds, calibration included")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"steps of each (default {STEPS})")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of each (default 1)")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/forecast.json"), help="the file to fill")
     options = parser.parse_args(argv)
-    console, found = Console(), {}
-    chosen = cases(options.threads, options.steps)
-    names = options.only or [name for name in chosen if not (options.eager and name in COMPILED)]
-    table = Table("recipe", "s per step", "forecast", "error", "MiB", "forecast", "error")
-    for name in names:
-        console.print(name, style="dim")
-        try:
-            found[name] = compare(chosen[name], options.steps)
-        # One that fails, for want of a package or of memory, says so in the table; the others go on.
-        except WorkbenchError as error:
-            found[name] = {"error": str(error)}
-            continue
-        one, ahead = found[name]["measured"], found[name]["forecast"]
-        table.add_row(
-            name, f"{one['seconds']:.3f}", f"{ahead['seconds']:.3f}", f"{found[name]['time_error']:+.0%}",
-            f"{one['memory_bytes'] / 2**20:.0f}", f"{ahead['memory_bytes'] / 2**20:.0f}",
-            f"{found[name]['memory_error']:+.0%}",
-        )  # fmt: skip
-    console.print(table)
-    result = {"steps": options.steps, "threads": options.threads, "summary": summary(found), "cases": found}
-    console.print_json(data=result["summary"])
-    console.print(f"saved {save('forecast', result, options.out)}")
+    console, chosen = Console(), cases(options.threads, options.steps)
+    if unknown_names := sorted(set(options.only or ()) - chosen.keys()):
+        raise WorkbenchError(f"no recipe is called {unknown_names[0]!r}; the set has {', '.join(map(repr, chosen))}")
+    if options.again:
+        options.out.unlink(missing_ok=True)
+    results = Results(options.out)
+    with tempfile.TemporaryDirectory() as cache:
+        for name in options.only or chosen:
+            recipe = chosen[name]
+            if (recipe.execution.compile and options.eager) or results.known(name, recipe):
+                continue
+            console.print(name, style="dim")
+            # One that fails, for want of a package or of memory, says so in the table; the others go on.
+            try:
+                case = compare(recipe, options.steps, results.rates(mode_of(recipe.execution)), Path(cache))
+            except WorkbenchError as error:
+                case = {"error": str(error)}
+            results.add(name, recipe, case)
+    show(console, results.data["cases"])
+    console.print_json(data=results.data.get("summary", {}))
+    console.print(f"saved {options.out}")
     return 0

@@ -18,6 +18,7 @@ from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
+from workbench.training.stopwatch import Reference, thread_clock
 from workbench.training.warmup import compile_ahead
 
 SAMPLE_SECONDS = 0.002
@@ -55,30 +56,36 @@ def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
     """Train ``steps`` steps of a recipe whose budget they are, and say what they took.
 
     Returns:
-        ``wall_seconds`` and ``cpu_seconds`` by step, ``memory_bytes`` of growth, ``parameters``; ``tokens`` and
+        ``seconds`` by step, of the thread where it works alone; ``wall_seconds``; ``reference`` seconds of the fixed
+        piece of work beside each; ``compile_seconds``; ``memory_bytes`` of growth; ``parameters``; ``tokens`` and
         ``flops`` of all steps.
     """
     device = recipe.execution.resolve_device()
+    clock = thread_clock(device)
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    walls, cpus = [], []
+    walls, own, beside = [], [], []
+    reference = Reference(device)
     with PeakMemory(device) as memory:
         made = assemble(recipe, prepared, device)
         training = Training(recipe, made)
-        compile_ahead(training)
+        compiling = compile_ahead(training) if recipe.execution.compile else 0.0
         for _ in range(steps):
-            wall, cpu = time.perf_counter(), time.process_time()
+            beside.append(reference.seconds())
+            wall, start = time.perf_counter(), clock()
             with contextlib.suppress(NotFinite):
                 training.step()
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
+            own.append(clock() - start)
             walls.append(time.perf_counter() - wall)
-            cpus.append(time.process_time() - cpu)
         training.close()
     return {
+        "seconds": own,
         "wall_seconds": walls,
-        "cpu_seconds": cpus,
+        "reference": beside,
+        "compile_seconds": compiling,
         "tokens": training.progress.tokens,
         "flops": training.recorder.useful_flops,
         "memory_bytes": memory.grown,

@@ -1,88 +1,186 @@
-"""Small real models beside their price: what puts right whatever single kernels do not show."""
+"""Small real models in training: kernels are timed one by one, and steps put right what kernels do not show."""
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+import time
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from workbench.choices.architectures import PreLN
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution.native import PRECISIONS
-from workbench.choices.objectives import Masked
-from workbench.choices.progress import Budget, Progress
-from workbench.training.calibration import Mode, Rates, seconds_of
+from workbench.recipe import Recipe
+from workbench.training.assemble import assemble
+from workbench.training.footprint import sizes
+from workbench.training.loop import Training
 from workbench.training.pricing import Seconds, priced
+from workbench.training.rates import Mode, OptimizerRates, Rates, interpolate
+from workbench.training.recorder import NotFinite
+from workbench.training.stopwatch import Reading, Reference, Stopwatch, lines, thread_clock, typical
 from workbench.training.trace import trace
 
-# Shape legend: B rows, T positions.
-
-MODELS = ((1, 64, 1, 4, 16), (4, 64, 2, 16, 64), (2, 256, 4, 16, 64), (1, 512, 8, 8, 64), (2, 192, 3, 4, 256))
-"""(layers, width, heads, rows, length) of the models that are run: dominated by calls, by moving, by products."""
 VOCABULARY = Vocabulary(2048, 2048, 1, 2, 3, 0, 4)
+PASSES = 3
+"""Times that every kernel of a model is timed."""
+LEAST_SECONDS, LEAST_STEPS = 0.25, 5
+"""Steps of a model are timed for so long, and so many at least."""
 HELD = 0.1
-"""How strongly factors are held at 1 beside the models' errors: five of them do not decide three numbers alone."""
+"""How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone."""
+CALL, STEP = 3e-6, 1e-3
+"""Seconds beside an operation's kernel, and of a step of any size, before the models have their say."""
+
+_MODELS: tuple[dict[str, Any], ...] = (
+    # Next to nothing but calls.
+    {"architecture": {"layers": 3, "width": 32, "heads": 1}, "data": {"sequence_length": 32, "batch_size": 4}},
+    {"architecture": {"layers": 3, "width": 128, "heads": 2}, "data": {"sequence_length": 64, "batch_size": 16}},
+    # Products.
+    {"architecture": {"layers": 2, "width": 512, "heads": 8}, "data": {"sequence_length": 64, "batch_size": 6}},
+    # Attention, in the other implementation, over short rows and long ones.
+    {"architecture": {"layers": 2, "width": 64, "heads": 2}, "data": {"sequence_length": 64, "batch_size": 8},
+     "execution": {"attention": "sdpa"}},
+    {"architecture": {"layers": 2, "width": 128, "heads": 2}, "data": {"sequence_length": 256, "batch_size": 4},
+     "execution": {"attention": "sdpa"}},
+    # BERT's own parts.
+    {"architecture": {"kind": "post_ln", "layers": 2, "width": 192, "heads": 3, "dropout": 0.1},
+     "data": {"sequence_length": 128, "batch_size": 4}},
+    # A decoder with gates, norms of the other kind, long rows, and labels at every position.
+    {"architecture": {"layers": 2, "width": 192, "heads": 6, "norm": "layer_norm", "ffn": "swiglu", "bias": True,
+                      "tied": False},
+     "data": {"sequence_length": 256, "batch_size": 2}, "objective": "causal"},
+)  # fmt: skip
+
+
+def models(mode: Mode) -> list[Recipe]:
+    """The recipes of the models that are trained: dominated by calls, by moving numbers, by products; eager."""
+    execution = {
+        "device": mode.device, "precision": mode.precision, "compile": False, "threads": mode.threads,
+        "attention": "plain",
+    }  # fmt: skip
+    base = Recipe(budget="1000 steps").with_(execution=execution, optimizer={"kind": "adamw"})
+    return [base.with_(**model) for model in _MODELS]
+
+
+class Small(contextlib.AbstractContextManager["Small"]):
+    """A model in training on random text.
+
+    Args:
+        recipe: what to train.
+        device: where.
+    """
+
+    def __init__(self, recipe: Recipe, device: torch.device) -> None:
+        self.recipe, self._device = recipe, device
+        self._training = Training(recipe, assemble(recipe, _random_text(), device))
+        self._clock = thread_clock(device)
+
+    def __exit__(self, *_: object) -> None:
+        self._training.close()
+
+    def readings(self) -> list[Reading]:
+        """Every kernel of a forward and backward pass, in the order in which they run."""
+        return typical([self._timed_pass() for _ in range(PASSES + 1)][1:])
+
+    def step_seconds(self) -> float:
+        """Of one step, the median of several: a run pays for every step, not for its best one."""
+        began, each = time.perf_counter(), list[float]()
+        while len(each) < LEAST_STEPS or time.perf_counter() - began < LEAST_SECONDS:
+            start = self._clock()
+            with contextlib.suppress(NotFinite):
+                self._training.step()
+            _wait(self._device)
+            each.append(self._clock() - start)
+        return statistics.median(each[1:])
+
+    def _timed_pass(self) -> list[Reading]:
+        made, training = self._training.made, self._training
+        batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
+        watch = Stopwatch(self._clock, lambda: _wait(self._device))
+        with watch:
+            with made.autocast():
+                loss = made.model(batch, LayerPlan.full(made.layers), training.progress)
+            loss.loss.backward()
+        made.model.zero_grad(set_to_none=True)
+        return watch.readings
 
 
 def closed(rates: Rates, mode: Mode) -> Rates:
-    """The rates with factors that make small eager models come out at their measured times, and the error left.
-
-    Compiled models would take minutes to compile; they share products and calls with eager ones.
-    """
-    device, eager = torch.device(mode.device), []
-    for model in MODELS:
-        eager.append((_predicted(model, mode, rates), _measured(model, mode, device)))
+    """The rates with kernels read from small models in training, and factors that make their steps come out right."""
+    device = torch.device(mode.device)
+    readings, seconds, beside = list[Reading](), list[float](), list[float]()
+    recipes, reference = models(mode), Reference(device)
+    for recipe in recipes:
+        with Small(recipe, device) as small:
+            readings += small.readings()
+            beside.append(reference.seconds())
+            seconds.append(small.step_seconds())
+            beside.append(reference.seconds())
+    rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
+    parts = [predicted(recipe, rates) for recipe in recipes]
+    optimizers = [optimizer_seconds(recipe, rates) for recipe in recipes]
     # Relative errors: a model of a millisecond counts as much as one of a hundred.
-    rows = torch.tensor([[part / seconds for part in parts] for parts, seconds in eager], dtype=torch.float64)
-    factors = fitted(rows)
-    left = (rows @ torch.tensor(factors, dtype=torch.float64) - 1).abs().mean()
-    return rates.model_copy(update={"factors": factors, "error": round(float(left), 4)})
+    rows = np.array([[part / whole for part in each] for each, whole in zip(parts, seconds, strict=True)])
+    known = np.array([one / whole for one, whole in zip(optimizers, seconds, strict=True)])
+    factors = fitted(rows, 1 - known)
+    left = np.abs(rows @ np.array(factors) + known - 1).mean()
+    products, moving, calls, call, step = factors
+    return rates.model_copy(
+        update={
+            "factors": (products, moving, calls), "call": CALL * call / calls, "step": STEP * step,
+            "error": round(float(left), 4), "reference": statistics.median(beside),
+        }
+    )  # fmt: skip
 
 
-def fitted(rows_NK: Tensor) -> tuple[float, ...]:
-    """Factors f near 1 and within [0.3, 3] with rows f = 1 as nearly as can be (ridge regression, then clipped).
+def fitted(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ...]:
+    """Factors f near 1 and within [0.3, 3] with rows f = wanted as nearly as can be (ridge regression, then clipped).
 
     Args:
-        rows_NK: float64, (N, K): predicted parts over the measured whole, by model.
+        rows_NK: (N, K): predicted parts over the measured whole, by model.
+        wanted_N: (N,): share of the whole that they should make up.
     """
-    ones = torch.ones(rows_NK.shape[1], dtype=torch.float64)
-    hold = HELD**2 * torch.eye(len(ones), dtype=torch.float64)
-    moved = torch.linalg.solve(rows_NK.T @ rows_NK + hold, rows_NK.T @ (1 - rows_NK @ ones))
-    return tuple((ones + moved).clamp(0.3, 3.0).tolist())
+    ones = np.ones(rows_NK.shape[1])
+    hold = HELD**2 * np.eye(len(ones))
+    moved = np.linalg.solve(rows_NK.T @ rows_NK + hold, rows_NK.T @ (wanted_N - rows_NK @ ones))
+    return tuple(float(factor) for factor in (ones + moved).clip(0.3, 3.0))
 
 
-def _architecture(model: tuple[int, ...]) -> PreLN:
-    layers, width, heads, *_ = model
-    return PreLN(layers=layers, width=width, heads=heads)
+def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float, float]:
+    """Seconds of a step of a small model: products, moving, kernels' calls, calls beside them, and the step's own."""
+    length, rows = recipe.data.longest, recipe.data.most_rows
+    found = trace(
+        recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, recipe.execution.precision,
+        recipe.execution.attention,
+    )  # fmt: skip
+    kernels = rates.model_copy(update={"call": 0.0})
+    whole = priced(found, kernels, False, recipe.execution.device == "cuda")
+    total, operations = Seconds(), 0
+    layers = [*(whole.layers[sort] for sort in whole.sorts), whole.last]
+    for price in (whole.shared, *layers, whole.head):
+        total = total.plus(price.forward).plus(price.backward)
+    parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
+    operations = sum(len(part.forward) + len(part.backward) for part in parts)
+    return *total, operations * rates.call, rates.step
 
 
-def _predicted(model: tuple[int, ...], mode: Mode, rates: Rates) -> Seconds:
-    rows, length = model[3:]
-    found = trace(_architecture(model), Masked(), VOCABULARY, length, rows, length, mode.precision, "plain")
-    prices = priced(found, rates, False, mode.device == "cuda")
-    total = Seconds()
-    for price, times in ((prices.shared, 1), (prices.inner, model[0] - 1), (prices.last, 1), (prices.head, 1)):
-        total = total.plus(price.forward.plus(price.backward), times)
-    return total
+def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:
+    """Seconds of an optimizer's step over all of a small model's parameters."""
+    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    costs: OptimizerRates = rates.optimizers[recipe.optimizer.kind]
+    matrices = sum(numbers * interpolate(costs.matrix, side) for numbers, side in size.matrices)
+    return float(matrices + size.vectors * costs.vector + size.tables * costs.embedding)
 
 
-def _measured(model: tuple[int, ...], mode: Mode, device: torch.device) -> float:
-    layers, _, _, rows, length = model
-    objective, architecture, dtype = Masked(), _architecture(model), PRECISIONS[mode.precision]
-    backbone = architecture.build(VOCABULARY, length, causal=False, attention="plain")
-    whole = objective.build(backbone, architecture, VOCABULARY, 0).to(device)
-    tokens_BT = torch.randint(5, VOCABULARY.used, (rows, length))
-    position_BT = torch.arange(length).expand(rows, length).contiguous()
-    batch = Batch(tokens_BT, position_BT, torch.zeros_like(tokens_BT, dtype=torch.int32), torch.arange(rows)).to(device)
-    start, plan = Progress(step=0, tokens=0, seconds=0.0, budget=Budget()), LayerPlan.full(layers)
+def _random_text() -> PreparedData:
+    """Documents of 100 random tokens: how fast a model trains does not depend on what it reads."""
+    drawn = np.random.default_rng(0).integers(5, VOCABULARY.used, (600, 100)).astype(np.uint16)
+    drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
+    store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))
+    return PreparedData(store, store, VOCABULARY, "", 0.0)
 
-    def step() -> None:
-        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-            loss = whole(batch, plan, start)
-        loss.loss.backward()
-        whole.zero_grad(set_to_none=True)
 
-    # The median: a run pays for every step, not for its best one.
-    return seconds_of(step, device, least=0.3, of=statistics.median)
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -16,10 +16,11 @@ from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 from workbench.recipe import Recipe
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepShape
-from workbench.training.calibration import Rates, interpolate
-from workbench.training.footprint import Footprint, Sizes, footprint, optimizer_bytes, sizes
+from workbench.training.footprint import Footprint, Sizes, compiles_step, footprint, optimizer_bytes, sizes
+from workbench.training.operations import Trace
 from workbench.training.pricing import Prices, micro_batch_seconds, priced
-from workbench.training.trace import Trace, trace
+from workbench.training.rates import Rates, interpolate
+from workbench.training.trace import trace
 
 # Shape legend: B rows, T positions of a row.
 
@@ -29,6 +30,12 @@ DRAWS = 4
 """Micro-batches whose plans are averaged where layers are dropped at random."""
 LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
+
+
+_COMPILED_STEP = 1.1
+"""Optimizers that compile their step, over AdamW's fused one: 0.96 to 1.37, mostly 1.0 (LOG.md, 2026-11-21)."""
+_STEP_KERNELS = 4
+"""Kernels of such a step: five to seven seconds to compile (ibid.)."""
 
 
 @dataclass
@@ -131,6 +138,28 @@ class Walker:
                 largest[key] = point
         return max((self._memory(point) for point in largest.values()), key=lambda found: found.peak)
 
+    def compile_seconds(self, course: Course) -> float:
+        """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
+        fused = self.rates.fused
+        if fused is None or not self.recipe.execution.compile:
+            return 0.0
+        points = course.points
+        shapes = {(point.shape.part_rows, point.shape.length) for point in points}
+        labels = {point.labels / point.shape.part_rows / point.shape.length for point in points}
+        rests = any(f > b == 0 for point in points for f, b in zip(point.forward, point.backward, strict=True))
+        kernels = _STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
+        # By architecture: a model that is widened compiles anew.
+        for point in {self._made(self._stage(point.progress))[0]: point for point in points}.values():
+            found = self._priced(self._stage(point.progress), self._lengths[-1], point.shape)[0]
+            layers, ends = found.layers, found.last.kernels() + found.head.kernels()
+            whole = sum(layer.kernels() for layer in layers) + ends
+            # A second number of rows or of labels compiles once more, for all numbers that follow.
+            again = whole if len(shapes) > 1 else ends if len(labels) > 1 else 0
+            # Layers that rest, and the one above them, whose input needs no gradient.
+            frozen = sum(layer.kernels(backward=False) + layer.kernels() for layer in layers) if rests else 0
+            kernels += whole + again + frozen
+        return fused.start_seconds + kernels * fused.kernel_seconds
+
     def _point(self, progress: Progress) -> Point:
         recipe = self.recipe
         layers, seed = recipe.architecture.layers, recipe.seed
@@ -197,9 +226,8 @@ class Walker:
         architecture, size = self._made(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
         found = self._trace(architecture, point.shape.part_rows, point.shape.length)
-        state = optimizer_bytes(
-            _steady(recipe.optimizer), architecture, recipe.objective, self.vocabulary, recipe.data.longest
-        )
+        steady, longest = _steady(recipe.optimizer), recipe.data.longest
+        state = optimizer_bytes(steady, architecture, recipe.objective, self.vocabulary, longest, self.attention)
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
@@ -207,14 +235,17 @@ class Walker:
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
-        (architecture, size), costs = self._made(stage), self.rates.optimizers[self.recipe.optimizer.kind]
+        architecture, size = self._made(stage)
+        kind, dearer = self.recipe.optimizer.kind, 1.0
+        if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
+            kind, dearer = "adamw", _COMPILED_STEP
+        costs = self.rates.optimizers[kind]
         trains = _mean(plans, architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
         matrices = sum(numbers * interpolate(costs.matrix, side) for numbers, side in size.matrices)
-        moved = 4 * size.parameters
-        seconds = share * matrices + share * size.vectors * costs.vector + size.tables * costs.embedding
+        seconds = share * (matrices + size.vectors * costs.vector) + size.tables * costs.embedding
         # Gradients are read for their norm.
-        return float(seconds + moved / self.rates.moved[-1][1])
+        return float(dearer * seconds + 4 * size.parameters / self.rates.moved + self.rates.step)
 
     def _curvature(self, progress: Progress) -> float:
         """Share of the steps that begin with a pass for curvature."""
@@ -231,7 +262,7 @@ class Walker:
         return self._stages[stage]
 
     def _size(self, architecture: Architecture) -> Sizes:
-        return sizes(architecture, self.recipe.objective, self.vocabulary, self.recipe.data.longest)
+        return sizes(architecture, self.recipe.objective, self.vocabulary, self.recipe.data.longest, self.attention)
 
 
 def _steady(choice: OptimizerChoice) -> OptimizerChoice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -11,9 +12,11 @@ from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Objective
+from workbench.choices.objectives.objective import Objective, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
-from workbench.training.trace import Trace, on_paper
+from workbench.training.operations import Trace
+from workbench.training.paper import on_paper
+from workbench.training.trace import shortened
 
 PROCESS_BYTES = 75 << 20
 """What a trainer on a CPU grows by beside its model: kernels' scratch space, pages of the text, threads. Measured with
@@ -66,56 +69,95 @@ class Sizes:
 
 
 @functools.lru_cache(maxsize=64)
-def sizes(architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int) -> Sizes:
+def sizes(
+    architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int, attention: str = "plain"
+) -> Sizes:
     """The exact numbers of the model that would be built, by role; nothing is allocated.
 
     Args:
         architecture, objective: what to build.
         vocabulary: V rows of the embedding.
         longest: T, tokens per row.
+        attention: of the model that is looked at; named, it is the one that was traced, and need not be built again.
     """
-    model = on_paper(architecture, objective, vocabulary, longest)
+    short = shortened(architecture)
+    model = on_paper(short.architecture, objective, vocabulary, longest, attention)
+    times = _occurrences(model, short.twins)
     roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
     for group in parameter_groups(model, 0.0):
         roles[group["role"]] += group["params"]
     matrices: dict[int, int] = {}
     for matrix in roles["matrix"]:
-        matrices[min(matrix.shape)] = matrices.get(min(matrix.shape), 0) + matrix.numel()
+        side = min(matrix.shape)
+        matrices[side] = matrices.get(side, 0) + matrix.numel() * times[id(matrix)]
+    blocks = [count_parameters(block) for block in model.backbone.blocks]
     return Sizes(
-        count_parameters(model),
-        tuple(count_parameters(block) for block in model.backbone.blocks),
+        sum(p.numel() * times[id(p)] for p in model.parameters()),
+        tuple(blocks[twin] for twin in short.twins),
         tuple((numbers, side) for side, numbers in matrices.items()),
         sum(p.numel() for p in roles["embedding"]),
-        len(roles["vector"]),
+        sum(times[id(p)] for p in roles["vector"]),
     )
+
+
+def _occurrences(model: TrainingModel, twins: Sequence[int]) -> dict[int, int]:
+    """How often each parameter of a shallow model stands in the deep one, by its id."""
+    times = dict.fromkeys(map(id, model.parameters()), 1)
+    for layer, block in enumerate(model.backbone.blocks):
+        times |= dict.fromkeys(map(id, block.parameters()), twins.count(layer))
+    return times
 
 
 @functools.lru_cache(maxsize=64)
 def optimizer_bytes(
-    choice: OptimizerChoice, architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int
-) -> int:
+    choice: OptimizerChoice, architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int,
+    attention: str = "plain",
+) -> int:  # fmt: skip
     """Bytes of the optimizer's state once every parameter has had a gradient.
 
     The optimizer itself makes its state, for parameters without memory.
 
     Args:
         choice: the optimizer.
-        architecture, objective, vocabulary, longest: as for :func:`sizes`.
+        architecture, objective, vocabulary, longest, attention: as for :func:`sizes`.
     """
-    device = torch.device("meta")
-    model = on_paper(architecture, objective, vocabulary, longest)
-    optimizer = choice.build(parameter_groups(model, 0.01), device)
+    short = shortened(architecture)
+    model = on_paper(short.architecture, objective, vocabulary, longest, attention)
+    times = _occurrences(model, short.twins)
+    optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)
-    if start is not None:
-        states = [start(p, group) for group in optimizer.param_groups for p in group["params"]]
-    else:
-        # torch's own optimizers make their state in the first step.
-        for parameter in model.parameters():
-            parameter.grad = torch.empty_like(parameter)
+    if start is None:
+        fixed, per_number = _state_of_one(choice)
+        return sum(times[id(p)] * (fixed + per_number * p.numel()) for p in model.parameters())
+    return sum(
+        times[id(parameter)] * tensor.numel() * tensor.element_size()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        for tensor in start(parameter, group).values()
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
+    """Bytes of state per parameter, and per number in it, of one of torch's own optimizers: found by taking a step."""
+    sizes_of = []
+    for numbers in (1, 2):
+        parameter = torch.nn.Parameter(torch.zeros(numbers, 8))
+        parameter.grad = torch.zeros_like(parameter)
+        group = {"params": [parameter], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
+        optimizer = choice.build([group], torch.device("cpu"))
         optimizer.step()
-        states = list(optimizer.state.values())
-    tensors = [value for state in states for value in state.values() if isinstance(value, torch.Tensor)]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        tensors = [value for value in optimizer.state[parameter].values() if isinstance(value, torch.Tensor)]
+        sizes_of.append(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
+    one, two = sizes_of
+    return 2 * one - two, (two - one) // 8
+
+
+@functools.lru_cache(maxsize=64)
+def compiles_step(choice: OptimizerChoice) -> bool:
+    """Whether its optimizer has a step to compile (of the tensors' own shapes)."""
+    group = {"params": [torch.nn.Parameter(torch.zeros(2, 2))], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
+    return hasattr(choice.build([group], torch.device("cpu")), "compile_step")
 
 
 def footprint(
@@ -134,16 +176,16 @@ def footprint(
     """
     first = plan.trains.index(True) if True in plan.trains else plan.layers
     kept = [part.kept_products if compiled else part.kept for part in (*found.layers, found.last)]
-    inner = sum(kept[:-1]) / max(1, len(kept) - 1)
     above = [layer for layer, run in enumerate(plan.runs) if run and layer >= first]
-    activations = (inner * (len(above) - 1) + kept[-1] if above else 0) + (found.shared.kept if first == 0 else 0)
+    activations = sum(kept[found.sorts[layer]] for layer in above[:-1]) + (kept[-1] if above else 0)
+    activations += found.shared.kept if first == 0 else 0
     logits = max(0, found.head_peak - found.kept_below_head)
     resting = sum(size.by_layer[layer] for layer in range(len(size.by_layer)) if not _trains(plan, layer))
     gradients = 4 * (size.parameters - resting)
     weights = 4 * size.parameters
     # Several micro-batches: the gradients of the first are there while the second runs.
     forward = activations + logits + (gradients if parts > 1 else 0)
-    together = activations + logits + gradients + PROCESS_BYTES if heap else max(forward, gradients + inner)
+    together = activations + logits + gradients + PROCESS_BYTES if heap else max(forward, gradients + max(kept))
     peak = weights + optimizer + together
     return Footprint(weights, gradients, optimizer, round(activations), round(logits), round(peak))
 

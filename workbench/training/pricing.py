@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench.choices.depth.plan import LayerPlan
-from workbench.training.calibration import Rates, interpolate
-from workbench.training.trace import Operation, Part, Trace
+from workbench.training.operations import PRODUCT_KINDS, Operation, Part, Trace
+from workbench.training.rates import Rates
 
 
 class Seconds(NamedTuple):
@@ -56,10 +56,17 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a trace's parts; ``inner`` is the mean of a period's layers."""
+    """Prices of a trace's parts.
+
+    Attributes:
+        shared, last, head: as in the trace.
+        layers: one of each sort.
+        sorts: index into ``layers`` for every layer but the last.
+    """
 
     shared: Price
-    inner: Price
+    layers: tuple[Price, ...]
+    sorts: tuple[int, ...]
     last: Price
     head: Price
 
@@ -73,16 +80,11 @@ def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
         fused: blocks and head are compiled.
         launched: calls run beside the work (a GPU), so that the longer of the two counts.
     """
-    layers = trace.layers or (trace.last,)
-    one = [_price(layer, rates, fused, launched) for layer in layers]
-    share = 1.0 / len(one)
-    forward = backward = Seconds()
-    for price in one:
-        forward, backward = forward.plus(price.forward, share), backward.plus(price.backward, share)
+    layers = tuple(_price(layer, rates, fused, launched) for layer in trace.layers)
     # What precedes the layers is never compiled.
     shared = _price(trace.shared, rates, False, launched)
-    ends = [_price(part, rates, fused, launched) for part in (trace.last, trace.head)]
-    return Prices(shared, Price(forward, backward, share * sum(price.linear for price in one)), *ends)
+    last, head = (_price(part, rates, fused, launched) for part in (trace.last, trace.head))
+    return Prices(shared, layers, trace.sorts, last, head)
 
 
 def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labels: float = 1.0) -> float:
@@ -97,7 +99,7 @@ def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labe
     running = [layer for layer, run in enumerate(plan.runs) if run]
     total = prices.shared.pays(True, first == 0).scaled(rows)
     for layer in running:
-        price = prices.last if layer == running[-1] else prices.inner
+        price = prices.last if layer == running[-1] else prices.layers[prices.sorts[layer]]
         total += price.pays(plan.trains[layer], layer >= first).scaled(rows)
     # The head passes gradients on unless nothing below it needs any.
     return total + prices.head.pays(plan.head, plan.head or first < plan.layers or plan.embedding).scaled(labels)
@@ -106,28 +108,28 @@ def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labe
 def _price(part: Part, rates: Rates, fused: bool, launched: bool) -> Price:
     forward, backward = (_seconds(operations, rates, fused, launched) for operations in (part.forward, part.backward))
     products = [operation for operation in part.forward if operation.kind == "product"]
-    return Price(forward, backward, _seconds(products, rates, fused, launched).products)
+    return Price(forward, backward, _seconds(products, rates, False, launched).products)
 
 
 def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launched: bool) -> Seconds:
     by_product, by_size, by_call = rates.factors
+    compiled = rates.fused if fused else None
     products = moving = calls = 0.0
-    call = rates.call * by_call
     for operation in operations:
-        if operation.kind in ("product", "attention"):
-            curve = rates.product if operation.kind == "product" else rates.attention
-            seconds = by_product * operation.flops / interpolate(curve, operation.side)
+        is_product = operation.kind in PRODUCT_KINDS
+        if compiled is not None and not is_product:
+            moving += operation.fused_bytes * compiled.byte
+            moving += operation.numbers * compiled.costly if operation.kind == "costly" else 0.0
+            continue
+        line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["cheap"]
+        once, *grows = (rate * size for rate, size in zip(line, operation.sizes, strict=False))
+        seconds = sum(grows) * (by_product if is_product else by_size)
+        if is_product:
             products += seconds
-        elif fused:
-            seconds = by_size * operation.fused_bytes * rates.fused
-            moving += seconds
-            # Neighbours share one kernel, and with it the call.
-            if not operation.fused_bytes:
-                continue
         else:
-            seconds = by_size * operation.bytes / interpolate(rates.moved, operation.bytes)
-            if operation.kind == "costly":
-                seconds += by_size * operation.numbers * rates.costly
             moving += seconds
+        call = (once + rates.call) * by_call
         calls += max(0.0, call - seconds) if launched else call
+    if compiled is not None and operations:
+        calls += compiled.graph
     return Seconds(products, moving, calls)

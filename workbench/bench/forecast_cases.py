@@ -1,0 +1,70 @@
+"""The recipes that forecasts are held against: presets, and one knob or two moved far from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench import presets
+from workbench.recipe import Recipe
+
+STEPS = 12
+"""Of each: every stage and schedule is met."""
+FEW = {"batch_size": 8}
+"""Rows of the larger presets here: a step of theirs takes seconds on one thread."""
+
+
+def cases(threads: int = 1, steps: int = STEPS) -> dict[str, Recipe]:
+    """The recipes, by name; all on the CPU's or the GPU's default.
+
+    Args:
+        threads: CPU threads of each.
+        steps: what the budget is set to.
+    """
+    eager = _eager(threads)
+    found = {**eager, **_compiled(eager)}
+    return {name: recipe.with_(budget={"amount": steps, "unit": "steps"}) for name, recipe in found.items()}
+
+
+def _eager(threads: int) -> dict[str, Recipe]:
+    execution: dict[str, Any] = {"compile": False, "threads": threads}
+    fast, tiny, gpt, thin = (
+        recipe.with_(execution=execution)
+        for recipe in (presets.fast(), presets.bert_tiny(), presets.gpt_tiny(), presets.pld())
+    )
+    large = {
+        name: presets.get(name).with_(execution=execution, data=FEW)
+        for name in ("baseline", "bert", "gpt2_like", "llama_like")
+    }
+    depth = {name: presets.get(name).with_(execution=execution) for name in ("raptr", "stacking", "mslt", "freeze")}
+    return {
+        **large,
+        "bert_tiny": tiny.with_(data=FEW),
+        "bert_tiny, 2 x 768": tiny.with_(data={"batch_size": 4}, architecture={"layers": 2, "width": 768, "heads": 12}),
+        "gpt_tiny, fp32": gpt.with_(data=FEW, execution={"precision": "fp32"}),
+        "modernbert_like": presets.modernbert_like().with_(execution=execution, data={"batch_size": 2}),
+        "pld": thin,
+        **depth,
+        "fast": fast,
+        "fast, fp32": fast.with_(execution={"precision": "fp32"}),
+        "fast, width 64, 8 layers": fast.with_(architecture={"width": 64, "heads": 2, "layers": 8}),
+        "fast, 4 rows of 32": fast.with_(data={"sequence_length": 32, "batch_size": 4}),
+        "fast, rows of 256": fast.with_(data={"sequence_length": 256, "batch_size": 4}),
+        "fast, rows of 512, sdpa": fast.with_(
+            data={"sequence_length": 512, "batch_size": 2}, execution={"attention": "sdpa"}
+        ),
+        "fast, 32 rows in eights": fast.with_(data={"batch_size": 32}, execution={"micro_batch_size": 8}),
+        "fast, muon": fast.with_(optimizer={"kind": "muon"}),
+        "fast, lans": fast.with_(optimizer={"kind": "lans"}),
+        "transformers bert": fast.with_(
+            architecture={"kind": "transformers", "model": "bert", "layers": 3, "width": 192, "heads": 3}
+        ),
+    }
+
+
+def _compiled(eager: dict[str, Recipe]) -> dict[str, Recipe]:
+    """Some of them compiled: half a minute each."""
+    names = (
+        "fast", "fast, fp32", "fast, width 64, 8 layers", "fast, rows of 256", "bert_tiny", "llama_like", "pld",
+        "gpt_tiny, fp32",
+    )  # fmt: skip
+    return {f"{name}, compiled": eager[name].with_(execution={"compile": True}) for name in names}

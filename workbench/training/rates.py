@@ -1,0 +1,128 @@
+"""What a machine does in a second, as data: measured by ``calibration.py``, read by ``pricing.py``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import torch
+from pydantic import BaseModel, ConfigDict
+
+from workbench.choices.execution.native import Native
+
+Curve = tuple[tuple[float, float], ...]
+"""(size, value) pairs, sizes rising; between them values run along a power law."""
+
+
+class Mode(NamedTuple):
+    """What a calibration is valid for, besides the machine.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        threads: of the trainer.
+        precision: of products.
+        compiled: whether blocks are.
+    """
+
+    device: str
+    threads: int
+    precision: str
+    compiled: bool
+
+
+class OptimizerRates(BaseModel):
+    """Seconds of an optimizer's step.
+
+    Attributes:
+        matrix: per number of a hidden matrix, by its smaller side.
+        embedding: per number of a table.
+        vector: per vector, whatever its length.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    matrix: Curve
+    embedding: float
+    vector: float
+
+
+class FusedRates(BaseModel):
+    """Seconds of compiled code beside its matrix products.
+
+    Attributes:
+        graph: per graph that is entered.
+        byte: per byte that crosses the edge of a kernel.
+        costly: per number of exponentials and the like, beyond moving it.
+        kernel_seconds: that compiling one kernel takes.
+        start_seconds: that the compiler takes before its first kernel.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    graph: float
+    byte: float
+    costly: float
+    kernel_seconds: float = 0.0
+    start_seconds: float = 0.0
+
+
+class Rates(BaseModel):
+    """Rates of a machine in one mode.
+
+    Attributes:
+        device: its name.
+        date: of the measurement.
+        kernels: by the key of an operation, or its kind for keys that nobody has met: seconds per call, then per FLOP
+            and number read and written of a product, or per byte.
+        call: seconds of an operation beside its kernel: Python and autograd.
+        step: seconds of a step, whatever its size.
+        fused: of compiled code; None where nothing is compiled.
+        attention_choice: the faster implementation by the length of rows.
+        optimizers: by kind.
+        moved: bytes per second that are read.
+        factors: on products, on everything else that is proportional to sizes, on calls: what makes small real models
+            come out right.
+        error: mean relative error on these models afterwards.
+        memory_bytes: of the device, all of it.
+        reference: seconds of a fixed piece of work meanwhile (``stopwatch.Reference``): how fast the machine was.
+        seconds: that the measurement took.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    device: str
+    date: str
+    kernels: dict[str, tuple[float, ...]]
+    call: float
+    step: float
+    fused: FusedRates | None = None
+    attention_choice: dict[str, str]
+    optimizers: dict[str, OptimizerRates]
+    moved: float
+    factors: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    error: float = 0.0
+    memory_bytes: int
+    reference: float
+    seconds: float = 0.0
+
+
+def interpolate(curve: Curve, size: float) -> float:
+    """The curve's value at a size, along straight lines of its logarithms; constant below, the last line goes on.
+
+    Example:
+        >>> round(interpolate(((1.0, 10.0), (100.0, 1000.0)), 10.0))
+        100
+    """
+    if size <= curve[0][0] or len(curve) == 1:
+        return curve[0][1]
+    pairs = list(itertools.pairwise(curve))
+    (x0, y0), (x1, y1) = next((pair for pair in pairs if size <= pair[1][0]), pairs[-1])
+    return float(y0 * (y1 / y0) ** (math.log(size / x0) / math.log(x1 / x0)))
+
+
+def mode_of(execution: Native) -> Mode:
+    """The mode that an execution runs in here.
+
+    Raises:
+        RecipeError: it asks for a device that is not there.
+    """
+    threads = execution.threads or torch.get_num_threads()
+    return Mode(execution.resolve_device().type, threads, execution.precision, execution.compile)
