@@ -266,6 +266,20 @@ def test_a_reset_in_the_heading_takes_the_whole_choice_back() -> None:
     assert heading.children[-1] is not reset
 
 
+def test_everything_is_reset_at_once_and_that_is_undone() -> None:
+    composer = Composer(presets.get("fast"))
+    assert "lab-all" not in composer.verdict.value
+    type_into(composer, "optimizer", "lr", "0.002")
+    composer.axes["depth"].picker.value = "progressive_drop"
+    type_into(composer, "architecture", "heads", "3")
+    changed = composer.fields
+    assert "lab-all" in composer.verdict.value
+    say(composer.page, {"do": "reset"})
+    assert composer.recipe == presets.get("fast")
+    composer.undo()
+    assert composer.fields == changed
+
+
 def turned(part: Form) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every knob below a form, and another value for it, entered as a user would."""
     for knob in part.knobs.values():

@@ -162,6 +162,12 @@ class Composer(ipywidgets.VBox):
         """Make the change that was undone last again."""
         self._walk("redo", self.composition.redoes, self.composition.redo)
 
+    def reset(self) -> None:
+        """Set every knob back to where it began, as one change."""
+        state = self.composition.state
+        self.composition.begin(state.base, state.source)
+        self._put("reset all")
+
     def _walk(self, verb: str, what: str, step: Callable[[], list[str]]) -> None:
         if not what:
             self._say(f"nothing to {verb}")
@@ -281,6 +287,8 @@ class Composer(ipywidgets.VBox):
             self.undo()
         elif asked.get("do") == "redo":
             self.redo()
+        elif asked.get("do") == "reset":
+            self.reset()
         elif asked.get("do") == "close":
             self._show_card("")
         elif isinstance(asked.get("card"), str):
@@ -334,13 +342,14 @@ class Composer(ipywidgets.VBox):
     def _sentence(self, problems: list[Problem], count: int, said: str) -> str:
         """One line on where the recipe stands; a problem that no knob shows comes first, and is told in full."""
         said = f"<span class='lab-said'>{html.escape(said)}</span> · " if said else ""
+        reset = "<button class='lab-all' title='every knob as the preset has it'>reset all</button>" if count else ""
         recipe = self.composition.recipe
         if recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
             # Hidden from screen readers, to which it would be spelled out at every change.
             mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
-            return f"{said}<span class='lab-good'>ready</span> {changed}{mark}"
+            return f"{said}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
         first, others = problems[0], len(self.composition.problems) - 1
         what = html.escape(f"{first.path}: {first.message}") + (f" (and {others} more)" if others else "")
         go = f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        return f"{said}<span class='lab-bad'>cannot run</span> {what} {go}"
+        return f"{said}<span class='lab-bad'>cannot run</span> {what} {go} {reset}"

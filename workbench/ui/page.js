@@ -148,6 +148,7 @@ function compose(model, root, line) {
     if (!button) return;
     if (button.classList.contains("lab-more")) model.send({ card: (opener = button.dataset.path) });
     else if (button.classList.contains("lab-go")) model.send({ go: button.dataset.path });
+    else if (button.classList.contains("lab-all")) model.send({ do: "reset" });
     else if (button.classList.contains("lab-help")) opener = button;
     // The button goes away with the change that it takes back.
     else if (button.classList.contains("lab-reset")) controlOf(rowOf(button) ?? button)?.focus();

@@ -18,7 +18,7 @@ class Page(anywidget.AnyWidget):
     composer it is also the line that explains the knob under the pointer or the focus, and hears the keys for undo.
 
     Args:
-        heard: called with what the page asks for: ``{"do": "undo" | "redo" | "close"}``, ``{"card": path}``,
+        heard: called with what the page asks for: ``{"do": "undo" | "redo" | "reset" | "close"}``, ``{"card": path}``,
             ``{"go": path}``.
 
     Attributes:

@@ -15,7 +15,8 @@ function render({ model, el }) {
   const gutter = element("div", { className: "lab-gutter", ariaHidden: "true" });
   const area = element("textarea", { spellcheck: false, autocapitalize: "off", wrap: "off" });
   area.setAttribute("aria-label", `the recipe as ${language}; Control Enter applies`);
-  const problems = element("ul", { className: "lab-problems" });
+  const list = element("ul");
+  const problems = element("div", { className: "lab-problems" }, list);
   problems.id = `lab-problems-${Math.random().toString(36).slice(2)}`;
   problems.setAttribute("role", "alert");
   area.setAttribute("aria-describedby", problems.id);
@@ -48,7 +49,7 @@ function render({ model, el }) {
     area.rows = Math.min(40, Math.max(8, text.split("\n").length));
     apply.disabled = revert.disabled = draft === null;
     const found = model.get("problems");
-    problems.replaceChildren(
+    list.replaceChildren(
       ...found.map(([line, message]) => {
         const place = element("button", { type: "button", textContent: `line ${line}` });
         place.addEventListener("click", () => go(line));
