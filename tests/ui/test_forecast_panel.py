@@ -118,6 +118,7 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
 def test_a_recipe_that_cannot_run_dims_the_last_numbers(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
     panel.show(None)
     assert machine.asked == 0
+    assert "as soon as the recipe can run" in panel.status.value
     panel.show(recipe)
     settled(panel)
     panel.show(None)

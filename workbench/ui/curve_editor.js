@@ -291,6 +291,7 @@ class Editor {
     if (now.x === x && now.y === y) return;
     const axes = this.moving?.axes ?? { x: this.picture.x, y: this.picture.y };
     this.moving = { index, axes, x, y };
+    this.hovering = false;
     this.line.send({ type: "move", handle: index, x, y });
     this.draw();
   }

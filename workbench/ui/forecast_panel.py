@@ -33,6 +33,8 @@ REFRESH_SECONDS = 5.0
 """Between two readings of a run that is compared while it goes on."""
 TRAINING = ("starting", "running")
 """Statuses of runs that a measurement would disturb, and that would disturb it."""
+_WAITING = "The forecast appears as soon as the recipe can run."
+_WORKING = "Working out the forecast."
 _MEASURING = "Measuring this machine once (about 20 s); the forecast follows."
 _ASK = (
     "This machine has not been measured yet, and runs are training: measuring takes about 20 s, slows them meanwhile, "
@@ -125,6 +127,9 @@ class ForecastPanel(ipywidgets.VBox):
                 return
             self._recipe = recipe
             self._dim(True)
+            if self._found is None and not self._offered:
+                # Its first imports take a second or two; nothing at all would look broken.
+                self._say(_WAITING if recipe is None else _WORKING)
             if recipe is None:
                 return
             known = self._kept.get(recipe.hash)
@@ -257,8 +262,10 @@ class ForecastPanel(ipywidgets.VBox):
         shown += [self.status] if self.status.value else []
         shown += [self.measure] if self._offered or self._offered_for_run else []
         if self._found is not None:
-            shown += [self._row, *([self.details] if self.more.value else [])]
+            shown += [self._row]
+        # Above the details: somebody has just selected a run.
         shown += [self.comparison] if self.comparison.value else []
+        shown += [self.details] if self._found is not None and self.more.value else []
         # Assigning children draws them anew, and the box one is typing in would lose the focus.
         if self._shown != shown:
             self._shown, self.children = shown, tuple(shown)
