@@ -1,0 +1,159 @@
+"""Composing in a real page: undo by key, text pasted back, theirs taken, cards beside the form, help without mouse."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS
+from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.servers import Server
+from tests.ui.live import run_folder
+from workbench import presets
+
+pytestmark = pytest.mark.browser
+
+
+def test_composing(page: Page, server: Server) -> None:
+    """One kernel for all of it: each part begins with a preset."""
+    mine = presets.get("fast").with_(seed=5).to_dict()
+    run_folder(server.runs / "20260131-081500-mine-0a1b2c-3d4e", "finished", alive=False, **mine)
+    write_notebook(server.root / "compose.ipynb", ["from workbench.ui.composer import Composer\nComposer()"])
+    notebook = Notebook(page, server, "compose.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
+    composer = page.locator(".lab-composer")
+    expect(verdict(composer)).to_contain_text("ready")
+    for part in (undo_by_key_and_help, card_beside_the_form, search_and_errors, texts, differences):
+        part(composer, page)
+        if composer.locator(".lab-all").count():
+            composer.get_by_role("button", name="reset all").click()
+        expect(verdict(composer)).to_contain_text("as the preset has it")
+
+
+def verdict(root: Locator) -> Locator:
+    """The line that says where the recipe stands."""
+    return root.locator(".lab-verdict")
+
+
+def undo_by_key_and_help(composer: Locator, page: Page) -> None:
+    """A text has its own undo while it is typed; the rest is the recipe's. Help is heard and seen."""
+    rate = composer.get_by_label("lr", exact=True)
+    rate.focus()
+    expect(composer.locator(".lab-hint")).to_contain_text("optimizer.lr · > 0 and ≤ 100")
+    described = rate.get_attribute("aria-describedby") or ""
+    words = page.evaluate("id => document.getElementById(id).textContent", described.split()[0])
+    assert words.startswith("peak learning rate\noptimizer.lr · ")
+    rate.fill("0.004")
+    page.keyboard.press("Control+z")
+    expect(rate).to_have_value("0.003")  # the text's own undo, while it is typed
+    rate.fill("0.004")
+    rate.press("Enter")
+    expect(verdict(composer)).to_contain_text("1 knob changed")
+    page.keyboard.press("Control+z")
+    expect(verdict(composer)).to_contain_text("undo: optimizer.lr 0.003 → 0.004")
+    expect(rate).to_have_value("0.003")
+    page.keyboard.press("Control+Shift+z")
+    expect(rate).to_have_value("0.004")
+    undo = composer.get_by_role("button", name="undo optimizer.lr 0.003 → 0.004 (Ctrl+Z)")
+    expect(undo).to_have_attribute("aria-disabled", "false")
+    composer.get_by_role("button", name="optimizer.lr: back to 0.003").click()
+    expect(rate).to_have_value("0.003")
+    expect(rate).to_be_focused()
+
+
+def card_beside_the_form(composer: Locator, page: Page) -> None:
+    """It takes the focus, gives it back, and falls below the form where there is no room beside."""
+    button = composer.get_by_role("button", name="about Optimizer")
+    button.focus()
+    page.keyboard.press("Enter")
+    panel = composer.get_by_role("region", name="optimizer: adamw")
+    card = panel.locator(".lab-card")
+    expect(card).to_be_focused()
+    forms, beside = composer.locator(".lab-sections").bounding_box(), panel.bounding_box()
+    assert forms is not None
+    assert beside is not None
+    assert beside["x"] >= forms["x"] + forms["width"] - 1
+    assert violations(page, "card") == []
+    page.set_viewport_size({"width": 560, "height": 800})
+    expect(panel).to_be_visible()
+    page.wait_for_function(
+        "() => { const [a, b] = ['.lab-sections', '.lab-card-panel'].map(q => document.querySelector(q)"
+        ".getBoundingClientRect()); return b.top >= a.bottom - 1 && a.height > 80 && b.height > 100; }"
+    )
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(button).to_be_focused()
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def texts(composer: Locator, page: Page) -> None:
+    """Python and JSON are edited and pasted; nothing typed is lost."""
+    composer.get_by_role("button", name="Python").click()
+    area = composer.get_by_label("the recipe as Python")
+    expect(area).to_have_value("import workbench as wb\n\nrecipe = wb.presets.bert_tiny()\nrun = wb.launch(recipe)\n")
+    wrong = "recipe = wb.presets.fast().with_(\n    seed=4,\n    optimizer={'lr': -1},\n)\n"
+    area.fill(wrong)
+    problems = composer.locator(".lab-problems")
+    expect(problems).to_contain_text("line 3 optimizer.lr: ")
+    page.keyboard.press("Control+Enter")
+    expect(area).to_have_value(wrong)
+    expect(verdict(composer)).to_contain_text("as the preset has it")
+    assert violations(page, "text with an error") == []
+    composer.get_by_role("button", name="Form").click()
+    composer.get_by_role("button", name="Python").click()
+    expect(area).to_have_value(wrong)
+    area.fill(wrong.replace("-1", "2e-3"))
+    expect(composer.locator(".lab-editor .lab-note")).to_contain_text("Apply: 7 knobs")
+    page.keyboard.press("Control+Enter")
+    expect(verdict(composer)).to_contain_text("2 knobs changed")
+    expect(composer.get_by_label("preset", exact=True)).to_have_value("fast")
+    expect(area).to_have_value(
+        "import workbench as wb\n\nrecipe = wb.presets.fast().with_(\n    optimizer={'lr': 0.002},\n    seed=4,\n)\n"
+        "run = wb.launch(recipe)\n"
+    )
+    composer.get_by_role("button", name="JSON").click()
+    expect(composer.get_by_label("the recipe as JSON")).to_have_value(presets.get("fast").with_(
+        optimizer={"lr": 0.002}, seed=4
+    ).to_json() + "\n")  # fmt: skip
+    page.screenshot(path=RESULTS / "compose-json.png")
+
+
+def differences(composer: Locator, page: Page) -> None:
+    """From a run, taken with the keyboard alone."""
+    composer.get_by_label("preset", exact=True).select_option("fast")
+    expect(verdict(composer)).to_contain_text("as the preset has it")
+    composer.get_by_role("button", name="Difference").click()
+    against = composer.get_by_label("against", exact=True)
+    expect(composer.locator(".lab-difference")).to_contain_text("Nothing differs from preset fast")
+    against.focus()
+    against.select_option(label="mine · 2026-01-31 08:15 UTC · 0a1b2c-3d4e")
+    take = composer.get_by_role("button", name="take theirs: seed 5")
+    take.focus()
+    page.keyboard.press("Enter")
+    expect(composer.locator(".lab-difference")).to_contain_text("Nothing differs from run mine")
+    expect(verdict(composer)).to_contain_text("1 knob changed")
+    against.select_option("pld")
+    expect(composer.locator(".lab-difference tbody tr")).to_have_count(6)
+    assert violations(page, "differences") == []
+    page.screenshot(path=RESULTS / "compose-difference.png")
+
+
+def search_and_errors(composer: Locator, page: Page) -> None:
+    """What is found is shown, and there is a way to what is wrong although it is not."""
+    search = composer.get_by_label("find a knob by its name or help")
+    search.fill("vocabulary size")
+    expect(composer.locator(".lab-finding")).to_contain_text("1 knob found")
+    expect(composer.get_by_role("textbox", name="vocabulary size")).to_be_visible()
+    expect(composer.get_by_label("lr", exact=True)).to_have_count(0)
+    composer.get_by_role("textbox", name="vocabulary size").fill("none")
+    composer.get_by_role("textbox", name="vocabulary size").press("Tab")
+    expect(verdict(composer)).to_contain_text("cannot run")
+    search.fill("seed")
+    expect(composer.get_by_role("textbox", name="vocabulary size")).to_have_count(0)
+    composer.get_by_role("button", name="show").click()
+    expect(composer.get_by_role("textbox", name="vocabulary size")).to_be_focused()
+    expect(composer.get_by_role("textbox", name="vocabulary size")).to_have_attribute("aria-invalid", "true")
+    expect(search).to_have_value("")
+    assert violations(page, "an error") == []
