@@ -42,7 +42,7 @@ class TelemetryWriter:
             :data:`KEPT_LINES` lines of each stream) and written when there is space again.
     """
 
-    def __init__(self, folder: Path, flush_seconds: float = 0.25, on_full: Callable[[str], None] | None = None) -> None:
+    def __init__(self, folder: Path, flush_seconds: float = 0.1, on_full: Callable[[str], None] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
         self._files = {stream: _open_append(path) for stream, path in self._paths.items()}

@@ -62,11 +62,11 @@ def monitor(run: Run):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What the widget hands to IPython's display, but for the keepsake beside it (test_keepsake.py)."""
+    """What the widget hands to IPython's display, but for the keepsake and the place of figures beside it."""
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def display(bundle: dict[str, Any], **options: Any) -> None:
-        if "wb-keepsake" not in bundle["text/html"]:
+        if not any(place in bundle.get("text/html", "") for place in ("wb-keepsake", "wb-figure-place")):
             calls.append((bundle, options))
 
     monkeypatch.setattr(module, "display", display)
@@ -246,3 +246,28 @@ def test_twenty_widgets_leave_no_thread_and_no_memory_behind(run: Run) -> None:
     del monitors, monitor
     gc.collect()
     assert not [trace for trace in traces if trace() is not None]
+
+
+def test_a_notebook_of_an_ended_run_carries_no_bundle(run: Run, shown: list) -> None:
+    write_state(run.folder, status="finished")
+    monitor = Monitor(run)
+    monitor.show()
+    until(lambda: not monitor.feed.running)
+    assert (monitor._esm, monitor._css, monitor.snapshot) == ("", "", b"")
+    monitor.close()
+
+
+def test_a_page_may_look_closer_and_open_figures(monitor: Monitor, run: Run, shown: list) -> None:
+    ask(monitor, type="detail", ask=1, spans=[[5, 8]], names=["loss", 7], points=100)
+    for damaged in ({"spans": "all"}, {"spans": [[1, 2]], "names": None}, {"ask": "1"}):
+        ask(monitor, type="detail", **{"ask": 2, "spans": [], "names": [], "points": 1, **damaged})
+    until(lambda: any(header["type"] == "detail" for header, _ in monitor.comm.custom()))
+    header = next(header for header, _ in monitor.comm.custom() if header["type"] == "detail")
+    assert header["runs"][0]["series"] == [["loss", 4, 4]]
+    monitor.show()
+    ask(monitor, type="figure", view="loss", x="step", runs=[run.id])
+    until(lambda: len(shown) == 2)
+    bundle, options = shown[1]
+    assert "application/vnd.plotly.v1+json" in bundle
+    assert options["update"]
+    until(lambda: any(header.get("text") == "" for header, _ in monitor.comm.custom()))

@@ -23,12 +23,14 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from workbench.errors import RunError
 from workbench.live.places import NOTES, register
+from workbench.live.view import view_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
 from workbench.ui import cells
 from workbench.ui.feed import Feed
+from workbench.ui.figures import Figures
 from workbench.ui.keepsake import Keepsake
 from workbench.ui.steering import Steering
 
@@ -73,11 +75,12 @@ class Monitor(anywidget.AnyWidget):
         self.runs = [run if isinstance(run, Run) else Run(run) for run in given]
         self.keep_live = keep_live
         self._display_ids: list[str] = []
-        self._settled = False
+        self._settled = self._lean = False
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
         self._keepsake = Keepsake(self._drawing, publish)
+        self.figures = Figures(self._views, publish, self._say)
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
@@ -99,6 +102,7 @@ class Monitor(anywidget.AnyWidget):
         display_id = f"workbench-{uuid.uuid4().hex}"
         if self._settled or self.feed_ended:
             publish(self._static_bundle(), display_id)
+            self._be_lean()
             return self
         self._display_ids.append(display_id)
         if shell is not None and self._shell is None:
@@ -106,6 +110,7 @@ class Monitor(anywidget.AnyWidget):
             shell.events.register("post_run_cell", self._after_cell)
         publish(self._live_bundle(), display_id)
         self._keepsake.show()
+        self.figures.show()
         cells.shown(self)
         return self
 
@@ -118,8 +123,11 @@ class Monitor(anywidget.AnyWidget):
         # Whoever comes second waits for the first: an update that comes after its cell would be lost headless.
         with self._settling:
             if not self._settled and self.feed_ended:
-                self._settled = True
-                self._publish_static()
+                bundle = self._static_bundle()
+                # Drawing takes a moment, in which somebody may have resumed a run: its view must stay.
+                if self.feed_ended:
+                    self._settled = True
+                    self._publish_static(bundle)
             return self._settled
 
     @property
@@ -133,6 +141,7 @@ class Monitor(anywidget.AnyWidget):
         if hasattr(self, "feed"):
             self.feed.close()
             self._keepsake.end()
+            self.figures.close()
             self._forget_cells()
             cells.forget(self)
             # A model of its own, which nobody else would close.
@@ -142,32 +151,41 @@ class Monitor(anywidget.AnyWidget):
     def _ipython_display_(self) -> None:
         self.show()
 
-    def _publish_static(self) -> None:
-        bundle = self._static_bundle()
+    def _publish_static(self, bundle: dict[str, Any]) -> None:
         if self.keep_live:
             bundle = self._live_bundle() | bundle
         self._keepsake.clear()
         for display_id in self._display_ids:
             publish(bundle, display_id, update=True)
         if self._display_ids and not self.keep_live and not self.feed.watched:
-            # No page has ever drawn this: the executed notebook need not carry the bundle in its widget state.
-            self._esm = self._css = ""
-            self.snapshot = b""
+            self._be_lean()
         elif self._display_ids and not self.keep_live:
             # A page that was reloaded has forgotten display ids, so the replacement cannot reach it.
             self.advice = "The run has ended. Run this cell again to keep its picture in the notebook."
         self._forget_cells()
 
+    def _be_lean(self) -> None:
+        """No page has ever drawn this: the executed notebook need not carry the bundle in its widget state."""
+        if not self.feed.watched:
+            self._lean = True
+            self._esm = self._css = ""
+            self.snapshot = b""
+
     def _drawing(self) -> str:
         from workbench.plots.static import summary_html
 
-        return summary_html([RunView.read(run.folder) for run in self.runs])
+        return summary_html(self._views())
+
+    def _views(self) -> list[RunView]:
+        """The runs as pictures want them; a long one is not read a second time."""
+        tracks = {track.folder.path: track for track in self.feed.tracks}
+        return [view_of(run.folder, tracks.get(run.folder.path)) for run in self.runs]
 
     def _static_bundle(self) -> dict[str, Any]:
         # Matplotlib costs half a second, and most monitors end long after they were shown.
         from workbench.plots.static import summary_html, summary_png, summary_text
 
-        views = [RunView.read(run.folder) for run in self.runs]
+        views = self._views()
         return {
             "text/html": summary_html(views),
             "image/png": summary_png(views),
@@ -193,7 +211,7 @@ class Monitor(anywidget.AnyWidget):
             self.send(header, buffers)
 
     def _keep(self, snapshot: bytes) -> None:
-        if self.comm is not None:
+        if self.comm is not None and not self._lean:
             self.snapshot = snapshot
         # Without a page nobody could save a notebook that needs it.
         if self.feed.watched:
@@ -210,10 +228,23 @@ class Monitor(anywidget.AnyWidget):
         if message.get("type") == "resync":
             extra = message.get("extra")
             self.feed.resync([name for name in extra if isinstance(name, str)] if isinstance(extra, list) else [])
+        elif message.get("type") == "detail":
+            self._detail(message)
+        elif message.get("type") == "figure":
+            self.figures.heard(message | {"target": self.target_loss})
         elif message.get("type") == "watch":
             self._watch(str(message.get("run")))
         else:
             self._steering.heard(message)
+
+    def _detail(self, message: dict[str, Any]) -> None:
+        ask, spans, names, points = (message.get(key) for key in ("ask", "spans", "names", "points"))
+        if isinstance(ask, int) and isinstance(spans, list) and isinstance(names, list) and isinstance(points, int):
+            whole = [span if _is_span(span) else None for span in spans]
+            self.feed.detail(ask, whole, [name for name in names if isinstance(name, str)], points)
+
+    def _say(self, text: str, error: bool) -> None:
+        self._tell({"type": "notice", "error": error, "text": text}, [])
 
     def _watch(self, run_id: str) -> None:
         """Show another run of the same folder as well: a fork that the page has made."""
@@ -227,6 +258,10 @@ class Monitor(anywidget.AnyWidget):
         self.runs.append(run)
         self.served = _served(self.runs)
         self.feed.add(run.folder)
+
+
+def _is_span(span: Any) -> bool:
+    return isinstance(span, list) and len(span) == 2 and all(isinstance(edge, int | float) for edge in span)
 
 
 def _served(runs: Sequence[Run]) -> list[str]:

@@ -31,8 +31,22 @@ const notice = `uPlot ${uplot.version} (https://github.com/leeoniya/uPlot), bund
 
 mkdirSync(target, { recursive: true });
 const stamp = `/* sources sha256:${fingerprint()}`;
-const options = { outdir: target, bundle: true, minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
-const entry = (name) => [join(here, "src", name)];
-await build({ ...options, entryPoints: entry("runs_table.js"), banner: { js: `${stamp} */` } });
-await build({ ...options, entryPoints: entry("monitor.js"), banner: { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` } });
+const options = { outdir: target, bundle: true, minify: true, format: "iife", globalName: "made", target: "es2022", charset: "utf8", legalComments: "none", write: false };
+
+/**
+ * Bundles one widget. The front end loads its module anew for every widget, and a page never lets go of a module: what
+ * it holds is made once per page and shared, so that a cell that is run again leaves but the text behind.
+ */
+async function bundle(name, heads) {
+  const { outputFiles } = await build({ ...options, entryPoints: [join(here, "src", name)] });
+  for (const { path, text } of outputFiles) {
+    const kind = path.endsWith(".css") ? "css" : "js";
+    const key = JSON.stringify(`workbench ${name} ${fingerprint()}`);
+    const once = `const key=Symbol.for(${key});export default globalThis[key]??=make();function make(){${text.trim()}return made.default}\n`;
+    writeFileSync(path, `${heads[kind] ? `${heads[kind]}\n` : ""}${kind === "css" ? text : once}`);
+  }
+}
+
+await bundle("runs_table.js", { js: `${stamp} */` });
+await bundle("monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);

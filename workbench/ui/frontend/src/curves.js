@@ -137,8 +137,9 @@ export class Curves {
       series: [{ label: "x" }, ...picture.lines.map(line)],
       axes: this.#axes(picture),
       hooks: {
-        drawClear: [(u) => this.#marks(u)],
-        draw: [(u) => this.#levels(u), (u) => this.#markNames(u)],
+        // Behind lines, but not behind areas, which would hide them.
+        drawClear: [(u) => this.#filled || this.#marks(u)],
+        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u)],
         setCursor: [(u) => this.#moved(u)],
         ready: [(u) => this.#watchPointer(u)],
       },
@@ -186,6 +187,10 @@ export class Curves {
       });
     }
     return axes;
+  }
+
+  get #filled() {
+    return this.picture.lines.some((line) => line.fill);
   }
 
   get plotWidth() {

@@ -8,6 +8,7 @@ import { download, fileName } from "./download.js";
 import { el, say, segments, themeOf } from "./dom.js";
 import { loss, short, standing } from "./format.js";
 import { palette } from "./palette.js";
+import { interpolate } from "./series.js";
 import { Session } from "./session.js";
 import { EventsView } from "./views/events.js";
 import { LayersView } from "./views/layers.js";
@@ -110,7 +111,8 @@ class Monitor {
     const told = runs.map((run) => {
       const update = whole?.find(({ i }) => i === run.place);
       const held = new Map(names.map((name) => [name, run.series.get(name)?.merged()]).filter(([, series]) => series));
-      return { name: run.name, at: (steps, kind) => run.xOf(steps, kind), series: update?.series ?? held };
+      const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.xOf(steps, kind));
+      return { name: run.name, at, series: update?.series ?? held };
     });
     this.saveText(whole || !thinned ? what : `${what}-thinned`, csvOf(told, names));
   }
