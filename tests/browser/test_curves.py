@@ -145,8 +145,9 @@ def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: 
     assert notebook.run(1).inner_text().startswith("points ")
 
     # Meanwhile the machine was measured, once for all tests; the numbers followed every change.
-    expect(page.locator(".wb-tiles")).to_be_visible(timeout=240_000)
+    expect(page.locator(".wb-line-of-all")).to_contain_text("tokens/s", timeout=240_000)
     expect(page.locator(".wb-forecast-old")).to_have_count(0)
+    page.locator(".wb-forecast").get_by_role("button", name="Details").click()
     expect(page.locator(".wb-tiles")).to_contain_text(re.compile(r"steps\s*200"))
     page.locator(".wb-forecast input").fill("2.5")
     page.locator(".wb-forecast input").press("Tab")

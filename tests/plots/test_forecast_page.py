@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from workbench.plots.forecast_facts import Compared, compared
-from workbench.plots.forecast_page import comparison_html, details_html, forecast_html, headline_html
+from workbench.plots.forecast_page import comparison_html, details_html, forecast_html, headline_html, line_html
 
 from .ahead import FOUND, GIB
 
@@ -55,6 +55,14 @@ def test_the_headline_has_the_numbers() -> None:
     assert "cost" not in said
     assert "cost 0.10 0.08 to 0.12" in words(headline_html(FOUND, 3.6))
     assert "cost 0 at 0 per hour" in words(headline_html(FOUND, 0.0))
+
+
+def test_the_line_says_the_same() -> None:
+    assert words(checked(line_html(FOUND, 3.6))) == (
+        "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB · 4.20M parameters · "
+        "2.0e13 FLOPs · cost 0.10"
+    )
+    assert "does not fit" in line_html({**FOUND, "memory_bytes": 20 * GIB})
 
 
 def test_a_budget_in_seconds_has_no_band() -> None:

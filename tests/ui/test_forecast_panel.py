@@ -64,7 +64,7 @@ def recipe(learnable: list[str]) -> Recipe:
 
 @pytest.fixture
 def panel(machine: Machine, tmp_path: Path) -> ForecastPanel:
-    return ForecastPanel(tmp_path / "runs")
+    return ForecastPanel(tmp_path / "runs", opened=True)
 
 
 def settled(panel: ForecastPanel) -> None:
@@ -89,7 +89,9 @@ def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Re
     assert {panel.headline, panel.details, panel._row} <= set(panel.children)
     assert not dim(panel)
     panel.more.value = False
-    assert panel.details not in panel.children
+    assert [child for child in panel.children if child is not panel._style] == [panel._top]
+    assert "</strong> tokens/s" in panel.line.value, "closed, it says the same in a sentence"
+    assert f"{expected.parameters:,} parameters" in panel.line.value
 
 
 def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
@@ -171,7 +173,7 @@ def test_a_price_gives_the_cost_without_a_new_forecast(panel: ForecastPanel, mac
     assert ">cost<" not in panel.headline.value
     assert "must be a number" in panel._row.children[-1].value
     panel.price.source.value = ""
-    assert len(panel._row.children) == 2
+    assert len(panel._row.children) == 1
     assert machine.asked == 1
 
 
@@ -199,6 +201,8 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     assert panel.comparison in panel.children
     for words in ("forecast and measured", "8,192", "256 MiB"):
         assert words in panel.comparison.value, words
+    panel.more.value = False
+    assert "forecast (off by): parameters" in panel.comparison.value, "closed, a line of it"
     panel.compare(None)
     assert panel.comparison not in panel.children
 

@@ -29,6 +29,26 @@ STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
 MOST_SCHEDULES = 8
 
 
+def line_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
+    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong.
+
+    Args:
+        found: a forecast (``Forecast.to_dict``).
+        price_per_hour: as for :func:`headline_html`.
+    """
+    low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
+    parts = [
+        f"<strong>{duration_words(found['seconds'])}</strong>" + (f" ({low} to {high})" if low != high else ""),
+        f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s",
+        f"<strong>{bytes_words(found['memory_bytes'])}</strong> of {bytes_words(found['device_memory_bytes'])}",
+        f"{count(found['parameters'])} parameters",
+        f"{large(found['flops'])} FLOPs",
+    ]
+    if price_per_hour is not None:
+        parts.append(f"cost {_money(cost_of(found, price_per_hour)[1])}")
+    return f'<p class="wb-line-of-all">{" · ".join(parts)}</p>{_too_large(found)}'
+
+
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
     """The numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is wrong.
 

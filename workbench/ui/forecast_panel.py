@@ -16,8 +16,8 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import compared, whole_forecast
-from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html
+from workbench.plots.forecast_facts import compared, compared_line, whole_forecast
+from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
@@ -66,6 +66,7 @@ class ForecastPanel(ipywidgets.VBox):
 
     Args:
         runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        opened: with cost and pictures from the start; else one sentence, and a button that opens the rest.
 
     Example:
         >>> from workbench import presets
@@ -73,7 +74,7 @@ class ForecastPanel(ipywidgets.VBox):
         >>> panel.show(presets.fast())  # doctest: +SKIP
     """
 
-    def __init__(self, runs_dir: str | Path | None = None) -> None:
+    def __init__(self, runs_dir: str | Path | None = None, opened: bool = False) -> None:
         self._runs_dir = runs_dir
         self._recipe: Recipe | None = None
         self._found: dict[str, Any] | None = None
@@ -91,8 +92,9 @@ class ForecastPanel(ipywidgets.VBox):
         self._beside: Latest[Run] = Latest(self._put_beside, "workbench-compare")
         # What is shown is set by the page's thread and by two of ours.
         self._lock = threading.RLock()
-        self.headline, self.details, self.comparison, self.status = (ipywidgets.HTML() for _ in range(4))
-        self.status.add_class("wb-forecast-status")
+        self.line, self.headline, self.details, self.comparison, self.status = (ipywidgets.HTML() for _ in range(5))
+        self.line.add_class("wb-forecast-line")
+        self._words, self._compared_line, self._compared_table = "", "", ""
         self.price = make_input(
             Shape("float", optional=True, low=0.0), "price per GPU-hour",
             "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
@@ -100,17 +102,22 @@ class ForecastPanel(ipywidgets.VBox):
         self.price.changed = self._draw
         self.measure = ipywidgets.Button(description="Measure this machine", icon="tachometer")
         self.measure.on_click(lambda _button: self._measure())
-        self.more = ipywidgets.ToggleButton(value=True, description="Details", tooltip="memory, schedules, layers")
+        self.more = ipywidgets.ToggleButton(
+            value=opened, description="Details", tooltip="cost, memory by part, schedules and layers as pictures"
+        )
         self.more.add_class("wb-forecast-more")
         self.more.observe(lambda _change: self._arrange(), names="value")
-        self._row = ipywidgets.HBox([self.more, self.price.widget])
-        self._row.add_class("wb-forecast-row")
+        self._top = ipywidgets.HBox([self.line, self.more])
+        self._row = ipywidgets.Box([self.price.widget])
+        for row in (self._top, self._row):
+            row.add_class("wb-forecast-row")
         self._note = Note(self._row)
         super().__init__([])
         self.add_class("wb-forecast")
         self._style = _Style()
         self._parts = (
-            self._style, self.headline, self.status, self.measure, self._row, self.details, self.comparison, self.more,
+            self._style, self._top, self.line, self.more, self.headline, self.status, self.measure, self._row,
+            self.details, self.comparison,
         )  # fmt: skip
         self._say("")
         self._arrange()
@@ -151,7 +158,8 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = None
             self._run = run
         if run is None:
-            self.comparison.value, self._offered_for_run = "", False
+            self._compared_line = self._compared_table = ""
+            self._offered_for_run = False
             self._arrange()
         else:
             self._beside.ask(run)
@@ -240,13 +248,14 @@ class ForecastPanel(ipywidgets.VBox):
             return
         price = self.price.get()
         wrong = price is not None and (not isinstance(price, (int, float)) or not price >= 0)
-        self.headline.value = headline_html(self._found, None if wrong else price)
+        known = None if wrong else price
+        self._words, self.headline.value = line_html(self._found, known), headline_html(self._found, known)
         self.details.value = details_html(self._found)
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
         self._arrange()
 
     def _dim(self, dim: bool) -> None:
-        for part in (self.headline, self.details):
+        for part in (self.line, self.headline, self.details):
             (part.add_class if dim else part.remove_class)("wb-forecast-old")
 
     def _say(self, words: str, *, error: bool = False, button: bool = False) -> None:
@@ -256,16 +265,21 @@ class ForecastPanel(ipywidgets.VBox):
         self._arrange()
 
     def _arrange(self) -> None:
-        shown: list[ipywidgets.Widget] = [self._style]
-        if self._found is not None:
-            shown += [self.headline]
-        shown += [self.status] if self.status.value else []
-        shown += [self.measure] if self._offered or self._offered_for_run else []
-        if self._found is not None:
-            shown += [self._row]
+        known, opened = self._found is not None, self.more.value
+        self.line.value = "<strong>Forecast</strong>" if opened else self._words
+        self.comparison.value = self._compared_table if opened else self._compared_line
         # Above the details: somebody has just selected a run.
-        shown += [self.comparison] if self.comparison.value else []
-        shown += [self.details] if self._found is not None and self.more.value else []
+        wanted = (
+            (self._style, True),
+            (self._top, known),
+            (self.headline, known and opened),
+            (self.status, bool(self.status.value)),
+            (self.measure, self._offered or self._offered_for_run),
+            (self._row, known and opened),
+            (self.comparison, bool(self.comparison.value)),
+            (self.details, known and opened),
+        )
+        shown = [widget for widget, here in wanted if here]
         # Assigning children draws them anew, and the box one is typing in would lose the focus.
         if self._shown != shown:
             self._shown, self.children = shown, tuple(shown)
@@ -277,18 +291,20 @@ class ForecastPanel(ipywidgets.VBox):
             if self._reader is None:
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = follow(run.folder, self._reader)
-            text, again, missing = comparison_html(compared(found, view), view.name), not view.final, False
+            rows, again, missing = compared(found, view), not view.final, False
+            table, line = comparison_html(rows, view.name), f"forecast (off by): {compared_line(rows) or 'too early'}"
         except _Later:
-            text, again, missing = f"<p class='wb-soft'>{_NO_FORECAST}</p>", False, True
+            line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
         except Exception as error:
-            words = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-            text, again, missing = f"<p class='wb-wrong'>{html.escape(words)}</p>", False, False
+            line = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            again, missing, table = False, False, f"<p class='wb-wrong'>{html.escape(line)}</p>"
         with self._lock:
             if self._run is None or run.id != self._run.id:
                 return
             self._offered_for_run = missing
-            self.comparison.value = text
+            self._compared_line = f"<p class='wb-soft'>{html.escape(f'{run.name}: {line}')}</p>"
+            self._compared_table = table or self._compared_line
             self._arrange()
             if self._timer is not None:
                 self._timer.cancel()
