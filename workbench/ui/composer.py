@@ -216,7 +216,7 @@ class Composer(ipywidgets.VBox):
         changes = [section.changes for section in self.sections]
         for section, count in zip(self.sections, changes, strict=True):
             section.update(problems, count)
-        self.verdict.value = self._sentence(rest or problems, sum(changes), said)
+        self.verdict.value = self._sentence(rest, sum(changes), said)
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
@@ -339,8 +339,8 @@ class Composer(ipywidgets.VBox):
         kind = "lab-bad" if bad else "lab-said"
         self.verdict.value = f"<span class='{kind}'>{html.escape(text)}</span>"
 
-    def _sentence(self, problems: list[Problem], count: int, said: str) -> str:
-        """One line on where the recipe stands; a problem that no knob shows comes first, and is told in full."""
+    def _sentence(self, rest: list[Problem], count: int, said: str) -> str:
+        """One line on where the recipe stands; only a problem that no knob shows is told in full."""
         said = f"<span class='lab-said'>{html.escape(said)}</span> · " if said else ""
         reset = "<button class='lab-all' title='every knob as the preset has it'>reset all</button>" if count else ""
         recipe = self.composition.recipe
@@ -349,7 +349,9 @@ class Composer(ipywidgets.VBox):
             # Hidden from screen readers, to which it would be spelled out at every change.
             mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
             return f"{said}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
-        first, others = problems[0], len(self.composition.problems) - 1
-        what = html.escape(f"{first.path}: {first.message}") + (f" (and {others} more)" if others else "")
-        go = f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        return f"{said}<span class='lab-bad'>cannot run</span> {what} {go} {reset}"
+        problems = self.composition.problems
+        first = (rest or problems)[0]
+        what = html.escape(f"{first.path}: {first.message}" if rest else first.path)
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
+        return f"{said}<span class='lab-bad'>cannot run</span> {what}{more} {go} {reset}"

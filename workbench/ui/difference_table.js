@@ -28,7 +28,7 @@ function render({ model, el }) {
       return;
     }
     const body = rows.map((row) => {
-      const take = element("button", { type: "button", textContent: "take theirs", title: `set ${row.path} to ${row.there_full}` });
+      const take = element("button", { type: "button", textContent: "take", title: `set ${row.path} to ${row.there_full}` });
       take.setAttribute("aria-label", `take theirs: ${row.path} ${row.there}`);
       take.addEventListener("click", () => model.send({ take: row.path }));
       return element(

@@ -115,7 +115,7 @@ function compose(model, root, line) {
   const gone = new AbortController();
   // On the way down: text boxes keep most of what they hear to themselves.
   const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
-  const [what, facts] = line.children;
+  const [what, facts] = line.querySelector("p > span").children;
   let focused = null;
   let opener = "";
   const explain = (row) => {
@@ -199,7 +199,11 @@ function render({ model, el }) {
   line.className = "lab-hint";
   // Screen readers hear the same from the control itself.
   line.ariaHidden = "true";
-  line.append(document.createElement("span"), document.createElement("span"));
+  // Within one inner line: what is cut after two lines is cut as a whole.
+  const text = document.createElement("span");
+  text.append(document.createElement("span"), document.createElement("b"));
+  line.append(document.createElement("p"));
+  line.firstChild.append(text);
   const words = new Map();
   words.box = Object.assign(document.createElement("div"), { hidden: true });
   el.append(line, words.box);
