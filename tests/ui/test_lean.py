@@ -18,7 +18,7 @@ def test_alike_widgets_share_what_they_do_not_change() -> None:
     assert one.style is other.style
     assert (one.value, other.value) == ("a", "b")
     assert lean(ipywidgets.Box, [one]).layout is one.layout
-    assert type(lean(ipywidgets.FloatSlider).style) is type(ipywidgets.FloatSlider().style)
+    assert isinstance(lean(ipywidgets.FloatSlider).style, type(ipywidgets.FloatSlider().style))
 
 
 def test_wishes_are_kept() -> None:
@@ -26,11 +26,15 @@ def test_wishes_are_kept() -> None:
     assert lean(ipywidgets.Text, layout=layout).layout is layout
 
 
-def test_a_closed_one_is_replaced() -> None:
-    one = lean(ipywidgets.Text)
-    one.layout.close()
-    assert lean(ipywidgets.Text).layout.comm is not None
-    assert lean(ipywidgets.Text).layout is not one.layout
+def test_closing_one_of_them_leaves_the_others_what_they_share() -> None:
+    one, other = lean(ipywidgets.Text), lean(ipywidgets.Text)
+    for widget in (one, one.layout, one.style):
+        widget.close()
+    assert one.comm is None
+    assert other.layout.comm is not None
+    assert other.style.comm is not None
+    assert other.layout.get_state()["_model_name"] == "LayoutModel"
+    assert other.style.get_state()["_model_name"] == ipywidgets.Text().style.get_state()["_model_name"]
 
 
 def test_a_form_sends_less_than_half_of_the_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,11 @@ def _style_of(make: type[ipywidgets.Widget]) -> type[ipywidgets.Widget] | None:
 
 
 def _one(kind: type[ipywidgets.Widget]) -> ipywidgets.Widget:
-    # Closed ones (`Widget.close_all()`) have left the page, and a widget that refers to one could not be drawn.
-    if kind not in _shared or _shared[kind].comm is None:
-        _shared[kind] = kind()
+    if kind not in _shared:
+        # A Lab that is closed closes what it holds, layouts and styles included; the other Labs still need these.
+        _shared[kind] = type(kind.__name__, (kind,), {"close": _stay})()
     return _shared[kind]
+
+
+def _stay(_widget: ipywidgets.Widget) -> None:
+    """In place of ``close``: a handful of models for as long as the kernel lives."""
