@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -19,6 +21,24 @@ def test_events_are_marked_where_they_happened(view):
     assert list(figure.data[0].text) == [
         "run: stage 2 of 2: layers 4-6 added as copies of 1-3",
         "run: knob: optimizer.lr 0.003 -&gt; 0.002",
+    ]
+
+
+def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(view):
+    asked = {"kind": "request", "verb": "checkpoint", "done": True, "text": "checkpoint by ada: saved step-100"}
+    events = [
+        asked,
+        asked | {"done": False, "text": "refused"},
+        asked | {"verb": "pause", "text": "has an event of its own"},
+        {"kind": "checkpoint", "text": "saved step-100"},
+        {"kind": "fork", "text": "run-b goes on from step 100"},
+    ]
+    telemetry = replace(view.telemetry, events=[event | {"step": 100} for event in events])
+    figure = go.Figure()
+    mark_events(figure, replace(view, telemetry=telemetry), "step")
+    assert list(figure.data[0].text) == [
+        "request: checkpoint by ada: saved step-100",
+        "fork: run-b goes on from step 100",
     ]
 
 

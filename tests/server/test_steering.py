@@ -87,6 +87,8 @@ def test_two_pages_and_one_lease(server: Server, run: RunFolder) -> None:
     refused = bob.post(f"{path}/control", {"verb": "resume", "controller": "bob", "hold": True})
     assert (refused.status, refused.json["reason"]) == (409, "leased")
     assert bob.post(f"{path}/lease", {"controller": "bob"}).status == 409
+    answer = bob.post(f"{path}/lease", {"controller": "bob"}, X_Workbench_Refusals="1")
+    assert (answer.status, answer.json["refused"], answer.json["reason"]) == (200, 409, "leased")
     taken = bob.post(f"{path}/lease", {"controller": "bob", "take_over": True})
     assert (taken.status, taken.json["lease"]["controller"]) == (200, "bob")
     told = ann.post(f"{path}/lease", {"controller": "ann"})

@@ -13,9 +13,11 @@ from workbench.plots.palette import REFERENCE_COLOUR, RUN_COLOURS, plotly_text, 
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
+    from workbench.telemetry import Record
 
-MARKED = ("stage", "knob", "pause", "resume", "stop", "warning", "error")
-"""Event kinds worth a line on every picture; evaluations and checkpoints are too many."""
+MARKED = ("stage", "knob", "pause", "resume", "stop", "fork", "warning", "error")
+"""Event kinds worth a line on every picture; evaluations and checkpoints are too many, but for those asked for."""
+_ASKED = ("checkpoint", "evaluate")
 # Dotted lines closer than this are a grey wall.
 MOST_MARKS = 60
 _EVENT_LINE = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
@@ -93,6 +95,10 @@ def finish(
     return figure
 
 
+def _asked(event: Record) -> bool:
+    return event.get("kind") == "request" and event.get("done") is True and event.get("verb") in _ASKED
+
+
 def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] = ("",), whose: str = "") -> None:
     """A dotted line where a stage, knob change, pause or warning happened; its words on hover in the first panel.
 
@@ -103,7 +109,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         panels: as in :func:`finish`.
         whose: put before the words, already safe for Plotly.
     """
-    marked = [event for event in view.telemetry.events if event.get("kind") in MARKED]
+    marked = [event for event in view.telemetry.events if event.get("kind") in MARKED or _asked(event)]
     # Stages are few and explain the picture: however many knobs were turned since, none of them goes.
     recent = {id(event) for event in marked[-MOST_MARKS:]}
     events = [event for event in marked if id(event) in recent or event.get("kind") == "stage"]

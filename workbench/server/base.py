@@ -18,6 +18,11 @@ from workbench.server.places import Places, Refused
 
 P = ParamSpec("P")
 T = TypeVar("T")
+REFUSALS = "X-Workbench-Refusals"
+"""Header of a page that wants refusals as answers: ``{"refused": status, "message", "reason"}`` with status 200.
+
+Browsers write every 4xx into the page's console as an error, and that somebody else steers a run is none.
+"""
 BODY_BYTES = 1 << 16
 """A request to a run is a verb, a path and a value; the trainer reads no more than this either."""
 # Files are read here: a slow disk must not hold up the server's other pages. Threads start with the first request.
@@ -64,7 +69,11 @@ class WorkbenchHandler(APIHandler):
         if not isinstance(error, Refused):
             super().write_error(status_code, **kwargs)
             return
-        self.finish(json.dumps({"message": error.text, "reason": error.why}))
+        told: dict[str, Any] = {"message": error.text, "reason": error.why}
+        if status_code in (400, 409) and REFUSALS in self.request.headers:
+            told["refused"] = status_code
+            self.set_status(200)
+        self.finish(json.dumps(told))
 
     def compute_etag(self) -> None:
         """None: every answer is of its moment."""

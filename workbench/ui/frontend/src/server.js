@@ -114,7 +114,8 @@ export class Server {
     const response = await this.#ask(path, { method: "POST", body: JSON.stringify(body), ...options });
     if (!response || [403, 404].includes(response.status) || (response.status >= 500 && !starts)) return null;
     try {
-      return { ok: response.ok, status: response.status, body: await response.json() };
+      const answer = await response.json();
+      return { ok: response.ok && !answer.refused, status: answer.refused ?? response.status, body: answer };
     } catch {
       return null;
     }
@@ -141,7 +142,9 @@ export class Server {
   }
 
   async #ask(path, options = {}) {
-    const headers = { "X-XSRFToken": xsrfOf(this.cookies()), ...(options.body && { "Content-Type": "application/json" }) };
+    const headers = { "X-XSRFToken": xsrfOf(this.cookies()) };
+    // A refusal is an answer: as an error it would stand in the console.
+    if (options.body) Object.assign(headers, { "Content-Type": "application/json", "X-Workbench-Refusals": "1" });
     try {
       const response = await this.fetch(`${this.base}${API}/${path}`, { credentials: "same-origin", cache: "no-store", ...options, headers });
       if ([403, 404].includes(response.status)) this.absentUntil = this.now() + ABSENT_MS;

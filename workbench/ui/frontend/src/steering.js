@@ -2,8 +2,8 @@
 // kernel; and the lease that keeps two pages from steering against each other. No elements here.
 
 const RENEW_MS = 10000;
-// A tab that nobody has touched for this long steers nothing.
-const IDLE_MS = 300000;
+// Whoever has left the panel open for this long and done nothing lets others in: programs and other tabs of their own.
+const IDLE_MS = 60000;
 // A kernel says at once that it has asked; one that does not is in a long cell, or gone.
 const KERNEL_MS = 4000;
 const FINAL = ["finished", "stopped", "failed", "lost"];

@@ -142,6 +142,13 @@ test("a refusal is told, with its reason, and a run that ends unasked too", asyn
     async (server) => assert.deepEqual(await server.control("here/run-a", { verb: "pause" }), { state: "refused", text: "steered by Ann", error: true, reason: "leased" }),
   );
   await served(
+    () => [200, { refused: 409, message: "steered by Ann", reason: "leased" }],
+    async (server, asked) => {
+      assert.equal((await server.control("here/run-a", { verb: "pause" })).reason, "leased");
+      assert.equal(asked[0].headers["x-workbench-refusals"], "1", "which keeps it out of the console");
+    },
+  );
+  await served(
     ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: false, done: null, status: "lost" }]),
     async (server) => assert.equal((await server.control("here/run-a", { verb: "pause" })).reason, "ended"),
   );

@@ -19,9 +19,19 @@ export class StatusView {
     const key = JSON.stringify([scene.runs.map((run) => [run.id, run.name]), scene.colours.dark]);
     if (key !== this.key) {
       this.key = key;
-      for (const line of this.lines) line.close();
-      this.lines = scene.runs.map((run, i) => new StatusLine(this.monitor, run, i, scene.colours));
+      // A line that stays is not made anew: somebody may be typing in it.
+      const old = new Map(this.lines.map((line) => [line.key, line]));
+      this.lines = scene.runs.map((run, i) => {
+        const same = JSON.stringify([run.id, run.name, i, scene.colours.dark]);
+        const line = old.get(same) ?? new StatusLine(this.monitor, run, i, scene.colours, same);
+        old.delete(same);
+        return line;
+      });
+      for (const line of old.values()) line.close();
+      const focused = document.activeElement;
       this.root.replaceChildren(...this.lines.map((line) => line.root));
+      // Moving an element takes the focus from what is in it.
+      if (this.root.contains(focused)) focused.focus();
     }
     this.lines.forEach((line, i) => line.draw(scene.runs[i], scene));
   }
@@ -37,8 +47,9 @@ export class StatusView {
 }
 
 class StatusLine {
-  constructor(monitor, run, i, colours) {
+  constructor(monitor, run, i, colours, key) {
     this.monitor = monitor;
+    this.key = key;
     this.i = i;
     this.asking = false;
     this.pill = el("span", { class: "wb-pill" });

@@ -41,6 +41,8 @@ export class SteerPanel {
     this.root = el("div", { class: "wb-steer" }, el("div", { class: "wb-steer-head" }, this.toggle, this.who, this.take, this.sure), this.body);
     for (const kind of ["pointerdown", "keydown"]) this.root.addEventListener(kind, () => this.run && steering.touched(this.run.id));
     this.root.addEventListener("keydown", (event) => this.#key(event));
+    this.leave = () => this.run && steering.release(this.run, true);
+    window.addEventListener("pagehide", this.leave);
   }
 
   get open() {
@@ -61,7 +63,10 @@ export class SteerPanel {
   }
 
   close() {
-    if (this.run) this.steering.release(this.run, true);
+    window.removeEventListener("pagehide", this.leave);
+    clearTimeout(this.checking);
+    clearTimeout(this.trying);
+    this.leave();
   }
 
   #waiting(run) {
@@ -94,7 +99,8 @@ export class SteerPanel {
     const yes = el("button", { type: "button", class: "wb-danger", text: "Take over", on: { click: () => this.#takeOver() } });
     const no = el("button", { type: "button", text: "Leave it", on: { click: () => (this.#askTake(false), this.redraw(), this.toggle.focus()) } });
     this.sure.replaceChildren(el("span", { text: `${other} is steering. What they have asked and is not done yet will not happen.` }), yes, no);
-    return yes.focus();
+    // The harmless one: Enter was pressed a moment ago, to ask, and must not push anybody out by itself.
+    return no.focus();
   }
 
   async #takeOver() {
@@ -298,7 +304,8 @@ class Line {
   constructor(controls, label) {
     this.controls = controls;
     this.help = el("p", { class: "wb-line-hint", hidden: true });
-    this.words = el("p", { class: "wb-line-said", role: "status", hidden: true });
+    // Never hidden: a region that appears together with its words is not read out.
+    this.words = el("p", { class: "wb-line-said", role: "status" });
     this.root = el("div", { class: "wb-line" }, label, el("div", { class: "wb-line-controls" }, ...controls), this.words, this.help);
   }
 
@@ -315,7 +322,6 @@ class Line {
 
   said(text, error) {
     say(this.words, text);
-    this.words.hidden = !text;
     this.words.classList.toggle("wb-bad", Boolean(error));
   }
 }
