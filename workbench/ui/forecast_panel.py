@@ -260,29 +260,31 @@ class ForecastPanel(ipywidgets.VBox):
 
     def _say(self, words: str, *, error: bool = False, button: bool = False) -> None:
         kind, role = ("wb-wrong", "alert") if error else ("wb-soft", "status")
-        self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(words)}</span>" if words else ""
-        self._offered = button
-        self._arrange()
+        with self._lock:
+            self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(words)}</span>" if words else ""
+            self._offered = button
+            self._arrange()
 
     def _arrange(self) -> None:
-        known, opened = self._found is not None, self.more.value
-        self.line.value = "<strong>Forecast</strong>" if opened else self._words
-        self.comparison.value = self._compared_table if opened else self._compared_line
-        # Above the details: somebody has just selected a run.
-        wanted = (
-            (self._style, True),
-            (self._top, known),
-            (self.headline, known and opened),
-            (self.status, bool(self.status.value)),
-            (self.measure, self._offered or self._offered_for_run),
-            (self._row, known and opened),
-            (self.comparison, bool(self.comparison.value)),
-            (self.details, known and opened),
-        )
-        shown = [widget for widget, here in wanted if here]
-        # Assigning children draws them anew, and the box one is typing in would lose the focus.
-        if self._shown != shown:
-            self._shown, self.children = shown, tuple(shown)
+        with self._lock:
+            known, opened = self._found is not None, self.more.value
+            self.line.value = "<strong>Forecast</strong>" if opened else self._words
+            self.comparison.value = self._compared_table if opened else self._compared_line
+            # Above the details: somebody has just selected a run.
+            wanted = (
+                (self._style, True),
+                (self._top, known),
+                (self.headline, known and opened),
+                (self.status, bool(self.status.value)),
+                (self.measure, self._offered or self._offered_for_run),
+                (self._row, known and opened),
+                (self.comparison, bool(self.comparison.value)),
+                (self.details, known and opened),
+            )
+            shown = [widget for widget, here in wanted if here]
+            # Assigning children draws them anew, and the box one is typing in would lose the focus.
+            if self._shown != shown:
+                self._shown, self.children = shown, tuple(shown)
 
     def _put_beside(self, run: Run) -> None:
         """In the thread: read the run, put its forecast beside it, and again while it goes on."""
