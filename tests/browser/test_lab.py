@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import RESULTS, Server
+from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.servers import Server
 from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
@@ -92,7 +93,7 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, learnable_tex
     make_tiny(compose, learnable_text)
     expect(verdict).to_contain_text("ready")
     launch.click()
-    line = page.locator(".lab-runs tbody tr").first
+    line = page.locator(".lab-runs .lab-line").first
     expect(line.locator(".lab-status")).to_have_text("running", timeout=60_000)
     run = runs(server.runs)[0]
     assert run.recipe.optimizer.lr == 0.004
@@ -128,7 +129,7 @@ def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server)
     page.keyboard.press("a")
     page.locator(".lab-toggle").first.focus()
     page.keyboard.press("b")
-    page.locator(".lab-runs input").first.focus()
+    page.locator(".lab-runs .lab-line").first.focus()
     page.keyboard.press("b")
     page.wait_for_timeout(300)
     expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)

@@ -21,7 +21,7 @@ def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any]
 
 def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     base = {"name": "a", "notes": "x", "optimizer": {"kind": "adamw", "lr": 0.1}, "seed": 0}
-    one = make(tmp_path, "a", base, {"heldout_loss": 3.5, "tokens_per_second": 100, "steps": 10, "mfu": None})
+    one = make(tmp_path, "a", base, {"heldout_loss": 3.5, "tokens_per_second": 100, "steps": 10, "mfu": 0.25})
     other = base | {"name": "b", "notes": "y", "optimizer": {"kind": "lion", "lr": 0.1}}
     two = make(tmp_path, "b", other, {"heldout_loss": 3.2, "tokens_per_second": 90, "steps": 10})
     going = make(tmp_path, "c", base, None, status="queued", step=4, loss=5.0)
@@ -34,7 +34,8 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     assert rows["steps"]["values"] == [10, 10, 4]
     assert rows["steps"]["best"] == []
     assert rows["unigram entropy (nats)"]["best"] == []
-    assert "MFU" not in rows, "nobody said it"
+    assert rows["MFU (%)"]["values"] == [25.0, None, None]
+    assert "parameters" not in rows, "nobody said it"
     assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
 
 

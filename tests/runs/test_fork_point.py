@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,11 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     point = ForkPoint.of(parent)
     assert point.problem(point.recipe) == ""
     assert point.problem(point.recipe.with_(budget="90 steps")) == ""
+    assert point.longer() == point.recipe
+    recipe = point.recipe.with_(budget="30 steps")
+    spent = dataclasses.replace(point, asked=recipe, recipe=recipe)
+    assert "spent already" in spent.problem(spent.recipe)
+    assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
     assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))
 

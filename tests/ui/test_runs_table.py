@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import shutil
 import threading
 import weakref
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.ui.live import until
+from tests.ui.test_bundle import fingerprint
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import read_labels
 from workbench.runs.state import write_state
@@ -176,6 +178,13 @@ def test_nonsense_of_a_page_is_passed_over(tmp_path: Path) -> None:
     table.hears(type="do", request="x", verb=None, runs="all")
     until(lambda: table.of("said") != [])
     assert table.of("said")[0]["error"]
+
+
+def test_the_page_was_made_from_these_sources_and_asks_nobody_but_the_kernel() -> None:
+    page = (runs_table.STATIC / "runs_table.js").read_text(encoding="utf-8")
+    assert page.startswith(f"/* sources sha256:{fingerprint()}"), "run `make frontend`"
+    assert not re.search(r"https?://|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\s*\(", page)
+    assert len(page) < 60_000
 
 
 def followers() -> set[threading.Thread]:

@@ -16,7 +16,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("training loss (nats)", "train_loss", "low"),
     ("unigram entropy (nats)", "unigram_entropy", None),
     ("tokens/s", "tokens_per_second", "high"),
-    ("MFU", "mfu", "high"),
+    ("MFU (%)", "mfu", "high"),
     ("steps", "steps", None),
     ("tokens", "tokens", None),
     ("seconds", "seconds", None),
@@ -76,6 +76,8 @@ def _numbers(folder: RunFolder) -> dict[str, Any]:
     # A resumed run has an older result beside newer numbers until it ends again.
     known = result if isinstance(result, dict) and state.status == "finished" else {}
     found = so_far | {key: value for key, value in known.items() if value is not None}
+    if isinstance(found.get("mfu"), float):
+        found["mfu"] *= 100
     return {key: value for key, value in found.items() if isinstance(value, (int, float))}
 
 

@@ -64,6 +64,14 @@ class ForkPoint:
         before, after = self.recipe.to_dict(), recipe.to_dict()
         return {key: after[key] for key in after if after[key] != before[key]}
 
+    def longer(self) -> Recipe:
+        """:attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.
+
+        Whoever forks a finished run has to enlarge its budget; a form that begins with what can run says so best.
+        """
+        doubled = self.recipe.with_(budget={"amount": 2 * self.recipe.budget.amount})
+        return doubled if self.problem(self.recipe) and not self.problem(doubled) else self.recipe
+
     def problem(self, recipe: Recipe) -> str:
         """Why a fork cannot go on under ``recipe``; empty when it can."""
         from workbench.changes import fork

@@ -7,7 +7,7 @@ const REGIONS = [
 // Shares of the whole; a border never takes a region away.
 const BORDERS = {
   left: { property: "--lab-left", least: 20, most: 60, start: 31, label: "width of the forms", vertical: true },
-  top: { property: "--lab-top", least: 30, most: 80, start: 70, label: "height of the upper half", vertical: false },
+  top: { property: "--lab-top", least: 30, most: 80, start: 69, label: "height of the upper half", vertical: false },
 };
 const REMEMBERED = "workbench.lab.borders";
 const STEP = 2;

@@ -98,8 +98,10 @@ class Lab(ipywidgets.Box):
         """
         run = Run(run_id, self._runs_dir)
         point = ForkPoint.of(run.folder)
+        self.fork_point = point
         self.fork_bar.show(run.folder, point.step)
-        self._begin_fork(point)
+        self.composer.load(point.longer(), point.recipe)
+        self._composed()
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
@@ -155,11 +157,6 @@ class Lab(ipywidgets.Box):
         self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
         if len(chosen) > WATCHED_AT_MOST:
             self.table.say(Said(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
-
-    def _begin_fork(self, point: ForkPoint) -> None:
-        self.fork_point = point
-        self.composer.load(point.recipe)
-        self._composed()
 
     def _fork_from(self, step: int) -> None:
         if self.fork_point is None:

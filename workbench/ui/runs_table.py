@@ -185,7 +185,7 @@ class RunsTable(anywidget.AnyWidget):
         try:
             if verb == "fork" and self._fork is not None and len(ids) == 1:
                 self._fork(ids[0])
-                self.say(Said("fork: edit the recipe on the left, then press the button below it"), number)
+                self.say(Said("fork: edit the recipe in the forms, then press the button under them"), number)
                 return
             # Where it takes long, word comes before it is done.
             for said in self.actions.perform(verb, ids, message):

@@ -1,4 +1,4 @@
-// What opens above the table: a comparison, a difference, a report.
+// What opens over the Lab: a comparison, a difference, a report. The rows of the table would be no place for them.
 
 import { el } from "../dom.js";
 import { whole } from "../format.js";
@@ -22,20 +22,21 @@ export function markdown({ runs, numbers = [], knobs = [] }) {
 }
 
 /**
- * The sheet; `close` takes it away. A dialog for what is a page of its own; what has a `release` is told when it goes.
+ * The sheet, a dialog that is not open yet; `close` takes it away; what has a `release` is told when it goes.
  * @param {object} sheet `{kind: "compare" | "diff" | "report", title, ...}`
  */
 export function drawSheet(sheet, close) {
-  const tools = el("div", { class: "lab-sheet-tools" });
-  const kind = sheet.kind === "report" ? "dialog" : "section";
-  const node = el(kind, { class: "lab-sheet", "aria-label": sheet.title, tabindex: "-1" }, el("header", {}, el("h4", { text: sheet.title }), tools));
+  const tools = el("div", { class: "lab-over-tools" });
+  const node = el("dialog", { class: `lab-over lab-${sheet.kind}-over`, "aria-label": sheet.title }, el("header", {}, el("h4", { text: sheet.title }), tools));
   node.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
     close();
   });
-  // Of a dialog: Escape while its frame has the focus comes as this.
+  // Escape while a frame in it has the focus comes as this.
   node.addEventListener("cancel", close);
+  // A click beside it is one on the dialog's own backdrop.
+  node.addEventListener("click", (event) => event.target === node && close());
   if (sheet.kind === "report") report(sheet, node, tools);
   else comparison(sheet, node, tools);
   tools.append(el("button", { type: "button", text: "Close", "aria-label": `close ${sheet.title}`, on: { click: close } }));
@@ -52,7 +53,7 @@ function comparison(sheet, node, tools) {
   if (sheet.numbers && sheet.knobs.length) body.append(el("tr", { class: "lab-part" }, el("th", { scope: "colgroup", colspan: String(sheet.runs.length + 1), text: "knobs that differ" })));
   for (const { path, values } of sheet.knobs) body.append(el("tr", {}, el("th", { scope: "row", text: path }), ...values.map((value) => el("td", { text: shown(value) }))));
   const table = el("table", {}, el("caption", { class: "lab-hidden", text: sheet.title }), el("thead", {}, head), body);
-  node.append(el("div", { class: "lab-sheet-body", tabindex: "0", role: "group", "aria-label": `table: ${sheet.title}` }, table));
+  node.append(el("div", { class: "lab-over-body", tabindex: "0", role: "group", "aria-label": `table: ${sheet.title}` }, table));
   if (!sheet.knobs.length) node.append(el("p", { class: "lab-note", text: "no knob differs: the recipes ask for the same training" }));
   const copy = el("button", { type: "button", text: "Copy as Markdown" });
   copy.addEventListener("click", async () => {

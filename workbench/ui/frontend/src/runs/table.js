@@ -139,7 +139,7 @@ export class Table {
   #clicked(event) {
     const pencil = event.target.closest("[data-edit]");
     const id = event.target.closest("tr[data-run]")?.dataset.run;
-    if (!id || event.target.closest(".lab-editor")) return;
+    if (!id || event.target.closest(".lab-typing")) return;
     if (pencil) return this.#open(id, pencil.dataset.edit);
     const box = event.target.closest(".lab-pick");
     if (event.shiftKey) this.#range(id);
@@ -172,7 +172,7 @@ export class Table {
   }
 
   #pressed(event) {
-    if (event.target.closest(".lab-editor, .lab-sort, thead") || event.altKey) return;
+    if (event.target.closest(".lab-typing, .lab-sort, thead") || event.altKey) return;
     const { key, shiftKey } = event;
     const here = Math.max(0, this.ids.indexOf(event.target.closest("tr[data-run]")?.dataset.run ?? this.current));
     const id = this.ids[here];
@@ -207,14 +207,14 @@ export class Table {
     this.current = id;
     const before = what === "tags" ? row.tags.join(" ") : row.notes;
     const label = what === "tags" ? `tags of ${row.name}, separated by spaces` : `note on ${row.name}`;
-    const box = el("input", { class: "lab-editor", type: "text", "aria-label": label, placeholder: what === "tags" ? "baseline good" : "what you saw" });
+    const box = el("input", { class: "lab-typing", type: "text", "aria-label": label, placeholder: what === "tags" ? "baseline good" : "what you saw" });
     box.value = before;
     let open = true;
     const finish = (keep) => {
       if (!open) return;
       open = false;
       box.remove();
-      cell.classList.remove("lab-edited");
+      cell.classList.remove("lab-typed-in");
       if (keep && box.value.trim() !== before) this.on.edit(id, what, box.value.trim());
     };
     box.addEventListener("blur", () => finish(true));
@@ -225,7 +225,7 @@ export class Table {
       finish(event.key === "Enter");
       this.focus(id);
     });
-    cell.classList.add("lab-edited");
+    cell.classList.add("lab-typed-in");
     cell.append(box);
     box.focus();
     box.select();

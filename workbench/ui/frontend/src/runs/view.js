@@ -117,7 +117,7 @@ export class View {
     this.said = el("div", { class: "lab-said" });
     this.saidText = el("span", { role: "status" });
     this.said.append(this.saidText);
-    this.place = el("div", { class: "lab-sheet-place" });
+    this.place = el("div", { class: "lab-over-place" });
     this.note = el("p", { class: "lab-note" });
     this.root.append(head, this.chooser.node, this.bar, this.question.node, this.said, this.place, this.table.node, this.note);
   }
@@ -240,10 +240,7 @@ export class View {
     this.drawnSheet = sheet;
     this.place.firstChild?.release?.();
     this.place.replaceChildren(...(sheet ? [drawSheet(sheet, () => this.#closeSheet())] : []));
-    const [drawn] = this.place.children;
-    // A report is a page of its own, and these few rows no place for one.
-    if (drawn?.matches("dialog")) drawn.showModal();
-    else drawn?.focus();
+    this.place.firstChild?.showModal();
   }
 
   #closeSheet() {

@@ -1,0 +1,42 @@
+"""A thousand real run folders for the price of one: a run is trained, the others are the same files under other ids."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from tests.runs.tiny import tiny_recipe
+from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.launch import launch
+
+FIRST = 1_760_000_000
+"""Unix time of the oldest copy; the next ones follow hour by hour."""
+
+
+def trained_run(corpus: Path, root: Path) -> RunFolder:
+    """A real run that has finished."""
+    run = launch(tiny_recipe(corpus, steps=20, name="original"), runs_dir=root)
+    run.wait_blocking(timeout=180)
+    return run.folder
+
+
+def copies(original: RunFolder, root: Path, count: int) -> list[RunFolder]:
+    """The run as ``count`` runs, the oldest first: ``run 0`` with a rate of 0.0001, ``run 1`` with 0.0002, ...
+
+    Every tenth has failed; held-out losses differ; what a run never writes again is shared by hard links.
+    """
+    recipe, state = read_json(original.recipe), read_json(original.state)
+    made = []
+    for number in range(count):
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(FIRST + 3600 * number))
+        folder = RunFolder(root / f"{stamp}-run-{number:06x}-0000")
+        ignored = shutil.ignore_patterns("reserve", "checkpoints", "*.lock", "recipe.json", "state.json")
+        shutil.copytree(original.path, folder.path, copy_function=os.link, ignore=ignored)
+        optimizer = recipe["optimizer"] | {"lr": (number + 1) / 10_000}
+        write_json(folder.recipe, recipe | {"name": f"run {number}", "optimizer": optimizer}, durable=False)
+        failed = {"status": "failed", "error": "the disk is full"} if number % 10 == 3 else {}
+        write_json(folder.state, state | {"heldout_loss": 3 + number * 7 % 1000 / 1000} | failed, durable=False)
+        made.append(folder)
+    return made
