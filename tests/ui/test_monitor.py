@@ -115,6 +115,22 @@ def test_a_page_may_only_ask_for_the_listed_verbs_of_its_own_runs(monitor: Monit
     assert not [header for header, _ in monitor.comm.custom() if header["type"] == "notice"]
 
 
+def test_a_page_may_have_another_run_of_the_folder_shown(monitor: Monitor, run: Run) -> None:
+    fork = run_folder(run.folder.path.parent / "run-b", name="fork")
+    ask(monitor, type="resync")
+    until(lambda: bool(monitor.comm.custom()))
+    for _ in range(2):
+        ask(monitor, type="watch", run=fork.id)
+    until(lambda: [entry["name"] for entry in monitor.comm.custom()[-1][0].get("runs", [])][1:] == ["fork"])
+    assert [name.rpartition("/")[2] for name in monitor.served] == [run.id, fork.id]
+    ask(monitor, type="control", run=fork.id, verb="pause")
+    until(lambda: [request.verb for request in control.pending(fork)] == ["pause"])
+    for wrong in ("../run-b", "run-c", None):
+        ask(monitor, type="watch", run=wrong)
+    until(lambda: sum(header["type"] == "notice" and header["error"] for header, _ in monitor.comm.custom()) == 3)
+    assert len(monitor.runs) == 2
+
+
 def test_an_error_of_a_button_is_shown_in_the_widget(monitor: Monitor, run: Run) -> None:
     write_state(run.folder, status="finished")
     ask(monitor, type="control", run=run.id, verb="stop")
@@ -141,6 +157,23 @@ def test_at_the_end_the_output_becomes_static(monitor: Monitor, run: Run, shown:
     assert monitor.settle()
     assert len(shown) == 2, "once"
     assert monitor._esm == "", "no page drew it: the notebook need not carry the bundle"
+
+
+def test_a_run_that_was_resumed_while_its_picture_was_drawn_keeps_its_view(
+    monitor: Monitor, run: Run, shown: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor.show()
+    real = monitor._static_bundle
+
+    def slow() -> dict[str, Any]:
+        write_state(run.folder, status="running")
+        return real()
+
+    monkeypatch.setattr(monitor, "_static_bundle", slow)
+    write_state(run.folder, status="stopped")
+    until(lambda: run.status == "running")
+    assert not monitor.settle()
+    assert len(shown) == 1
 
 
 def test_a_page_that_missed_the_replacement_is_told_what_to_do(monitor: Monitor, run: Run, shown: list) -> None:
