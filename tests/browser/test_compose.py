@@ -61,6 +61,21 @@ def undo_by_key_and_help(composer: Locator, page: Page) -> None:
     composer.get_by_role("button", name="optimizer.lr: back to 0.003").click()
     expect(rate).to_have_value("0.003")
     expect(rate).to_be_focused()
+    # The knob that has the focus goes away with the choice it belongs to; the keys still reach the recipe.
+    optimizer = composer.get_by_label("choice of optimizer")
+    optimizer.select_option("lans")
+    expect(composer.get_by_label("eps", exact=True)).to_have_value("1e-06")
+    decay = composer.get_by_label("beta1", exact=True)
+    decay.fill("0.8")
+    decay.press("Enter")
+    expect(verdict(composer)).to_contain_text("2 knobs changed")
+    page.keyboard.press("Control+z")
+    expect(verdict(composer)).to_contain_text("undo: optimizer.beta1")
+    page.keyboard.press("Control+z")
+    expect(optimizer).to_have_value("adamw")
+    expect(composer.locator(".lab-tool").first).to_be_focused()
+    page.keyboard.press("Control+y")
+    expect(optimizer).to_have_value("lans")
 
 
 def card_beside_the_form(composer: Locator, page: Page) -> None:

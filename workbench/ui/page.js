@@ -1,6 +1,7 @@
 // The first child of each root: the keyboard, the line of help, and words for screen readers.
 const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
 const MARKED_MS = 1600;
+const WALKED_MS = 2000;
 
 // The control of a row; a row within it has its own.
 const controlOf = (row) => row.querySelector("input, select, textarea");
@@ -118,6 +119,7 @@ function compose(model, root, line) {
   const [what, facts] = line.querySelector("p > span").children;
   let focused = null;
   let opener = "";
+  let walked = -Infinity;
   const explain = (row) => {
     const [help, rest = ""] = (row && helpOf(row) ? helpOf(row) : model.get("resting")).split("\n");
     what.textContent = help;
@@ -137,8 +139,10 @@ function compose(model, root, line) {
   on("keydown", (event) => {
     const verb = undoKey(event);
     const card = root.querySelector(".lab-card-panel");
-    if (verb) model.send({ do: verb });
-    else if (event.key === "Escape" && card) model.send({ do: "close" });
+    if (verb) {
+      model.send({ do: verb });
+      walked = performance.now();
+    } else if (event.key === "Escape" && card) model.send({ do: "close" });
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -148,7 +152,10 @@ function compose(model, root, line) {
     if (!button) return;
     if (button.classList.contains("lab-more")) model.send({ card: (opener = button.dataset.path) });
     else if (button.classList.contains("lab-go")) model.send({ go: button.dataset.path });
-    else if (button.classList.contains("lab-all")) model.send({ do: "reset" });
+    else if (button.classList.contains("lab-all")) {
+      model.send({ do: "reset" });
+      walked = performance.now();
+    }
     else if (button.classList.contains("lab-help")) opener = button;
     // The button goes away with the change that it takes back.
     else if (button.classList.contains("lab-reset")) controlOf(rowOf(button) ?? button)?.focus();
@@ -167,6 +174,12 @@ function compose(model, root, line) {
     open = panel !== null;
   };
 
+  // What had the focus may be gone with the change that was undone; the next key must not go to the notebook.
+  const keep = () => {
+    if (performance.now() - walked > WALKED_MS || root.contains(document.activeElement)) return;
+    root.querySelector(".lab-tool")?.focus({ preventScroll: true });
+  };
+
   // Views follow the kernel's messages by some frames, so look until the row is there.
   const point = (path, focus, tries = 60) => {
     const row = [...root.querySelectorAll(".lab-knob")].find((row) => pathOf(row) === path);
@@ -183,7 +196,10 @@ function compose(model, root, line) {
   const told = (content) => content.point && point(content.point, content.focus);
   model.on("msg:custom", told);
   return {
-    seen: card,
+    seen: () => {
+      card();
+      keep();
+    },
     end: () => {
       gone.abort();
       model.off("change:resting", rest);
