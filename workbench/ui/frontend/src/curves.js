@@ -316,6 +316,7 @@ export class Curves {
     const idx = Math.min(xs.length - 1, Math.max(0, from + step));
     this.inside = true;
     this.plot.setCursor({ left: this.plot.valToPos(xs[idx], "x"), top: 20 });
+    this.monitor.tell(this.readout);
   }
 }
 

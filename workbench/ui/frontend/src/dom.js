@@ -38,6 +38,11 @@ export function sampleOf({ line, ink, ramp }) {
   return bar;
 }
 
+/** The words of each row, its parts with a space between them. */
+export function rowsOf(node) {
+  return [...node.children].map((row) => [...row.childNodes].map((part) => part.textContent.trim()).filter(Boolean).join(" "));
+}
+
 /** A short piece of a line as it is drawn: colour, dash, width, a ring for points, a box for an area. */
 export function lineSample({ stroke, dash = [], width = 2, ring = false, fill = null }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

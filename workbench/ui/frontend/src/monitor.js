@@ -5,7 +5,7 @@ import "./monitor.css";
 
 import { lacking } from "./detail.js";
 import { download, fileName } from "./download.js";
-import { el, say, segments, themeOf } from "./dom.js";
+import { el, rowsOf, say, segments, themeOf } from "./dom.js";
 import { loss, short, standing } from "./format.js";
 import { palette } from "./palette.js";
 import { interpolate } from "./series.js";
@@ -240,6 +240,12 @@ class Monitor {
     const told = this.runs.some((run) => run.clock.has("flops"));
     flops.disabled = this.runs.length > 0 && !told;
     flops.title = flops.disabled ? "these runs have not recorded their FLOPs" : "useful FLOPs of the model since the beginning";
+  }
+
+  /** For screen readers, at once: what the keys have just read from a plot. */
+  tell(readout) {
+    this.spokenAt = Date.now();
+    say(this.spoken, rowsOf(readout).join(", "));
   }
 
   #speak(now) {

@@ -308,6 +308,7 @@ export class LayersView {
     const to = [Math.min(g.inner - 1, Math.max(0, pixel + (move[0] * g.inner) / 100)), Math.min(g.layers - 1, Math.max(0, layer + move[1]))];
     this.cursor = to;
     this.#point(LEFT_AXIS + to[0], TOP + (g.layers - to[1] - 0.5) * g.row);
+    this.monitor.tell(this.readout);
   }
 
   #read(column, layer, px, py) {
