@@ -84,6 +84,8 @@ function describe(root, words) {
   for (const button of root.querySelectorAll(".lab-reset, .lab-tool, .lab-close")) set(button, "aria-label", button.title);
   for (const button of root.querySelectorAll(".lab-tool")) set(button, "aria-disabled", String(button.classList.contains("lab-dim")));
   for (const button of root.querySelectorAll(".lab-show button")) set(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  // Glyphs of the icon font would be read out as part of a button's name.
+  for (const icon of root.querySelectorAll("button > i.fa, button > i.fas")) set(icon, "aria-hidden", "true");
   for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help");
   for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-finding .lab-summary")) set(live, "aria-live", "polite");
   for (const card of root.querySelectorAll(".lab-card-panel")) {
