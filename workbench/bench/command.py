@@ -12,6 +12,7 @@ BENCHES = {
     "optimizer_steps": "what a step of every optimizer costs beside AdamW's multi-tensor step",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
+    "page": "the live view in JupyterLab and Chromium: sample to pixel, frames, bytes, memory",
     "startup": "seconds until `import workbench` and `workbench runs` answer",
 }
 
