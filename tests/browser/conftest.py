@@ -23,7 +23,7 @@ from workbench.runs.state import FINAL
 from workbench.runs.store import runs
 
 RESULTS = REPOSITORY / "test-results"
-expect.set_options(timeout=30_000)  # two cores that also train
+expect.set_options(timeout=60_000)  # two cores that also train
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu", "--disable-dev-shm-usage")
 Open = Callable[..., Page]
@@ -104,7 +104,7 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
             page.screenshot(path=RESULTS / f"{name}{f'-{number}' if number else ''}-end.png")
             complaints += console.complaints
             context.close()
-    assert complaints == [], "the browser's console complains"
+    assert complaints == [], "the console: " + "\n".join(complaints)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from playwright.sync_api import ConsoleMessage, Page
 KNOWN = (
     # JupyterLab: started without terminals, on a busy machine, its kernel restarted or gone.
     r"warning: Disabling terminals plugin because they are not available on the server",
-    r"warning: Plugin @jupyterlab/\S+ \(with \d+ dependants\) took [\d.]+ms to activate\.",
+    r"warning: Plugin \S+ \(with \d+ dependants\) took [\d.]+ms to activate\.",
+    r"warning: Plugin \S+ is taking too long to activate\.",
     r"warning: Connection lost, reconnecting in \d+ seconds\.",
     r"error: WebSocket connection to '\S+/channels\?\S*' failed: .*",
     r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",

@@ -52,8 +52,8 @@ def open_lab(page: Page, server: Server, corpus: Path, name: str = "lab.ipynb") 
 
 def watch_first(page: Page) -> Locator:
     """Select the newest run of the table; returns the live view."""
-    page.locator(".lab-runs tbody input").first.check()
+    page.locator(".lab-runs .lab-line .lab-check").first.check()
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor).to_be_visible()
-    expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"step \d"))
+    expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
     return monitor
