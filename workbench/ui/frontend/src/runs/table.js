@@ -18,7 +18,7 @@ export class Table {
     this.current = null;
     this.anchor = null;
     this.entries = new Map();
-    this.editing = null;
+    this.height = null;
     this.head = el("tr", { role: "row", "aria-rowindex": "1" });
     this.columns = el("colgroup");
     this.above = spacer();
@@ -36,7 +36,10 @@ export class Table {
     this.grid.addEventListener("keydown", (event) => this.#pressed(event));
     // Text between two shift-clicks would be marked.
     this.grid.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault());
-    this.watcher = new ResizeObserver(() => this.#draw());
+    this.watcher = new ResizeObserver(() => {
+      this.height = null;
+      this.#draw();
+    });
     this.watcher.observe(this.node);
     this.keys = [];
   }
@@ -103,7 +106,9 @@ export class Table {
   }
 
   #height() {
-    return Math.max(ROW_HEIGHT, this.node.clientHeight - this.head.offsetHeight);
+    // Kept: asked for in every frame of scrolling it would make the browser lay out the page once more.
+    this.height ??= Math.max(ROW_HEIGHT, this.node.clientHeight - ROW_HEIGHT);
+    return this.height;
   }
 
   #draw() {
