@@ -22,6 +22,7 @@ from workbench.plots.forecast_facts import (
     fits,
     measured_memory,
     moving,
+    off_line,
     whole_forecast,
 )
 
@@ -97,6 +98,13 @@ def test_the_comparison_as_text(view) -> None:
     assert compared_line(rows) == (
         "parameters 4.20M (exact), steps 200 (exact), tokens/s 8,192 (+2.4%), training time 1 min 40 s (-2.3%)"
     )
+
+
+def test_how_far_it_was_off_in_few_words(view, empty) -> None:
+    rows = compared(FOUND, view)
+    assert off_line(rows) == "forecast off by: tokens/s +2.4%, training time -2.3%"
+    assert off_line(rows[:2]) == "forecast: exact"
+    assert off_line(compared(FOUND, empty)) == "forecast: too early to compare"
 
 
 def test_memory_is_what_training_added(view) -> None:

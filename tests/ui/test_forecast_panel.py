@@ -202,7 +202,7 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     for words in ("forecast and measured", "8,192", "256 MiB"):
         assert words in panel.comparison.value, words
     panel.more.value = False
-    assert "forecast (off by): parameters" in panel.comparison.value, "closed, a line of it"
+    assert "fast: forecast off by: parameters +" in panel.comparison.value, "closed, a line of it"
     panel.compare(None)
     assert panel.comparison not in panel.children
 

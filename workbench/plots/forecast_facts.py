@@ -192,6 +192,15 @@ def compared_line(rows: Sequence[Compared]) -> str:
     return ", ".join(f"{row.name} {row.ahead} ({row.off_words})" for row in rows if row.off is not None)
 
 
+def off_line(rows: Sequence[Compared]) -> str:
+    """How far a forecast was off, in as few words as can be: only what was not exact."""
+    known = [row for row in rows if row.off is not None]
+    if not known:
+        return "forecast: too early to compare"
+    off = ", ".join(f"{row.name} {row.off_words}" for row in known if row.off)
+    return f"forecast off by: {off}" if off else "forecast: exact"
+
+
 def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:
     """Whether the time lies within the band that was promised, and how it was reckoned."""
     if seconds is None:

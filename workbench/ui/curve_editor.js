@@ -222,8 +222,8 @@ class Editor {
   say(text) {
     this.hovering = Boolean(text);
     const handle = this.picture.handles?.[this.active];
-    const growing = this.picture.growable ? "; a double click on the curve adds one" : "";
-    const own = () => !this.used ? `drag the points, or move them with the arrow keys (shift: further)${growing}` : `${handle.name}: ${valueWords(handle.y, this.picture.y)} at ${placeWords(handle.x, this.picture.x)}`;
+    const growing = this.picture.growable ? "; a double click adds one" : "";
+    const own = () => !this.used ? `drag points, or use arrow keys (shift: further)${growing}` : `${handle.name}: ${valueWords(handle.y, this.picture.y)} at ${placeWords(handle.x, this.picture.x)}`;
     const words = text ?? (handle ? own() : "");
     if (this.readout.textContent !== words) this.readout.textContent = words;
     if (!text) this.drawing.querySelector(".cross")?.setAttribute("visibility", "hidden");

@@ -16,7 +16,7 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import compared, compared_line, whole_forecast
+from workbench.plots.forecast_facts import compared, off_line, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
@@ -294,7 +294,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = follow(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            table, line = comparison_html(rows, view.name), f"forecast (off by): {compared_line(rows) or 'too early'}"
+            table, line = comparison_html(rows, view.name), off_line(rows)
         except _Later:
             line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
