@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from workbench.plots.curves import Curve, curve, heldout_curve, smooth, thin, x_at_steps
+from workbench.plots.curves import Curve, axes_of, curve, heldout_curve, smooth, thin, x_at_steps
+from workbench.telemetry import Telemetry
 
 
 def test_curve_over_each_axis(view):
@@ -66,3 +69,14 @@ def test_steps_found_on_other_axes(view, empty):
     np.testing.assert_allclose(x_at_steps(view, [0, 50, 100.5], "tokens"), [0, 50 * 4096, 100.5 * 4096])
     np.testing.assert_allclose(x_at_steps(empty, [3], "step"), [3])
     np.testing.assert_allclose(x_at_steps(empty, [3], "seconds"), [0])
+
+
+def test_flops_are_an_axis_where_they_were_recorded(view):
+    assert "flops" not in axes_of([view])
+    assert len(curve(view, "loss", "flops")) == 0
+    told = [record | ({"flops": 1e9 * record["step"]} if "loss" in record else {}) for record in view.telemetry.scalars]
+    view = dataclasses.replace(view, telemetry=Telemetry(told))
+    assert list(axes_of([view])) == ["step", "tokens", "seconds", "flops"]
+    steps, flops = curve(view, "loss"), curve(view, "loss", "flops")
+    np.testing.assert_allclose(flops.x_N, 1e9 * steps.x_N)
+    np.testing.assert_allclose(heldout_curve(view, "flops").x_N, 1e9 * heldout_curve(view).x_N)

@@ -33,6 +33,7 @@ def test_rates_are_taken_between_records(tmp_path: Path) -> None:
     recorder = Recorder(writer, CPU, scalars_every=3, layers_every=10, progress=progress(0), peak_flops=1e7)
     for step in range(1, 8):
         recorder.take(record(step, 1.0 / step))
+        recorder.spent_seconds += 0.002
     writer.close()
     written = read_telemetry(tmp_path)
     assert [line["step"] for line in written.scalars] == [1, 4, 7]
@@ -42,6 +43,9 @@ def test_rates_are_taken_between_records(tmp_path: Path) -> None:
     assert written.series("loss")[1] == pytest.approx([1.0, 0.25, 1 / 7], rel=1e-5)
     assert list(recorder.recent) == pytest.approx([1.0 / step for step in range(1, 8)]), "also of unwritten steps"
     assert recorder.useful_flops == 7e6
+    assert written.series("flops")[1] == [1e6, 4e6, 7e6], "counted up"
+    # Of the first record nothing is known yet; then two milliseconds a step.
+    assert written.series("telemetry_ms")[1] == pytest.approx([0.0, 2.0, 2.0])
 
 
 def test_no_peak_no_mfu(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def long_run(page: Any, address: str, notebooks: Path, runs: Path, records: int)
 def reruns(page: Any, address: str, notebooks: Path, runs: Path, pid: int) -> dict[str, Any]:
     """The cell that shows the view, run twenty times over: what stays behind in the kernel and in the page."""
     with writing(runs, ["again"], 600) as logs:
-        # The picture for saved notebooks is drawn after a minute: matplotlib and its caches come once and are no growth.
+        # The picture for saved notebooks is drawn after a minute: what matplotlib keeps comes once and is no growth.
         draw = f"for _ in range(4): summary_html([wb.Run('again', {str(runs)!r}).view()])"
         first = f"import workbench as wb\nfrom workbench.plots.static import summary_html\n{draw}"
         plain = "import ipywidgets; ipywidgets.HTML('a widget of ipywidgets, for comparison')"
