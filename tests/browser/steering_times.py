@@ -78,7 +78,7 @@ def ask_all(page: Page, run: Run, requests: int) -> list[dict[str, Any]]:
         known, said = set(answers.seen), page.evaluate("window.saidByRuns.length")
         if verb == "set":
             # A new value each time, typed before the clock starts: the check while typing is a request of its own.
-            steer.value.fill(f"{0.001 * (1 + number / 100):.6g}")
+            steer.value.fill(f"{0.001 * (2 + number / 100):.6g}")
             page.wait_for_timeout(1500)
             known, said = set(answers.seen), page.evaluate("window.saidByRuns.length")
             pressed = time.time()
@@ -157,7 +157,7 @@ def main(out: Path) -> int:
         "benchmark": "steer", "date": time.strftime("%Y-%m-%d", time.gmtime()), "hardware": hardware(),
         "versions": versions(), "revision": revision(), "load_before": os.getloadavg(), "limit_seconds": LIMIT_SECONDS,
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="steering-times-") as made:
+    with tempfile.TemporaryDirectory(prefix="steering-times-", ignore_cleanup_errors=True) as made:
         home = Path(made)
         os.environ.setdefault("WORKBENCH_CACHE", str(home / "cache"))
         corpus = write_corpus(home / "corpus")
@@ -166,10 +166,9 @@ def main(out: Path) -> int:
                 found = ask_all(page, run, REQUESTS)
             by_verb = {verb: summary(list(each)) for verb, each in itertools.groupby(
                 sorted(found, key=lambda each: str(each["verb"])), key=lambda each: str(each["verb"]))}  # fmt: skip
-            result[name] = {**summary(found), "by_verb": by_verb, "readings": found}
+            result[name] = {**summary(found), "by_verb": by_verb, "load": os.getloadavg(), "readings": found}
+            out.write_text(json.dumps(result, indent=1), encoding="utf-8")
             print(name, json.dumps(summary(found)), flush=True)
-    result["load_after"] = os.getloadavg()
-    out.write_text(json.dumps(result, indent=1), encoding="utf-8")
     ways = [result[name] for name in result if isinstance(result[name], dict) and "readings" in result[name]]
     return int(any(way["seconds_after_answer"]["p95"] > LIMIT_SECONDS for way in ways))
 
