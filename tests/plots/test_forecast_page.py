@@ -89,6 +89,10 @@ def test_details_have_pictures_and_the_same_in_words() -> None:
     assert "80% of the layers compute forward, 50% forward and backward" in said
     assert "&lt;training&gt;" in text
     assert "optimizer 512 MiB" in said
+    assert "compiling takes about 40 s more the first time" in said
+    assert "from rates of a machine that never was, measured on 2026-01-01" in said
+    earlier = {name: value for name, value in FOUND.items() if name not in ("compile_seconds", "machine", "notes")}
+    assert "wb-notes" not in details_html(earlier)
     everything = {"forward": [[1.0]], "backward": [[1.0]]}
     assert "every layer computes and trains" in details_html({**FOUND, "layers": everything})
 

@@ -180,7 +180,13 @@ def _layers(found: Mapping[str, Any]) -> str:
 
 
 def _notes(found: Mapping[str, Any]) -> str:
-    notes = "".join(f"<li>{escape(str(note))}</li>" for note in found.get("notes") or ())
+    words = [str(note) for note in found.get("notes") or ()]
+    # Forecasts of earlier versions have neither.
+    if seconds := found.get("compile_seconds"):
+        words.append(f"compiling takes about {duration_words(seconds)} more the first time")
+    if machine := found.get("machine"):
+        words.append(f"from rates of {machine}, measured on {found.get('calibrated') or 'an unknown day'}")
+    notes = "".join(f"<li>{escape(note)}</li>" for note in words)
     return f'<section><ul class="wb-notes">{notes}</ul></section>' if notes else ""
 
 
