@@ -66,12 +66,14 @@ def test_within_another_widget_the_figure_has_an_output_of_its_own(view: RunView
     figures.close()
 
 
-def test_what_cannot_be_drawn_is_told_to_the_page(view: RunView) -> None:
+def test_figures_follow_the_theme_and_what_cannot_be_drawn_is_told_to_the_page(view: RunView) -> None:
     told: list[tuple[str, bool]] = []
     figures = Figures(lambda: [view], lambda *_, **__: None, lambda *all_: told.append(all_))
     figures.heard({"view": "losses"})
     until(lambda: bool(told))
     assert told[0][1]
     assert "did you mean 'loss'" in told[0][0]
+    light, dark = (figure_of([view], {"view": "loss", "dark": dark}) for dark in (False, True))
+    assert light.layout.template.layout.font.color != dark.layout.template.layout.font.color
     with pytest.raises(ValueError, match="no run"):
         figure_of([], {"view": "loss"})

@@ -93,11 +93,13 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
 
     Args:
         views: the runs, in the order of their colours.
-        message: of the page: ``view`` (loss, speed, scalar, layers), ``x``, ``window`` and what the view needs.
+        message: of the page: ``view`` (loss, speed, scalar, layers), ``x``, ``window``, ``dark`` (its theme) and what
+            the view needs.
 
     Raises:
         ValueError: an unknown view, x or quantity, or no runs.
     """
+    from workbench.plots.figure import template
     from workbench.plots.layers import layers_figure
     from workbench.plots.loss import loss_figure
     from workbench.plots.scalar import scalar_figure
@@ -118,6 +120,8 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
     if not views:
         raise ValueError("no run to draw")
     figure = makers[view]()
+    if message.get("dark") is True:
+        figure.update_layout(template=template(dark=True))
     window = message.get("window")
     if isinstance(window, list) and len(window) == 2:
         figure.update_xaxes(range=[_number(edge) for edge in window])

@@ -94,7 +94,7 @@ class Monitor {
 
   openFigure(request) {
     const runs = this.scene.runs.map((run) => run.id);
-    this.session.send({ type: "figure", x: this.x, window: this.range, ...request, runs: request.run ? [request.run] : runs });
+    this.session.send({ type: "figure", x: this.x, dark: this.scene.theme.dark, window: this.range, ...request, runs: request.run ? [request.run] : runs });
     this.#note("the figure is being made; it opens below this view");
   }
 
