@@ -38,7 +38,8 @@ class Forecast:
         schedules: values at points along the budget, by path; ``progress`` is the share of the budget that is spent.
         layers: ``forward`` and ``backward`` by point, shares of micro-batches in which each layer computes and trains.
         notes: what the numbers leave out for this recipe.
-        compile_seconds: about what compiling takes the first time, before the clock of the run starts; 0 if nothing is.
+        compile_seconds: of a processor, about what compiling takes the first time, before the clock of the run starts;
+            several compile side by side where there are several. 0 where nothing is compiled.
         machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
     """
 

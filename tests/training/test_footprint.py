@@ -15,7 +15,7 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.recipe import Recipe
-from workbench.training.footprint import Footprint, footprint, optimizer_bytes, sizes
+from workbench.training.footprint import COMPILER_BYTES, Footprint, footprint, optimizer_bytes, sizes
 from workbench.training.loop import Training
 from workbench.training.paper import on_paper
 
@@ -82,3 +82,18 @@ def test_more_rows_and_more_micro_batches_take_more() -> None:
     assert _footprint(recipe, plan, parts=2).peak >= one.peak
     heap = _footprint(recipe, plan, heap=True)
     assert heap.peak > sum(part for name, part in heap.to_dict().items() if name != "peak")
+
+
+def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:
+    recipe, plan = presets.fast(), LayerPlan.full(4)
+    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+
+    def peak(**how: bool) -> int:
+        asked = {"compiled": False, "heap": True, "moving": False, **how}
+        return footprint(traced(recipe), size, 1000, plan, 1, **asked).peak
+
+    steady = footprint(traced(recipe), size, 1000, plan, 1, False, True)
+    assert peak(moving=True) - peak() == steady.activations + steady.logits
+    # What compiled code keeps is less; what compiles it is more.
+    assert peak(compiled=True) < peak() + COMPILER_BYTES
+    assert peak(heap=False, moving=True) == peak(heap=False)

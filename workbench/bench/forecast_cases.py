@@ -9,6 +9,8 @@ from workbench.recipe import Recipe
 
 STEPS = 12
 """Of each: every stage and schedule is met."""
+STEADY = {"mask_rate": 0.2}
+"""Of most: how a moving rate makes a CPU's heap grow is a case of its own."""
 FEW = {"batch_size": 8}
 """Rows of the larger presets here: a step of theirs takes seconds on one thread."""
 
@@ -27,24 +29,27 @@ def cases(threads: int = 1, steps: int = STEPS) -> dict[str, Recipe]:
 
 def _eager(threads: int) -> dict[str, Recipe]:
     execution: dict[str, Any] = {"compile": False, "threads": threads}
-    fast, tiny, gpt, thin = (
-        recipe.with_(execution=execution)
-        for recipe in (presets.fast(), presets.bert_tiny(), presets.gpt_tiny(), presets.pld())
+    moving, tiny, gpt = (
+        recipe.with_(execution=execution) for recipe in (presets.fast(), presets.bert_tiny(), presets.gpt_tiny())
     )
+    fast = moving.with_(objective=STEADY)
     large = {
         name: presets.get(name).with_(execution=execution, data=FEW)
         for name in ("baseline", "bert", "gpt2_like", "llama_like")
     }
-    depth = {name: presets.get(name).with_(execution=execution) for name in ("raptr", "stacking", "mslt", "freeze")}
+    depth = {
+        name: presets.get(name).with_(execution=execution, objective=STEADY)
+        for name in ("pld", "raptr", "stacking", "mslt", "freeze")
+    }
     return {
         **large,
         "bert_tiny": tiny.with_(data=FEW),
         "bert_tiny, 2 x 768": tiny.with_(data={"batch_size": 4}, architecture={"layers": 2, "width": 768, "heads": 12}),
         "gpt_tiny, fp32": gpt.with_(data=FEW, execution={"precision": "fp32"}),
         "modernbert_like": presets.modernbert_like().with_(execution=execution, data={"batch_size": 2}),
-        "pld": thin,
         **depth,
         "fast": fast,
+        "fast, moving masks": moving,
         "fast, fp32": fast.with_(execution={"precision": "fp32"}),
         "fast, width 64, 8 layers": fast.with_(architecture={"width": 64, "heads": 2, "layers": 8}),
         "fast, 4 rows of 32": fast.with_(data={"sequence_length": 32, "batch_size": 4}),

@@ -18,7 +18,7 @@ from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
-from workbench.training.stopwatch import Reference, thread_clock
+from workbench.training.stopwatch import Reference, processor_seconds, thread_clock
 from workbench.training.warmup import compile_ahead
 
 SAMPLE_SECONDS = 0.002
@@ -57,8 +57,8 @@ def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
 
     Returns:
         ``seconds`` by step, of the thread where it works alone; ``wall_seconds``; ``reference`` seconds of the fixed
-        piece of work beside each; ``compile_seconds``; ``memory_bytes`` of growth; ``parameters``; ``tokens`` and
-        ``flops`` of all steps.
+        piece of work beside each; ``compile_seconds`` of processors, and ``compile_wall_seconds``; ``memory_bytes`` of
+        growth; ``parameters``; ``tokens`` and ``flops`` of all steps.
     """
     device = recipe.execution.resolve_device()
     clock = thread_clock(device)
@@ -70,7 +70,10 @@ def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
     with PeakMemory(device) as memory:
         made = assemble(recipe, prepared, device)
         training = Training(recipe, made)
-        compiling = compile_ahead(training) if recipe.execution.compile else 0.0
+        compiled, before = time.perf_counter(), processor_seconds()
+        if recipe.execution.compile:
+            compile_ahead(training)
+        compiling = processor_seconds() - before, time.perf_counter() - compiled
         for _ in range(steps):
             beside.append(reference.seconds())
             wall, start = time.perf_counter(), clock()
@@ -85,7 +88,8 @@ def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
         "seconds": own,
         "wall_seconds": walls,
         "reference": beside,
-        "compile_seconds": compiling,
+        "compile_seconds": compiling[0] if recipe.execution.compile else 0.0,
+        "compile_wall_seconds": compiling[1] if recipe.execution.compile else 0.0,
         "tokens": training.progress.tokens,
         "flops": training.recorder.useful_flops,
         "memory_bytes": memory.grown,

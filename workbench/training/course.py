@@ -136,7 +136,8 @@ class Walker:
                 largest[key].shape.length,
             ):
                 largest[key] = point
-        return max((self._memory(point) for point in largest.values()), key=lambda found: found.peak)
+        moving = len({(point.labels, point.shape) for point in course.points}) > 1
+        return max((self._memory(point, moving) for point in largest.values()), key=lambda found: found.peak)
 
     def compile_seconds(self, course: Course) -> float:
         """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
@@ -221,7 +222,7 @@ class Walker:
             recipe.execution.precision, self.attention,
         )  # fmt: skip
 
-    def _memory(self, point: Point) -> Footprint:
+    def _memory(self, point: Point, moving: bool) -> Footprint:
         recipe = self.recipe
         architecture, size = self._made(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
@@ -231,7 +232,7 @@ class Walker:
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
-        return footprint(found, size, state, worst, parts, recipe.execution.compile, not self.launched)
+        return footprint(found, size, state, worst, parts, recipe.execution.compile, not self.launched, moving)
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""

@@ -53,8 +53,8 @@ class FusedRates(BaseModel):
         graph: per graph that is entered.
         byte: per byte that crosses the edge of a kernel.
         costly: per number of exponentials and the like, beyond moving it.
-        kernel_seconds: that compiling one kernel takes.
-        start_seconds: that the compiler takes before its first kernel.
+        kernel_seconds: of a processor, that compiling one kernel takes.
+        start_seconds: of a processor, that the compiler takes before its first kernel.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -118,6 +119,13 @@ def thread_clock(device: torch.device) -> Callable[[], float]:
     Neighbours on the machine stretch the former least; batches that another thread prepares are not in it.
     """
     return time.thread_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
+
+
+def processor_seconds() -> float:
+    """That this process, and those that it has started and seen end, have computed: what compiling costs, however busy
+    the machine is."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 class Reference:
