@@ -123,11 +123,10 @@ def rising(records: list[Record]) -> list[Record]:
     kept: list[Record] = []
     least = np.inf
     for record in reversed(records):
-        step = record.get("rewind", record.get("step"))
         if "rewind" in record:
-            least = min(least, step + 1)
-        elif step < least:
-            least = step
+            least = min(least, record["rewind"] + 1)
+        elif record["step"] < least:
+            least = record["step"]
             kept.append(record)
     return kept[::-1]
 
