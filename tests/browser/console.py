@@ -14,6 +14,9 @@ KNOWN = (
     r"warning: Connection lost, reconnecting in \d+ seconds\.",
     r"error: WebSocket connection to '\S+/channels\?\S*' failed: .*",
     r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",
+    # A notebook opened without the kernel, or even the kind of kernel, that its widgets came from.
+    r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
+    r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
     # Notebook 7.
     r"warning: Menu entry for command '\S+' is duplicated\.",
     r"warning: \[yjs#509\] Not same Y\.Doc",

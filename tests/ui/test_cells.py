@@ -62,3 +62,12 @@ def test_cells_without_ids_close_nothing(kernel: Kernel) -> None:
     for _ in range(2):
         kernel.run("Run('run-a', '.').watch()")
     assert kernel.value("threads()") == 2
+
+
+def test_pictures_of_ended_runs_leave_nothing_behind_either(kernel: Kernel) -> None:
+    kernel.run("from workbench.runs.state import write_state\nwrite_state(Run('run-a', '.').folder, status='finished')")
+    kernel.run("Run('run-a', '.').watch()", cell="one")
+    before = kernel.value("len(_instances)")
+    for _ in range(3):
+        kernel.run("Run('run-a', '.').watch()", cell="one")
+    assert kernel.value("len(_instances)") == before

@@ -103,6 +103,7 @@ class Monitor(anywidget.AnyWidget):
         if self._settled or self.feed_ended:
             publish(self._static_bundle(), display_id)
             self._be_lean()
+            cells.shown(self)
             return self
         self._display_ids.append(display_id)
         if shell is not None and self._shell is None:

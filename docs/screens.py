@@ -1,0 +1,216 @@
+"""Takes pictures of the Lab and the live view in every state, in a real JupyterLab, with real runs.
+
+    python docs/screens.py              # all states, into test-results/screens; some minutes on two cores
+    python docs/screens.py watch lab    # these
+    python docs/screens.py --readme     # the three of the README as well, into docs/images
+
+To be looked at, one by one, when the page has changed. Needs what the browser tests need (`make browser`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from docs.pictures import recipe_of  # noqa: E402
+from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
+from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
+from tests.browser.servers import Server, jupyterlab  # noqa: E402
+from tests.runs.tiny import tiny_recipe, wait_until, write_corpus  # noqa: E402
+from workbench.errors import unknown  # noqa: E402
+from workbench.runs.launch import launch  # noqa: E402
+from workbench.runs.run import Run  # noqa: E402
+from workbench.runs.state import FINAL  # noqa: E402
+
+OUT = ROOT / "test-results" / "screens"
+IMAGES = ROOT / "docs" / "images"
+PATIENCE_SECONDS = 600.0
+STEPS = 600
+"""Of the runs whose layers are shown: enough to see single decisions and all stages."""
+
+
+class Studio:
+    """A server, a browser and some runs to take pictures of."""
+
+    def __init__(self, server: Server, browser: Browser, out: Path, corpus: Path) -> None:
+        self.server, self.browser, self.out, self.corpus = server, browser, out, corpus
+        self.runs: dict[str, Run] = {}
+
+    def run(self, name: str) -> Run:
+        """A run by what it shows; launched when it is first asked for."""
+        if name not in self.runs:
+            self.runs[name] = self._launch(name)
+        return self.runs[name]
+
+    def _launch(self, name: str) -> Run:
+        tiny = tiny_recipe(self.corpus, steps=1_000_000, name=name)
+        recipe = {
+            "progressive dropping": lambda: recipe_of("progressive_drop", STEPS).with_(name=name),
+            "stacking, MSLT": lambda: recipe_of("multi_stage", STEPS).with_(name=name),
+            "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
+            "failed": lambda: tiny.with_(data={"paths": [str(self.corpus / "not-there.txt")]}),
+        }.get(name, lambda: tiny)()
+        run = launch(recipe, runs_dir=self.server.runs)
+        wait = {"failed": ("failed",), "finished": ("finished",)}.get(name, ("running", *FINAL))
+        wait_until(lambda: run.status in wait, PATIENCE_SECONDS, f"the run '{name}'")
+        if name in ("paused", "stopped"):
+            wait_until(lambda: run.state.step > 200, PATIENCE_SECONDS, "200 steps")
+            (run.pause if name == "paused" else run.stop)()
+            wait_until(lambda: run.status == name, PATIENCE_SECONDS, name)
+        return run
+
+    @contextmanager
+    def notebook(self, name: str, cell: str, theme: str = "JupyterLab Light", **options: object) -> Iterator[Page]:
+        """A notebook of one cell, run, in a page of its own."""
+        shape = {"viewport": {"width": 1560, "height": 1500}, **options}
+        context = self.browser.new_context(**shape)  # type: ignore[arg-type]
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        try:
+            write_notebook(self.server.root / f"{name}.ipynb", [cell])
+            notebook = Notebook(page, self.server, f"{name}.ipynb")
+            notebook.hide_sidebar()
+            choose_theme(page, theme)
+            notebook.run(0, timeout=PATIENCE_SECONDS)
+            yield page
+            for complaint in notebook.complaints:
+                print(f"{name}: the console says: {complaint}")
+        finally:
+            context.close()
+            self.server.shut_kernels_down()
+
+    def watch(
+        self, name: str, *runs: str, theme: str = "JupyterLab Light", progress: float = 0.0, **options: object
+    ) -> None:
+        """The live view of these runs, once they are that far."""
+        watched = [self.run(one) for one in runs]
+        wait_until(lambda: all(run.state.progress >= progress for run in watched), PATIENCE_SECONDS, f"{progress:.0%}")
+        ids = [run.id for run in watched]
+        cell = f"import workbench as wb\nfrom workbench.ui.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
+        with self.notebook(name, cell, theme, **options) as page:
+            monitor = page.locator(".wb-monitor")
+            if monitor.count():
+                expect(monitor.locator(".wb-place").first).to_contain_text(" / ")
+                page.wait_for_timeout(4000)
+            self.shoot(page, name, ".jp-OutputArea-output >> nth=0")
+
+    def shoot(self, page: Page, name: str, part: str = "") -> None:
+        """Keep what the page, or a part of it, shows."""
+        path = self.out / f"{name}.png"
+        if part:
+            page.locator(part).first.screenshot(path=path)
+        else:
+            page.screenshot(path=path)
+        print(path)
+
+    def lab(self, name: str, theme: str = "JupyterLab Light", **options: object) -> None:
+        """The Lab in every state of composing, with the dropping run watched."""
+        for run in ("finished", "stopped", "failed", "paused"):
+            self.run(run)
+        wide = {"viewport": {"width": 1600, "height": 1180}, **options}
+        cell = "import workbench as wb\nwb.Lab(wb.presets.pld())"
+        with self.notebook(name, cell, theme, **wide) as page:
+            composer, frame = page.locator(".lab-composer"), ".lab-whole"
+            expect(composer).to_be_visible()
+            self.shoot(page, f"{name}-composing", frame)
+            page.locator(".lab-line", has_text="progressive dropping").locator(".lab-check").check()
+            expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
+            page.wait_for_timeout(5000)
+            self.shoot(page, name, frame)
+            if "dark" in name or "contrast" in name:
+                return
+            composer.locator(".lab-heading .lab-help").nth(3).click()
+            expect(composer.locator(".lab-card")).to_be_visible()
+            page.wait_for_timeout(1500)
+            self.shoot(page, f"{name}-card", frame)
+            composer.locator(".lab-heading .lab-help").nth(3).click()
+            for text in ("Python", "Difference", "Form"):
+                composer.get_by_role("button", name=text, exact=True).click()
+                page.wait_for_timeout(1000)
+                self.shoot(page, f"{name}-{text.lower()}", frame)
+            heads = (
+                composer.locator(".lab-knob", has=page.locator("label", has_text="heads")).last.locator("input").first
+            )
+            heads.fill("7")
+            heads.press("Tab")
+            expect(composer.locator(".lab-error")).to_be_visible()
+            self.shoot(page, f"{name}-invalid", frame)
+            heads.fill("2")
+            heads.press("Tab")
+            for run in ("finished", "stopped"):
+                page.locator(".lab-line", has_text=run).first.locator(".lab-check").check()
+            page.locator(".lab-actions").get_by_role("button", name="Compare").click()
+            page.wait_for_timeout(3000)
+            self.shoot(page, f"{name}-compare")
+
+
+def shots(studio: Studio) -> dict[str, Callable[[], None]]:
+    """Name -> what takes its pictures; runs in every state first, so that the table shows them all."""
+    dark = "JupyterLab Dark"
+    both = ("progressive dropping", "stacking, MSLT")
+    for name in both:
+        studio.run(name)
+    return {
+        "running": lambda: studio.watch("running", "progressive dropping"),
+        "mslt": lambda: studio.watch("mslt", "stacking, MSLT"),
+        "paused": lambda: studio.watch("paused", "paused"),
+        "stopped": lambda: studio.watch("stopped", "stopped"),
+        "failed": lambda: studio.watch("failed", "failed"),
+        "finished": lambda: studio.watch("finished", "finished"),
+        "watch": lambda: studio.watch("watch", *both, progress=0.7),
+        "watch-dark": lambda: studio.watch("watch-dark", *both, theme=dark, progress=0.7),
+        "narrow": lambda: studio.watch("narrow", *both, viewport={"width": 498, "height": 2600}),
+        "lab": lambda: studio.lab("lab"),
+        "lab-dark": lambda: studio.lab("lab-dark", dark),
+        "lab-contrast": lambda: studio.lab("lab-contrast", forced_colors="active", color_scheme="dark"),
+    }
+
+
+README = ("lab", "watch", "watch-dark")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of the pictures; without one, all of them")
+    parser.add_argument("--readme", action="store_true", help=f"copy {', '.join(README)} into docs/images")
+    asked = parser.parse_args()
+    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+    OUT.mkdir(parents=True, exist_ok=True)
+    chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, sync_playwright() as playwright:
+        home = Path(folder)
+        (home / "jupyter").mkdir()
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        with jupyterlab(home / "jupyter", home / "runs") as server:
+            browser = playwright.chromium.launch(executable_path=chromium, args=[*CHROMIUM_OPTIONS])
+            studio = Studio(server, browser, OUT, write_corpus(home / "corpus"))
+            made = shots(studio)
+            for name in asked.names or made:
+                if name not in made:
+                    parser.error(unknown("picture", name, made))
+                made[name]()
+            for run in studio.runs.values():
+                if run.status not in FINAL:
+                    run.stop()
+            browser.close()
+    for name in README if asked.readme else ():
+        shutil.copy(OUT / f"{name}.png", IMAGES / f"{name}.png")
+    print(f"{time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
