@@ -1,27 +1,34 @@
-"""A recipe's steps and memory, measured in a process of its own."""
+"""A recipe's steps and memory, measured in a process of its own, in turns with the calibration's model."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.training.machine_rates import RATES
 from workbench import presets
+from workbench.bench.contender import Contender
+from workbench.bench.forecast import WORKER, compare
 
 
-def test_a_worker_trains_and_says_what_it_took(
-    learnable: list[str], shared_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def _cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
-    recipe = presets.fast().with_assignments([*learnable, "budget.amount=3"])
-    setting = json.dumps({"recipe": recipe.to_dict(), "steps": 3})
-    command = [sys.executable, "-m", "workbench.bench.forecast_worker", setting]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert len(said["seconds"]) == len(said["wall_seconds"]) == len(said["reference"]) == 3
-    assert said["compile_seconds"] == 0.0
-    assert said["tokens"] == 3 * 16 * 32
-    assert said["memory_bytes"] > 4 * 3 * said["parameters"]
+
+
+def test_a_recipe_and_the_reference_take_turns(learnable: list[str], tmp_path: Path) -> None:
+    recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])
+    setting = {"name": "reference", "recipe": recipe.to_dict(), "reference": True}
+    reference = Contender(WORKER, setting, tmp_path / "log")
+    try:
+        found = compare(recipe, 5, RATES, reference)
+    finally:
+        reference.kill()
+    assert found["parameters_agree"]
+    assert found["flops_error"] == pytest.approx(0, abs=0.02)
+    assert found["measured"]["seconds"] > 0
+    assert found["measured"]["compile_seconds"] == found["forecast"]["compile_seconds"] == 0.0
+    assert found["measured"]["memory_bytes"] > 4 * 3 * 100_000
+    assert found["slower"] > 0
+    assert found["same_speed_error"] == pytest.approx((1 + found["time_error"]) * found["slower"] - 1)

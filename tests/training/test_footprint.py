@@ -15,7 +15,7 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.recipe import Recipe
-from workbench.training.footprint import COMPILER_BYTES, Footprint, footprint, optimizer_bytes, sizes
+from workbench.training.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
 from workbench.training.loop import Training
 from workbench.training.paper import on_paper
 
@@ -93,7 +93,7 @@ def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:
         return footprint(traced(recipe), size, 1000, plan, 1, **asked).peak
 
     steady = footprint(traced(recipe), size, 1000, plan, 1, False, True)
-    assert peak(moving=True) - peak() == steady.activations + steady.logits
+    assert peak(moving=True) - peak() == pytest.approx((2 - LOOSE) * (steady.activations + steady.logits), abs=2)
     # What compiled code keeps is less; what compiles it is more.
     assert peak(compiled=True) < peak() + COMPILER_BYTES
     assert peak(heap=False, moving=True) == peak(heap=False)

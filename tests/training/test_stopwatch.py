@@ -8,7 +8,7 @@ import torch
 
 from workbench.training.operations import Operation, described
 from workbench.training.paper import PaperMode
-from workbench.training.stopwatch import Reading, Reference, Stopwatch, fitted_line, lines, thread_clock, typical
+from workbench.training.stopwatch import Reading, Stopwatch, fitted_line, lines, thread_clock, typical
 
 DEVICE = torch.device("cpu")
 ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 8, 8, 1)
@@ -65,7 +65,3 @@ def test_lines_agree_with_what_was_read_in_sum_however_it_scatters() -> None:
 def test_one_slow_pass_does_not_count() -> None:
     passes = [[Reading(ADD, seconds)] for seconds in (1.0, 9.0, 1.1)]
     assert typical(passes) == [Reading(ADD, 1.1)]
-
-
-def test_the_reference_takes_milliseconds() -> None:
-    assert 1e-5 < Reference(DEVICE).seconds() < 1.0

@@ -1,18 +1,16 @@
 """How far forecasts are off: varied recipes, each forecast, then trained for a few steps in a process of its own.
 
-One thread on a CPU is timed by its own processor's clock, and a fixed piece of work beside every step tells how much
-slower the machine is than when it was calibrated. What is known stands in one file, which is filled recipe by recipe:
-a second start goes on where the first was stopped.
+One thread on a CPU is timed by its own processor's clock. A model of the calibration trains in turns with each recipe,
+and tells how much slower the machine is than when it was calibrated. What is known stands in one file, which is filled
+recipe by recipe: a second start goes on where the first was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,6 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from workbench.bench.contender import Contender
 from workbench.bench.forecast_cases import STEPS, cases
 from workbench.bench.result import hardware, revision, versions
 from workbench.bench.study_results import definition
@@ -33,17 +32,20 @@ from workbench.training.calibration import measured
 from workbench.training.rates import Mode, Rates, mode_of
 
 MODES = ("eager", "compiled")
+WORKER = "workbench.bench.forecast_worker"
+ROUND, REFERENCE_STEPS = 3, 4
+"""Steps of a recipe, and of the calibration's model, before the other has its turn."""
 ERRORS = ("time_error", "same_speed_error", "memory_error")
 
 
-def compare(recipe: Recipe, steps: int, rates: Rates, cache: Path) -> dict[str, Any]:
+def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> dict[str, Any]:
     """Forecast a recipe, train its steps, and put the two side by side.
 
     Args:
         recipe: of ``steps`` steps.
         steps: of its budget.
         rates: of this machine.
-        cache: folder of the compiler's cache.
+        reference: trains the model of the calibration; the two alternate.
 
     Returns:
         ``forecast`` and ``measured``, each with ``seconds`` per step, ``memory_bytes`` and ``compile_seconds``;
@@ -55,35 +57,51 @@ def compare(recipe: Recipe, steps: int, rates: Rates, cache: Path) -> dict[str, 
         WorkbenchError: the run failed; its last words are quoted.
     """
     ahead = forecast(recipe, rates=rates)
-    setting = json.dumps({"recipe": recipe.to_dict(), "steps": steps})
-    command = [sys.executable, "-m", "workbench.bench.forecast_worker", setting]
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise WorkbenchError("\n".join(done.stderr.splitlines()[-5:]))
-    said = json.loads(done.stdout.splitlines()[-1])
+    said, beside = _alternated(recipe, steps, reference)
+    each = [seconds for answer in said for seconds in answer["seconds"]]
+    walls = [seconds for answer in said for seconds in answer["wall_seconds"]]
     # The first step makes the optimizer's state and the heap grow: a run has thousands of others.
-    seconds, slower = statistics.mean(said["seconds"][1:]), statistics.median(said["reference"]) / rates.reference
+    seconds, slower = statistics.mean(each[1:]), statistics.median(beside) / rates.reference
     low, high = (bound / ahead.steps for bound in (ahead.seconds_low, ahead.seconds_high))
+    last = said[-1]
     return {
         "forecast": {
             "seconds": ahead.seconds / ahead.steps, "seconds_low": low, "seconds_high": high,
             "compile_seconds": ahead.compile_seconds, "memory_bytes": ahead.memory_bytes, **ahead.memory,
         },
         "measured": {
-            "seconds": seconds, "wall_seconds": statistics.mean(said["wall_seconds"]),
-            "compile_seconds": said["compile_seconds"], "compile_wall_seconds": said["compile_wall_seconds"],
-            "memory_bytes": said["memory_bytes"],
+            "seconds": seconds, "wall_seconds": statistics.mean(walls[1:]),
+            "compile_seconds": last["compile_seconds"], "compile_wall_seconds": last["compile_wall_seconds"],
+            "memory_bytes": last["memory_bytes"],
         },
         "slower": slower,
         "load": round(os.getloadavg()[0], 1),
         "time_error": ahead.seconds / ahead.steps / seconds - 1,
         "same_speed_error": ahead.seconds / ahead.steps * slower / seconds - 1,
-        "memory_error": ahead.memory_bytes / said["memory_bytes"] - 1,
+        "memory_error": ahead.memory_bytes / last["memory_bytes"] - 1,
         "inside": low <= seconds / slower <= high,
-        "flops_error": ahead.flops / said["flops"] - 1,
-        "parameters_agree": ahead.parameters == said["parameters"],
+        "flops_error": ahead.flops / last["flops"] - 1,
+        "parameters_agree": ahead.parameters == last["parameters"],
     }  # fmt: skip
+
+
+def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[dict[str, Any]], list[float]]:
+    """What the recipe's process said, round by round, and seconds of the reference's steps between."""
+    beside: list[float] = []
+    with tempfile.TemporaryDirectory() as logs:
+        try:
+            contender = Contender(WORKER, {"name": recipe.name, "recipe": recipe.to_dict()}, Path(logs) / "log")
+            try:
+                said = []
+                for done in range(0, steps, ROUND):
+                    # The first step after a change of places finds cold caches.
+                    beside += reference.ask({"steps": REFERENCE_STEPS})["seconds"][1:]
+                    said.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
+            finally:
+                contender.kill()
+        except RuntimeError as error:
+            raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
+    return said, beside
 
 
 def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -148,6 +166,23 @@ class Results:
         write_json(self.path, self.data)
 
 
+class _References:
+    """Processes that train the calibration's model, one by precision; they end with the stack."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack, self._known = stack, dict[str, Contender]()
+
+    def of(self, recipe: Recipe) -> Contender:
+        """The one at the precision of a recipe."""
+        precision = str(recipe.execution.precision)
+        if precision not in self._known:
+            setting = {"name": f"reference {precision}", "recipe": recipe.to_dict(), "reference": True}
+            log = Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "log"
+            self._known[precision] = Contender(WORKER, setting, log)
+            self._stack.callback(self._known[precision].kill)
+        return self._known[precision]
+
+
 def show(console: Console, found: Mapping[str, Mapping[str, Any]]) -> None:
     """One line per recipe: seconds per step, MiB and seconds of compiling, forecast and measured."""
     heads = ("s/step", "forecast", "error", "same speed", "MiB", "forecast", "error", "compile s", "forecast")
@@ -182,15 +217,19 @@ def main(argv: list[str]) -> int:
     if options.again:
         options.out.unlink(missing_ok=True)
     results = Results(options.out)
-    with tempfile.TemporaryDirectory() as cache:
+    with contextlib.ExitStack() as stack:
+        # Compiled for this occasion: how long that takes is asked, too.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = stack.enter_context(tempfile.TemporaryDirectory())
+        beside = _References(stack)
         for name in options.only or chosen:
             recipe = chosen[name]
             if (recipe.execution.compile and options.eager) or results.known(name, recipe):
                 continue
             console.print(name, style="dim")
+            rates = results.rates(mode_of(recipe.execution))
             # One that fails, for want of a package or of memory, says so in the table; the others go on.
             try:
-                case = compare(recipe, options.steps, results.rates(mode_of(recipe.execution)), Path(cache))
+                case = compare(recipe, options.steps, rates, beside.of(recipe))
             except WorkbenchError as error:
                 case = {"error": str(error)}
             results.add(name, recipe, case)

@@ -1,9 +1,8 @@
-"""One recipe beside its forecast: a child process that trains a few steps and says what they took."""
+"""A recipe beside its forecast, or the calibration's model beside both: children that train when they are told to."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 import time
@@ -13,12 +12,15 @@ import psutil
 import torch
 
 from workbench.bench.child import begin
+from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
+from workbench.training.closing import REFERENCE, Small, models
 from workbench.training.loop import Training
+from workbench.training.rates import mode_of
 from workbench.training.recorder import NotFinite
-from workbench.training.stopwatch import Reference, processor_seconds, thread_clock
+from workbench.training.stopwatch import processor_seconds, thread_clock
 from workbench.training.warmup import compile_ahead
 
 SAMPLE_SECONDS = 0.002
@@ -52,55 +54,82 @@ class PeakMemory:
             self.grown = max(self.grown, self._process.memory_info().rss - self._before)
 
 
-def measured(recipe: Recipe, steps: int) -> dict[str, Any]:
-    """Train ``steps`` steps of a recipe whose budget they are, and say what they took.
+class Trained:
+    """A recipe in training, watched.
 
-    Returns:
-        ``seconds`` by step, of the thread where it works alone; ``wall_seconds``; ``reference`` seconds of the fixed
-        piece of work beside each; ``compile_seconds`` of processors, and ``compile_wall_seconds``; ``memory_bytes`` of
-        growth; ``parameters``; ``tokens`` and ``flops`` of all steps.
+    Args:
+        recipe: whose budget are the steps that will be taken.
+
+    Attributes:
+        compile_seconds, compile_wall_seconds: of processors and of the wall; 0 where nothing is compiled.
     """
-    device = recipe.execution.resolve_device()
-    clock = thread_clock(device)
-    prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    # Threads and libraries that the first product of a process loads are no part of any model.
-    (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    walls, own, beside = [], [], []
-    reference = Reference(device)
-    with PeakMemory(device) as memory:
-        made = assemble(recipe, prepared, device)
-        training = Training(recipe, made)
-        compiled, before = time.perf_counter(), processor_seconds()
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._device = recipe.execution.resolve_device()
+        self._clock = thread_clock(self._device)
+        prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
+        # Threads and libraries that the first product of a process loads are no part of any model.
+        (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
+        self._memory = PeakMemory(self._device).__enter__()
+        self._training = Training(recipe, assemble(recipe, prepared, self._device))
+        self.compile_seconds = self.compile_wall_seconds = 0.0
         if recipe.execution.compile:
-            compile_ahead(training)
-        compiling = processor_seconds() - before, time.perf_counter() - compiled
+            wall, before = time.perf_counter(), processor_seconds()
+            compile_ahead(self._training)
+            self.compile_seconds = processor_seconds() - before
+            self.compile_wall_seconds = time.perf_counter() - wall
+
+    def take(self, steps: int) -> dict[str, Any]:
+        """Take ``steps`` steps.
+
+        Returns:
+            ``seconds`` by step, of the thread where it works alone; ``wall_seconds``; and of the whole training so
+            far ``memory_bytes`` of growth, ``parameters``, ``tokens`` and useful ``flops``.
+        """
+        walls, own = [], []
         for _ in range(steps):
-            beside.append(reference.seconds())
-            wall, start = time.perf_counter(), clock()
+            wall, start = time.perf_counter(), self._clock()
             with contextlib.suppress(NotFinite):
-                training.step()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            own.append(clock() - start)
+                self._training.step()
+            if self._device.type == "cuda":
+                torch.cuda.synchronize(self._device)
+            own.append(self._clock() - start)
             walls.append(time.perf_counter() - wall)
-        training.close()
-    return {
-        "seconds": own,
-        "wall_seconds": walls,
-        "reference": beside,
-        "compile_seconds": compiling[0] if recipe.execution.compile else 0.0,
-        "compile_wall_seconds": compiling[1] if recipe.execution.compile else 0.0,
-        "tokens": training.progress.tokens,
-        "flops": training.recorder.useful_flops,
-        "memory_bytes": memory.grown,
-        "parameters": made.parameters,
-    }
+        if self._device.type == "cuda":
+            self._memory.grown = torch.cuda.max_memory_allocated(self._device)
+        training = self._training
+        return {
+            "seconds": own, "wall_seconds": walls, "memory_bytes": self._memory.grown,
+            "parameters": training.made.parameters, "tokens": training.progress.tokens,
+            "flops": training.recorder.useful_flops,
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._training.close()
+        self._memory.__exit__()
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.bench.forecast_worker '{"recipe": ..., "steps": ...}'``."""
+    """Child process: ``python -m workbench.bench.forecast_worker '{"name": ..., "recipe": ...}'``.
+
+    With ``"reference": true`` the recipe says the mode only, and the calibration's own model is trained.
+    """
     setting, recipe = begin()
-    print(json.dumps(measured(recipe, setting["steps"])))
+    stage = Stage()
+    if setting.get("reference"):
+        mode = mode_of(recipe.execution)
+        with Small(models(mode)[REFERENCE], torch.device(mode.device)) as small:
+            stage.say({"ready": {}})
+            while (steps := stage.next_steps()) is not None:
+                stage.say({"seconds": [small.step() for _ in range(steps)]})
+        return
+    trained = Trained(recipe)
+    told = ("compile_seconds", "compile_wall_seconds")
+    stage.say({"ready": {name: getattr(trained, name) for name in told}})
+    while (steps := stage.next_steps()) is not None:
+        stage.say(trained.take(steps))
+    trained.close()
 
 
 if __name__ == "__main__":

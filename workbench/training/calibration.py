@@ -33,7 +33,7 @@ from workbench.training.stopwatch import thread_clock
 
 __all__ = ["Mode", "Rates", "calibrated", "measure", "mode_of"]
 
-VERSION = 5
+VERSION = 6
 """Part of the key: raise it whenever what is measured, or what it means, changes."""
 MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Of the tensors that bandwidth is measured on: too many for a cache."""

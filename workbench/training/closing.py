@@ -19,12 +19,14 @@ from workbench.training.loop import Training
 from workbench.training.pricing import Seconds, priced
 from workbench.training.rates import Mode, OptimizerRates, Rates, interpolate
 from workbench.training.recorder import NotFinite
-from workbench.training.stopwatch import Reading, Reference, Stopwatch, lines, thread_clock, typical
+from workbench.training.stopwatch import Reading, Stopwatch, lines, thread_clock, typical
 from workbench.training.trace import trace
 
 VOCABULARY = Vocabulary(2048, 2048, 1, 2, 3, 0, 4)
 PASSES = 3
 """Times that every kernel of a model is timed."""
+REFERENCE = 1
+"""The model whose step tells how fast a machine is: a bit of everything."""
 LEAST_SECONDS, LEAST_STEPS = 0.25, 5
 """Steps of a model are timed for so long, and so many at least."""
 HELD = 0.1
@@ -87,12 +89,16 @@ class Small(contextlib.AbstractContextManager["Small"]):
         """Of one step, the median of several: a run pays for every step, not for its best one."""
         began, each = time.perf_counter(), list[float]()
         while len(each) < LEAST_STEPS or time.perf_counter() - began < LEAST_SECONDS:
-            start = self._clock()
-            with contextlib.suppress(NotFinite):
-                self._training.step()
-            _wait(self._device)
-            each.append(self._clock() - start)
+            each.append(self.step())
         return statistics.median(each[1:])
+
+    def step(self) -> float:
+        """Take a step; returns its seconds."""
+        start = self._clock()
+        with contextlib.suppress(NotFinite):
+            self._training.step()
+        _wait(self._device)
+        return self._clock() - start
 
     def _timed_pass(self) -> list[Reading]:
         made, training = self._training.made, self._training
@@ -109,14 +115,12 @@ class Small(contextlib.AbstractContextManager["Small"]):
 def closed(rates: Rates, mode: Mode) -> Rates:
     """The rates with kernels read from small models in training, and factors that make their steps come out right."""
     device = torch.device(mode.device)
-    readings, seconds, beside = list[Reading](), list[float](), list[float]()
-    recipes, reference = models(mode), Reference(device)
+    readings, seconds = list[Reading](), list[float]()
+    recipes = models(mode)
     for recipe in recipes:
         with Small(recipe, device) as small:
             readings += small.readings()
-            beside.append(reference.seconds())
             seconds.append(small.step_seconds())
-            beside.append(reference.seconds())
     rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
     parts = [predicted(recipe, rates) for recipe in recipes]
     optimizers = [optimizer_seconds(recipe, rates) for recipe in recipes]
@@ -129,7 +133,7 @@ def closed(rates: Rates, mode: Mode) -> Rates:
     return rates.model_copy(
         update={
             "factors": (products, moving, calls), "call": CALL * call / calls, "step": STEP * step,
-            "error": round(float(left), 4), "reference": statistics.median(beside),
+            "error": round(float(left), 4), "reference": seconds[REFERENCE],
         }
     )  # fmt: skip
 

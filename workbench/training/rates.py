@@ -83,7 +83,7 @@ class Rates(BaseModel):
             come out right.
         error: mean relative error on these models afterwards.
         memory_bytes: of the device, all of it.
-        reference: seconds of a fixed piece of work meanwhile (``stopwatch.Reference``): how fast the machine was.
+        reference: seconds of a step of one of these models, as it was measured: how fast the machine was.
         seconds: that the measurement took.
     """
 

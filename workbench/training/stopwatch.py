@@ -128,31 +128,6 @@ def processor_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-class Reference:
-    """A fixed piece of work of a few milliseconds, half of it products and half moving numbers: how fast is this
-    machine just now?
-
-    Args:
-        device: where.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device, self._clock = device, thread_clock(device)
-        self._a, self._b = (torch.randn(384, 384, device=device) for _ in range(2))
-        self._moved = torch.randn(1 << 19, device=device)
-        self.seconds()
-
-    def seconds(self) -> float:
-        """That it takes now."""
-        start = self._clock()
-        for _ in range(2):
-            self._a @ self._b
-            self._moved.mul(1.5).add(self._moved)
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        return self._clock() - start
-
-
 def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
