@@ -106,7 +106,7 @@ export function toggle(text, title, changed) {
     button.setAttribute("aria-pressed", String(on));
     changed(on);
   };
-  const button = el("button", { type: "button", class: "wb-quiet", text, title, "aria-pressed": "false", on: { click: flip } });
+  const button = el("button", { type: "button", class: "wb-quiet", text, title, "aria-label": title, "aria-pressed": "false", on: { click: flip } });
   return button;
 }
 
