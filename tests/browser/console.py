@@ -18,6 +18,8 @@ KNOWN = (
     r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
     # Notebook 7.
+    r"uncaught: Command 'filebrowser:open-path' not registered\.",
+    r"error: Failed to load resource: .* 403 \(Forbidden\) <\S+/static/notebook/\w+\.woff2>",
     r"warning: Menu entry for command '\S+' is duplicated\.",
     r"warning: \[yjs#509\] Not same Y\.Doc",
     r"uncaught: Cannot read properties of undefined \(reading 'schema'\)",

@@ -1,0 +1,64 @@
+"""The Lab outside of JupyterLab: Notebook 7 and Voila draw it, and it works there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import RESULTS
+from tests.browser.lab import write_lab
+from tests.browser.looks import drawn_pixels
+from tests.browser.servers import Server
+from tests.runs.tiny import write_corpus
+from workbench.runs.store import runs
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One text for all runs here."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
+    """A knob is changed, a run launched, watched and stopped."""
+    composer = page.locator(".lab-composer")
+    expect(composer).to_be_visible(timeout=60_000)
+    rate = composer.locator(".lab-knob", has=page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
+    rate.locator("input[type=text]").first.fill("0.004")
+    rate.locator("input[type=text]").first.press("Tab")
+    expect(composer.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    page.get_by_role("button", name="Launch").click()
+    status = page.locator(".lab-runs tbody tr").first.locator(".lab-status")
+    expect(status).to_have_text("running", timeout=60_000)
+    run = runs(server.runs)[0]
+    assert run.recipe.optimizer.lr == 0.004
+    monitor = page.locator(".lab-watch .wb-monitor")
+    expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
+    page.wait_for_timeout(2000)
+    assert drawn_pixels(monitor) > 100
+    page.screenshot(path=RESULTS / f"{name}.png")
+    page.locator(".lab-actions").get_by_role("button", name="Stop").click()
+    expect(status).to_have_text("stopped", timeout=60_000)
+    assert run.status == "stopped"
+
+
+def test_notebook_7(page: Page, server: Server, corpus: Path) -> None:
+    pytest.importorskip("notebook")
+    write_lab(server, corpus, "seven.ipynb")
+    page.goto(f"{server.url}/notebooks/seven.ipynb?token={server.token}")
+    expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute("data-status", "idle", timeout=60_000)
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+    compose_launch_and_stop(page, server, "notebook-7")
+
+
+def test_voila(page: Page, server: Server, corpus: Path) -> None:
+    pytest.importorskip("voila")
+    write_lab(server, corpus, "app.ipynb")
+    page.goto(f"{server.url}/voila/render/app.ipynb?token={server.token}")
+    compose_launch_and_stop(page, server, "voila")
