@@ -33,9 +33,10 @@ bench: $(STAMP)
 frontend:
 	cd workbench/ui/frontend && npm ci && npm test && npm run build
 
-# Of the cards of depth methods: short real runs, minutes on two cores.
-pictures: $(STAMP)
+# Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
+pictures: $(STAMP) browser
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/screens.py --readme
 
 # The browser test drives Debian's Chromium; anywhere else, any Chromium on the PATH will do.
 browser:

@@ -37,7 +37,7 @@ from workbench.runs.state import FINAL  # noqa: E402
 OUT = ROOT / "test-results" / "screens"
 IMAGES = ROOT / "docs" / "images"
 PATIENCE_SECONDS = 600.0
-STEPS = 600
+STEPS = 1000
 """Of the runs whose layers are shown: enough to see single decisions and all stages."""
 
 
@@ -91,20 +91,22 @@ class Studio:
             context.close()
             self.server.shut_kernels_down()
 
-    def watch(
-        self, name: str, *runs: str, theme: str = "JupyterLab Light", progress: float = 0.0, **options: object
-    ) -> None:
-        """The live view of these runs, once they are that far."""
+    def watch(self, name: str, *runs: str, then: str = "", progress: float = 0.0, **options: object) -> None:
+        """The live view of these runs, once they are that far; in the theme ``then`` as well."""
         watched = [self.run(one) for one in runs]
         wait_until(lambda: all(run.state.progress >= progress for run in watched), PATIENCE_SECONDS, f"{progress:.0%}")
         ids = [run.id for run in watched]
         cell = f"import workbench as wb\nfrom workbench.ui.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
-        with self.notebook(name, cell, theme, **options) as page:
+        with self.notebook(name, cell, **options) as page:
             monitor = page.locator(".wb-monitor")
             if monitor.count():
                 expect(monitor.locator(".wb-place").first).to_contain_text(" / ")
                 page.wait_for_timeout(4000)
             self.shoot(page, name, ".jp-OutputArea-output >> nth=0")
+            if then:
+                choose_theme(page, then)
+                page.wait_for_timeout(2000)
+                self.shoot(page, f"{name}-dark", ".jp-OutputArea-output >> nth=0")
 
     def shoot(self, page: Page, name: str, part: str = "") -> None:
         """Keep what the page, or a part of it, shows."""
@@ -117,7 +119,7 @@ class Studio:
 
     def lab(self, name: str, theme: str = "JupyterLab Light", **options: object) -> None:
         """The Lab in every state of composing, with the dropping run watched."""
-        for run in ("finished", "stopped", "failed", "paused"):
+        for run in ("finished", "stopped", "failed", "paused", "progressive dropping"):
             self.run(run)
         wide = {"viewport": {"width": 1600, "height": 1180}, **options}
         cell = "import workbench as wb\nwb.Lab(wb.presets.pld())"
@@ -125,6 +127,11 @@ class Studio:
             composer, frame = page.locator(".lab-composer"), ".lab-whole"
             expect(composer).to_be_visible()
             self.shoot(page, f"{name}-composing", frame)
+            measure = page.get_by_role("button", name="Measure this machine")
+            if measure.count():
+                measure.click()
+                expect(measure).to_have_count(0)
+                self.shoot(page, f"{name}-forecast", frame)
             page.locator(".lab-line", has_text="progressive dropping").locator(".lab-check").check()
             expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
             page.wait_for_timeout(5000)
@@ -163,14 +170,13 @@ def shots(studio: Studio) -> dict[str, Callable[[], None]]:
     for name in both:
         studio.run(name)
     return {
+        "watch": lambda: studio.watch("watch", *both, then=dark, progress=0.55),
         "running": lambda: studio.watch("running", "progressive dropping"),
         "mslt": lambda: studio.watch("mslt", "stacking, MSLT"),
         "paused": lambda: studio.watch("paused", "paused"),
         "stopped": lambda: studio.watch("stopped", "stopped"),
         "failed": lambda: studio.watch("failed", "failed"),
         "finished": lambda: studio.watch("finished", "finished"),
-        "watch": lambda: studio.watch("watch", *both, progress=0.7),
-        "watch-dark": lambda: studio.watch("watch-dark", *both, theme=dark, progress=0.7),
         "narrow": lambda: studio.watch("narrow", *both, viewport={"width": 498, "height": 2600}),
         "lab": lambda: studio.lab("lab"),
         "lab-dark": lambda: studio.lab("lab-dark", dark),
