@@ -23,6 +23,7 @@ RATES = Rates(
         for kind in registry("optimizer")
     },
     moved=1e10,
+    page=1e-10,
     memory_bytes=8 << 30,
     reference=5e-3,
 )

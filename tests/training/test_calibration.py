@@ -61,6 +61,11 @@ def test_another_torch_measures_again(measurements: list[Mode], monkeypatch: pyt
     assert len(measurements) == 2
 
 
+def test_new_pages_cost_something_plausible() -> None:
+    assert 0 <= calibration._page(torch.device("cpu")) < 1e-8
+    assert calibration._page(torch.device("cuda")) == 0.0
+
+
 def test_gradients_are_read_at_a_plausible_rate() -> None:
     assert 1e8 < calibration._moved(torch.device("cpu")) < 1e13
 

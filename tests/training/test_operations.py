@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from workbench.training.operations import Operation, Part, described
+from workbench.training.operations import Operation, Part, described, fresh_bytes
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100, 100, 16)
 ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 64, 64, 16)
@@ -38,3 +38,9 @@ def test_neighbours_between_products_are_one_kernel() -> None:
     part = Part([ADD, INNER, ADD, PRODUCT, ADD], [INNER, PRODUCT, PRODUCT, ADD])
     assert part.kernels(backward=False) == 2
     assert part.kernels() == 3
+
+
+def test_what_works_in_place_asks_for_no_memory() -> None:
+    x = torch.zeros(4, 6)
+    assert fresh_bytes("add", [x]) == 96
+    assert fresh_bytes("add_", [x]) == 0

@@ -9,7 +9,7 @@ import pytest
 from tests.training.machine_rates import RATES
 from workbench.choices.depth.plan import LayerPlan
 from workbench.training.operations import Operation, Part, Trace
-from workbench.training.pricing import Price, Prices, Seconds, micro_batch_seconds, priced
+from workbench.training.pricing import MAPPED_BYTES, Price, Prices, Seconds, micro_batch_seconds, priced
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000, 4000, 5000)
 ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000, 4_000, 100)
@@ -45,6 +45,17 @@ def test_fused_operations_cost_what_crosses_the_edge_of_their_kernel() -> None:
     assert found.layers[0].backward == Seconds()
     # What precedes the layers is not compiled.
     assert found.shared.forward.calls == pytest.approx(3e-5)
+
+
+def test_large_tensors_pay_for_fresh_pages() -> None:
+    size = MAPPED_BYTES
+    small, large = (ADD._replace(bytes=0, fused_bytes=0, fresh=fresh) for fresh in (size, size + 4))
+    found = [priced(trace_of(Part([each])), RATES, False, False).layers[0].forward for each in (small, large)]
+    assert [each.moving for each in found] == pytest.approx([0.0, (size + 4) * RATES.page])
+    # Compiled, what never leaves a kernel has no memory.
+    inner, outer = (priced(trace_of(Part([large._replace(fused_bytes=b)])), RATES, True, False) for b in (0, size + 4))
+    assert inner.layers[0].forward.moving == 0.0
+    assert outer.layers[0].forward.moving == pytest.approx((size + 4) * (RATES.page + 1e-10))
 
 
 def test_launched_calls_hide_behind_work() -> None:

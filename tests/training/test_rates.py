@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.presets import fast
-from workbench.training.rates import Mode, interpolate, mode_of
+from workbench.training.rates import CACHED_NUMBERS, Mode, OptimizerRates, interpolate, mode_of
 
 
 def test_interpolation_runs_along_power_laws_and_goes_on_above() -> None:
@@ -19,3 +19,13 @@ def test_interpolation_runs_along_power_laws_and_goes_on_above() -> None:
 def test_mode_is_the_executions() -> None:
     execution = fast().with_(execution={"threads": 3, "precision": "fp32", "device": "cpu"}).execution
     assert mode_of(execution) == Mode("cpu", 3, "fp32", True)
+
+
+def test_an_optimizers_step_reads_from_memory_what_no_cache_holds() -> None:
+    rates = OptimizerRates(matrix=((64.0, 1e-9), (512.0, 1e-8)), embedding=4e-9, vector=1e-6)
+    assert rates.seconds_of([(1000, 64)], 2, 100) == pytest.approx(1e-6 + 2e-6 + 4e-7)
+    assert rates.seconds_of([(1000, 64)], 2, 100, share=0.5) == pytest.approx(0.5e-6 + 1e-6 + 4e-7)
+    large = CACHED_NUMBERS
+    assert rates.seconds_of([(1000, 64)], 0, large) == pytest.approx(1000 * 4e-9 + large * 4e-9)
+    # What costs more than reading it stays what it is.
+    assert rates.seconds_of([(1000, 512)], 0, large) == pytest.approx(1000 * 1e-8 + large * 4e-9)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,18 +29,21 @@ from workbench.ops.attention import choose_attention, device_words
 from workbench.runs.folder import read_json, write_json
 from workbench.training.closing import closed
 from workbench.training.compiled_rates import compiled_rates
+from workbench.training.pricing import MAPPED_BYTES
 from workbench.training.rates import Mode, OptimizerRates, Rates, mode_of
 from workbench.training.stopwatch import thread_clock
 
 __all__ = ["Mode", "Rates", "calibrated", "measure", "mode_of"]
 
-VERSION = 6
+VERSION = 7
 """Part of the key: raise it whenever what is measured, or what it means, changes."""
 MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Of the tensors that bandwidth is measured on: too many for a cache."""
 LENGTHS = (64, 128, 512)
 SIDES = (64, 160, 384)
 """Of the matrices on which optimizers are measured."""
+TABLE = (16384, 256)
+"""Another: with its gradient and state too large for a cache."""
 DEAR_SECONDS = 0.2
 """An optimizer that takes longer for matrices of one side is not measured on those of the next."""
 TIMEOUT_SECONDS = 600.0
@@ -110,6 +114,7 @@ def measure(mode: Mode) -> Rates:
         },
         optimizers={kind: _optimizer(kind, device) for kind in registry("optimizer")},
         moved=_moved(device),
+        page=_page(device),
         memory_bytes=_memory(device),
         reference=0.0,
     )
@@ -154,6 +159,17 @@ def _moved(device: torch.device) -> float:
     return 4 * numbers.numel() / seconds_of(lambda: torch.linalg.vector_norm(numbers), device)
 
 
+def _page(device: torch.device) -> float:
+    """Seconds per byte that writing to a large tensor takes longer when its memory is new."""
+    if device.type != "cpu":
+        return 0.0  # its memory is kept
+    numbers = torch.randn(MAPPED_BYTES // 2, device=device)
+    out = torch.empty_like(numbers)
+    new = seconds_of(lambda: numbers * 1.5, device)
+    known = seconds_of(lambda: torch.mul(numbers, 1.5, out=out), device)
+    return max(0.0, (new - known) / (4 * numbers.numel()))
+
+
 def _optimizer(kind: str, device: torch.device) -> OptimizerRates:
     choice = registry("optimizer")[kind]()
     assert isinstance(choice, OptimizerChoice)
@@ -163,7 +179,7 @@ def _optimizer(kind: str, device: torch.device) -> OptimizerRates:
         matrix.append((float(side), seconds / (6 * side**2)))
         if seconds > DEAR_SECONDS:
             break
-    table = _step(choice, "embedding", [(8192, 128)], device) / (8192 * 128)
+    table = _step(choice, "embedding", [TABLE], device) / math.prod(TABLE)
     vector = _step(choice, "vector", [(256,)] * 8, device) / 8
     return OptimizerRates(matrix=tuple(matrix), embedding=table, vector=vector)
 

@@ -17,7 +17,7 @@ from workbench.training.assemble import assemble
 from workbench.training.footprint import sizes
 from workbench.training.loop import Training
 from workbench.training.pricing import Seconds, priced
-from workbench.training.rates import Mode, OptimizerRates, Rates, interpolate
+from workbench.training.rates import Mode, Rates
 from workbench.training.recorder import NotFinite
 from workbench.training.stopwatch import Reading, Stopwatch, lines, thread_clock, typical
 from workbench.training.trace import trace
@@ -29,8 +29,9 @@ REFERENCE = 1
 """The model whose step tells how fast a machine is: a bit of everything."""
 LEAST_SECONDS, LEAST_STEPS = 0.25, 5
 """Steps of a model are timed for so long, and so many at least."""
-HELD = 0.1
-"""How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone."""
+HELD = 0.4
+"""How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone. At 0.1, on
+a busy machine, factors ran to 0.3 and 1.6 with what disturbed single models."""
 CALL, STEP = 3e-6, 1e-3
 """Seconds beside an operation's kernel, and of a step of any size, before the models have their say."""
 
@@ -172,9 +173,7 @@ def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float,
 def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:
     """Seconds of an optimizer's step over all of a small model's parameters."""
     size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
-    costs: OptimizerRates = rates.optimizers[recipe.optimizer.kind]
-    matrices = sum(numbers * interpolate(costs.matrix, side) for numbers, side in size.matrices)
-    return float(matrices + size.vectors * costs.vector + size.tables * costs.embedding)
+    return rates.optimizers[recipe.optimizer.kind].seconds_of(size.matrices, size.vectors, size.tables)
 
 
 def _random_text() -> PreparedData:

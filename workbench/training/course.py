@@ -19,7 +19,7 @@ from workbench.training.batches import StepShape
 from workbench.training.footprint import Footprint, Sizes, compiles_step, footprint, optimizer_bytes, sizes
 from workbench.training.operations import Trace
 from workbench.training.pricing import Prices, micro_batch_seconds, priced
-from workbench.training.rates import Rates, interpolate
+from workbench.training.rates import Rates
 from workbench.training.trace import trace
 
 # Shape legend: B rows, T positions of a row.
@@ -240,11 +240,9 @@ class Walker:
         kind, dearer = self.recipe.optimizer.kind, 1.0
         if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
             kind, dearer = "adamw", _COMPILED_STEP
-        costs = self.rates.optimizers[kind]
         trains = _mean(plans, architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
-        matrices = sum(numbers * interpolate(costs.matrix, side) for numbers, side in size.matrices)
-        seconds = share * (matrices + size.vectors * costs.vector) + size.tables * costs.embedding
+        seconds = self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
         # Gradients are read for their norm.
         return float(dearer * seconds + 4 * size.parameters / self.rates.moved + self.rates.step)
 

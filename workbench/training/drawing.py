@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.training.operations import PRODUCTS, Operation, Part, Trace, described
+from workbench.training.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes
 from workbench.training.paper import Paper, PaperMode
 
 Line = tuple[int, int]
@@ -152,8 +152,8 @@ class Recorder(PaperMode):
                 products |= {*note.read, *note.written}
         for note, fused in zip(self._notes, self._fused(readers), strict=True):
             part = parts.setdefault(note.here, _DrawnPart())
-            fixed, (*dims, moved, numbers) = note.operation
-            (part.backward if note.backward else part.forward).append((fixed, (*dims, moved, fused, numbers)))
+            fixed, (*dims, moved, numbers, fresh) = note.operation
+            (part.backward if note.backward else part.forward).append((fixed, (*dims, moved, fused, numbers, fresh)))
         for number, here in self._kept.items():
             part = parts.setdefault(here, _DrawnPart())
             part.kept = _total((part.kept, self._sizes[number]))
@@ -214,8 +214,9 @@ class Recorder(PaperMode):
     def _operation(self, name: str, read: list[Tensor], written: list[Tensor]) -> tuple[Any, ...]:
         moved = _total(self._line(t.numel() * t.element_size()) for t in (*read, *written))
         numbers = _total(self._line(t.numel()) for t in written)
+        fresh = _total(self._line(fresh_bytes(name, [t])) for t in written)
         key, kind, dims = described(name, read, written)
-        return (name, key, kind), (*map(self._line, dims), moved, numbers)
+        return (name, key, kind), (*map(self._line, dims), moved, numbers, fresh)
 
     def _enter(self, index: int, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._here = index

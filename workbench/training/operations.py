@@ -26,6 +26,7 @@ class Operation(NamedTuple):
         bytes: read and written.
         fused_bytes: of those, what is left when neighbours are compiled into one kernel.
         numbers: written.
+        fresh: bytes of memory that it asks for.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Operation(NamedTuple):
     bytes: int
     fused_bytes: int
     numbers: int
+    fresh: int = 0
 
     @property
     def flops(self) -> float:
@@ -103,6 +105,16 @@ class Trace:
     def kept_below_head(self) -> int:
         """Bytes kept by all that was traced but the head."""
         return self.shared.kept + sum(layer.kept for layer in self.layers) + self.last.kept
+
+
+def fresh_bytes(name: str, written: list[Tensor]) -> int:
+    """Bytes of memory that an operation asks for: none where it works in place.
+
+    Args:
+        name: in aten.
+        written: of any shapes.
+    """
+    return 0 if name.endswith("_") else sum(t.numel() * t.element_size() for t in written)
 
 
 def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str, str, tuple[int, int, int, int]]:

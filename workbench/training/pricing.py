@@ -10,6 +10,10 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.training.operations import PRODUCT_KINDS, Operation, Part, Trace
 from workbench.training.rates import Rates
 
+MAPPED_BYTES = 32 << 20
+"""Size from which the C library asks the system for the memory of a tensor, every time anew, instead of keeping it: the
+pages are then filled with zeros one by one as they are touched (glibc's largest M_MMAP_THRESHOLD)."""
+
 
 class Seconds(NamedTuple):
     """Seconds of some operations, by what they are proportional to.
@@ -116,6 +120,9 @@ def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launche
     compiled = rates.fused if fused else None
     products = moving = calls = 0.0
     for operation in operations:
+        # Of code that is compiled, only what leaves a kernel lies in memory.
+        if operation.fresh > MAPPED_BYTES and (compiled is None or operation.fused_bytes >= operation.fresh):
+            moving += operation.fresh * rates.page
         is_product = operation.kind in PRODUCT_KINDS
         if compiled is not None and not is_product:
             moving += operation.fused_bytes * compiled.byte

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,10 @@ from workbench.choices.execution.native import Native
 
 Curve = tuple[tuple[float, float], ...]
 """(size, value) pairs, sizes rising; between them values run along a power law."""
+
+
+CACHED_NUMBERS = 1 << 21
+"""Parameters that fit a cache of 32 MiB with their gradients and two moments."""
 
 
 class Mode(NamedTuple):
@@ -36,7 +41,7 @@ class OptimizerRates(BaseModel):
 
     Attributes:
         matrix: per number of a hidden matrix, by its smaller side.
-        embedding: per number of a table.
+        embedding: per number of a table that is too large for a cache.
         vector: per vector, whatever its length.
     """
 
@@ -44,6 +49,21 @@ class OptimizerRates(BaseModel):
     matrix: Curve
     embedding: float
     vector: float
+
+    def seconds_of(self, matrices: Sequence[tuple[int, int]], vectors: int, tables: int, share: float = 1.0) -> float:
+        """Seconds of a step.
+
+        Args:
+            matrices: (numbers, smaller side) of the hidden ones, those of equal sides together.
+            vectors: how many.
+            tables: numbers in them.
+            share: of matrices and vectors that have gradients.
+        """
+        # Where weights, gradients and moments do not fit a cache together, matrices come from memory as tables do.
+        cached = sum(numbers for numbers, _ in matrices) + tables <= CACHED_NUMBERS
+        least = 0.0 if cached else self.embedding
+        hidden = sum(numbers * max(least, interpolate(self.matrix, side)) for numbers, side in matrices)
+        return share * (hidden + vectors * self.vector) + tables * self.embedding
 
 
 class FusedRates(BaseModel):
@@ -79,6 +99,7 @@ class Rates(BaseModel):
         attention_choice: the faster implementation by the length of rows.
         optimizers: by kind.
         moved: bytes per second that are read.
+        page: seconds per byte of memory that is the system's to give, beyond what is done with it.
         factors: on products, on everything else that is proportional to sizes, on calls: what makes small real models
             come out right.
         error: mean relative error on these models afterwards.
@@ -97,6 +118,7 @@ class Rates(BaseModel):
     attention_choice: dict[str, str]
     optimizers: dict[str, OptimizerRates]
     moved: float
+    page: float
     factors: tuple[float, float, float] = (1.0, 1.0, 1.0)
     error: float = 0.0
     memory_bytes: int

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.training.operations import Operation, described
+from workbench.training.operations import Operation, described, fresh_bytes
 
 # Shape legend: N readings, K things that a time is a sum over.
 
@@ -53,7 +53,8 @@ class Stopwatch(TorchDispatchMode):
             name = func.overloadpacket.__name__
             key, kind, dims = described(name, read, written)
             moved = sum(t.numel() * t.element_size() for t in (*read, *written))
-            operation = Operation(name, key, kind, *dims, moved, moved, sum(t.numel() for t in written))
+            numbers = sum(t.numel() for t in written)
+            operation = Operation(name, key, kind, *dims, moved, moved, numbers, fresh_bytes(name, written))
             self.readings.append(Reading(operation, seconds))
         return out
 
