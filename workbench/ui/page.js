@@ -11,8 +11,9 @@ function helpOf(row) {
   const control = controlOf(row);
   if (!control || control.closest(".lab-knob") !== row) return headingHelp(row);
   const label = control.id && row.querySelector(`label[for="${control.id}"]`);
+  // Of a checkbox's label ipywidgets makes a title with the markup in it; what is meant stands within.
   const titled = [control, label, ...row.querySelectorAll("[title]")];
-  return titled.find((part) => part?.title?.includes("\n") && part.closest(".lab-knob") === row)?.title ?? "";
+  return titled.find((part) => part?.title?.includes("\n") && !part.title.startsWith("<") && part.closest(".lab-knob") === row)?.title ?? "";
 }
 
 // The knob of an axis: its drop-down stands in the heading of the section.

@@ -20,9 +20,12 @@ export class Session {
     this.added = [];
     this.whole = new Map();
     this.store.restore(model.get("snapshot"), Date.now());
-    model.on("msg:custom", (header, buffers) => this.#receive(header, buffers));
-    model.on("change:advice", () => this.#tell());
-    model.on("change:snapshot", () => this.store.restore(model.get("snapshot"), Date.now()) && this.#tell());
+    this.heard = {
+      "msg:custom": (header, buffers) => this.#receive(header, buffers),
+      "change:advice": () => this.#tell(),
+      "change:snapshot": () => this.store.restore(model.get("snapshot"), Date.now()) && this.#tell(),
+    };
+    for (const [event, hear] of Object.entries(this.heard)) model.on(event, hear);
     this.timer = setInterval(() => this.#tick(), TICK_MS);
     this.server = new Server(baseOf(document), { cookies: () => document.cookie });
     this.relay = new Relay(this.store, this.server);
@@ -92,6 +95,9 @@ export class Session {
   close() {
     clearInterval(this.timer);
     clearInterval(this.relayTimer);
+    for (const [event, hear] of Object.entries(this.heard)) this.model.off(event, hear);
+    // JupyterLab keeps the model of every closed comm, and what hears it; a long run's numbers must not stay with it.
+    this.store = this.relay.store = new Store();
   }
 
   async #relay() {
