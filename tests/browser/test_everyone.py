@@ -1,0 +1,252 @@
+"""The Lab for everyone: by keyboard and screen reader, in every theme, with less motion, on small and large screens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS, Open, pages
+from tests.browser.jupyter import Notebook, choose_theme, write_notebook
+from tests.browser.lab import long_recipe, open_lab, watch_first, write_lab
+from tests.browser.looks import controls, drawn_pixels, unfit
+from tests.browser.servers import Server
+from tests.runs.tiny import wait_until, write_corpus
+from workbench.runs.launch import launch
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL
+from workbench.runs.store import runs
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One text for all runs here, so that its tokens are made once."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def run(server: Server, corpus: Path, shared_cache: Path) -> Iterator[Run]:
+    """A run of four layers, of which some are dropped; it goes on for as long as these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        live = launch(long_recipe(corpus), runs_dir=server.runs)
+    wait_until(lambda: live.status == "running" and live.state.step > 50, seconds=180)
+    yield live
+    live.stop()
+    wait_until(lambda: live.status in FINAL, seconds=180)
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, server: Server, corpus: Path, run: Run) -> Iterator[Page]:
+    """One page with the Lab and the live view of the run, for all tests that only look."""
+    with pages(browser, "everyone") as open_one:
+        page = open_one()
+        open_lab(page, server, corpus)
+        watch_first(page)
+        yield page
+    server.shut_kernels_down()
+
+
+@pytest.fixture
+def lab(shown: Page) -> Iterator[Page]:
+    """The page, which is afterwards as it was."""
+    yield shown
+    shown.emulate_media(forced_colors="none", reduced_motion="no-preference")
+    shown.set_viewport_size({"width": 1280, "height": 800})
+
+
+def states(page: Page) -> Iterator[str]:
+    """Brings the Lab into one state after the other; gives the name of each."""
+    composer, monitor = page.locator(".lab-composer"), page.locator(".lab-watch .wb-monitor")
+    yield "form and live view"
+    card = composer.locator(".lab-heading .lab-help").nth(2)
+    card.click()
+    expect(composer.locator(".lab-card")).to_be_visible()
+    yield "method card"
+    card.click()
+    for toggle in composer.locator(".lab-toggle").all():
+        if toggle.get_attribute("aria-expanded") != "true":
+            toggle.click()
+            expect(toggle).to_have_attribute("aria-expanded", "true")
+    yield "all sections open"
+    heads = composer.locator(".lab-knob", has=page.locator("label", has_text=re.compile(r"^\s*heads"))).last
+    enter(heads, "7")
+    expect(heads.locator(".lab-error")).to_be_visible()
+    yield "a value that cannot be"
+    enter(heads, "2")
+    expect(heads.locator(".lab-error")).to_have_count(0)
+    for text in ("Python", "Difference", "Form"):
+        composer.get_by_role("button", name=text, exact=True).click()
+        page.wait_for_timeout(500)
+        yield text
+    for shown in ("table", "plot"):
+        for button in monitor.get_by_role("button", name=re.compile(": more$")).all():
+            button.click()
+            if shown == "table" and button.is_visible():
+                yield "a menu"
+            page.get_by_role("menuitem", name=f"Show as {shown}").click()
+        if shown == "table":
+            yield "numbers as tables"
+    monitor.get_by_role("button", name=re.compile("^Stop")).first.click()
+    yield "asked whether to stop"
+    monitor.get_by_role("button", name=re.compile("^Keep training")).click()
+
+
+def enter(knob: Locator, text: str) -> None:
+    """Type a value and leave the box."""
+    box = knob.locator("input").first
+    box.fill(text)
+    box.press("Tab")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious(lab: Page, theme: str) -> None:
+    choose_theme(lab, theme)
+    found: list[str] = []
+    for state in states(lab):
+        found += violations(lab, state)
+        lab.screenshot(path=RESULTS / f"axe-{theme[11:].lower()}-{state.replace(' ', '-')}.png")
+    assert found == []
+
+
+SCREENS = {"laptop": (1280, 720), "4k": (3840, 2160), "narrow": (496, 800)}
+"""Name -> width and height in CSS pixels. Narrow: a notebook about 420 pixels wide."""
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_nothing_sticks_out_or_is_cut(lab: Page, screen: str) -> None:
+    width, height = SCREENS[screen]
+    lab.set_viewport_size({"width": width, "height": height})
+    if screen == "narrow":
+        expect(lab.locator(".jp-NotebookPanel")).to_have_css("width", re.compile("^4[12][0-9]px$"))
+    found: list[str] = []
+    # What is tight in one state is so where there is little room; a large screen is looked at once.
+    for state in states(lab) if width < 1500 else ["form and live view"]:
+        lab.wait_for_timeout(400)  # plots follow their panels with the next frames
+        found += [f"{state}: {what}" for what in unfit(lab)]
+    assert lab.locator(".lab-sections").evaluate("form => form.clientHeight") > 150, "the forms have no room"
+    lab.screenshot(path=RESULTS / f"screen-{screen}.png")
+    assert found == []
+
+
+def test_lines_are_sharp_on_a_4k_screen_at_200_percent(new_page: Open, server: Server, run: Run) -> None:
+    write_notebook(server.root / "sharp.ipynb", [f"import workbench as wb\nwb.Run({run.id!r}).watch()"])
+    page = new_page(viewport={"width": 1920, "height": 1080}, device_scale_factor=2)
+    Notebook(page, server, "sharp.ipynb").run(0)
+    canvas = page.locator(".wb-area canvas").first
+    expect(canvas).to_be_visible()
+    page.wait_for_timeout(1000)
+    assert canvas.evaluate("canvas => canvas.width / canvas.clientWidth") == pytest.approx(2, abs=0.05)
+    layers = page.locator(".wb-panel-layers canvas").first
+    assert layers.evaluate("canvas => canvas.width / canvas.clientWidth") == pytest.approx(2, abs=0.05)
+    assert unfit(page) == []
+
+
+def test_every_control_has_a_name(lab: Page) -> None:
+    for root in (".lab-composer", ".lab-watch .wb-monitor", ".lab-runs"):
+        found = controls(lab, root)
+        assert len(found) > 5
+        assert [role for role, name in found if not name] == []
+    # Two of one name would leave a screen reader's list of buttons without a hint which is which.
+    buttons = [name for role, name in controls(lab, ".lab-watch .wb-monitor") if role == "button"]
+    assert len(set(buttons)) == len(buttons), buttons
+
+
+def test_high_contrast(lab: Page) -> None:
+    for scheme in ("dark", "light"):
+        lab.emulate_media(forced_colors="active", color_scheme=scheme)  # type: ignore[arg-type]
+        monitor = lab.locator(".lab-watch .wb-monitor")
+        expect(monitor).to_have_attribute("data-theme", scheme)
+        assert violations(lab, f"forced colours, {scheme}") == []
+        # What a background says elsewhere is said by a border, and a bar keeps its colour.
+        pressed = monitor.locator("button[aria-pressed=true]").first
+        assert pressed.evaluate("one => getComputedStyle(one).borderTopWidth") == "2px"
+        launch = lab.locator(".lab-launch")
+        assert launch.evaluate("one => getComputedStyle(one).borderTopWidth") == "1px"
+        fill = monitor.locator(".wb-fill").evaluate("one => getComputedStyle(one).backgroundColor")
+        assert fill != monitor.evaluate("one => getComputedStyle(one).backgroundColor")
+        launch.focus()
+        lab.keyboard.press("Shift+Tab")
+        lab.keyboard.press("Tab")
+        assert launch.evaluate("one => getComputedStyle(one).outlineStyle") != "none"
+        assert drawn_pixels(monitor) > 100
+        lab.screenshot(path=RESULTS / f"high-contrast-{scheme}.png")
+
+
+def test_less_motion_means_none(lab: Page) -> None:
+    lab.emulate_media(reduced_motion="reduce")
+    moving = """roots => document.getAnimations().filter((one) =>
+        one.playState === "running" && one.effect?.target?.closest(roots)).map((one) => one.effect.target.className)"""
+    for _ in range(20):
+        assert lab.evaluate(moving, ".lab-root, .wb-monitor") == []
+        lab.wait_for_timeout(50)
+
+
+_FOCUSED = """() => {
+    const one = document.activeElement;
+    return (one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent || "").trim();
+}"""
+
+
+def tab_to(page: Page, name: str, key: str = "Tab") -> None:
+    """Press Tab until a control of this name (a pattern) has the focus."""
+    seen: list[str] = []
+    for _ in range(150):
+        focused = str(page.evaluate(_FOCUSED))
+        if re.search(name, focused):
+            return
+        seen.append(focused[:40])
+        page.keyboard.press(key)
+    raise AssertionError(f"{key} never reaches {name}: {seen}")
+
+
+def test_everything_with_the_keyboard_alone(page: Page, server: Server, corpus: Path) -> None:
+    write_lab(server, corpus, "keyboard.ipynb")
+    notebook = Notebook(page, server, "keyboard.ipynb")
+    page.keyboard.press("Control+Enter")  # the notebook has the focus when it is open
+    expect(page.locator(".lab-composer")).to_be_visible()
+
+    tab_to(page, "^preset$")
+    page.keyboard.type("bert-")
+    expect(page.locator(".lab-verdict")).to_contain_text("as the preset has it")
+    page.wait_for_timeout(1500)  # what is typed after a pause begins a new word
+    page.keyboard.type("pocket")
+    expect(page.locator(".lab-composer")).to_contain_text("Two thin layers on a small text")
+    tab_to(page, "^Launch$")
+    page.keyboard.press("Enter")
+    monitor = page.locator(".lab-watch .wb-monitor")
+    expect(monitor.locator(".wb-pill")).to_have_text("running", timeout=120_000)
+    expect(monitor.locator(".wb-place")).to_contain_text(re.compile(r"[1-9]\d+ /"))
+    run = runs(server.runs)[0]
+    assert run.name == "pocket"
+
+    tab_to(page, "^Loss\\. .*Arrow keys read values")
+    page.keyboard.press("ArrowLeft")
+    readout = monitor.locator(".wb-panel-loss .wb-readout")
+    expect(readout).to_be_visible()
+    here = readout.inner_text()
+    assert re.search(r"\d\.\d", here)
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    expect(readout).not_to_have_text(here)
+    everything = monitor.get_by_role("button", name="Show all")
+    expect(everything).to_be_hidden()
+    page.keyboard.press("+")
+    expect(everything).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(everything).to_be_hidden()
+
+    tab_to(page, "^Stop: pocket$", key="Shift+Tab")
+    page.keyboard.press("Enter")
+    tab_to(page, "^Stop this run")
+    page.keyboard.press("Enter")
+    expect(monitor.locator(".wb-pill")).to_have_text("stopped", timeout=60_000)
+    assert run.status == "stopped"
+    assert notebook.complaints == []
