@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from workbench.training.rates import Mode, Rates, mode_of
 
 MODES = ("eager", "compiled")
 WORKER = "workbench.bench.forecast_worker"
-ROUND, REFERENCE_STEPS = 3, 4
+ROUND, REFERENCE_STEPS = 3, 6
 """Steps of a recipe, and of the calibration's model, before the other has its turn."""
 ERRORS = ("time_error", "same_speed_error", "memory_error")
 
@@ -58,10 +59,10 @@ def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> d
     """
     ahead = forecast(recipe, rates=rates)
     said, beside = _alternated(recipe, steps, reference)
-    each = [seconds for answer in said for seconds in answer["seconds"]]
-    walls = [seconds for answer in said for seconds in answer["wall_seconds"]]
     # The first step makes the optimizer's state and the heap grow: a run has thousands of others.
-    seconds, slower = statistics.mean(each[1:]), statistics.median(beside) / rates.reference
+    said[0]["seconds"], said[0]["wall_seconds"] = said[0]["seconds"][1:], said[0]["wall_seconds"][1:]
+    seconds, slower = compared([answer["seconds"] for answer in said], beside, rates.reference)
+    walls = [wall for answer in said for wall in answer["wall_seconds"]]
     low, high = (bound / ahead.steps for bound in (ahead.seconds_low, ahead.seconds_high))
     last = said[-1]
     return {
@@ -70,7 +71,7 @@ def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> d
             "compile_seconds": ahead.compile_seconds, "memory_bytes": ahead.memory_bytes, **ahead.memory,
         },
         "measured": {
-            "seconds": seconds, "wall_seconds": statistics.mean(walls[1:]),
+            "seconds": seconds, "wall_seconds": statistics.mean(walls),
             "compile_seconds": last["compile_seconds"], "compile_wall_seconds": last["compile_wall_seconds"],
             "memory_bytes": last["memory_bytes"],
         },
@@ -85,23 +86,47 @@ def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> d
     }  # fmt: skip
 
 
+def compared(rounds: Sequence[Sequence[float]], beside: Sequence[float], reference: float) -> tuple[float, float]:
+    """(mean seconds of a step, how many times slower the machine was meanwhile than it could be).
+
+    Within rounds first: a slow minute hits a recipe and the steps of the reference before and after it alike.
+
+    Args:
+        rounds: seconds of the recipe's steps.
+        beside: of a step of the reference before every round, and after the last.
+        reference: of such a step when the machine was calibrated.
+
+    Example:
+        >>> compared([[2.0, 2.0], [4.0, 4.0]], [1.0, 1.0, 3.0], 1.0)
+        (3.0, 1.5)
+    """
+    steps = [seconds for each in rounds for seconds in each]
+    mean = statistics.mean(steps)
+    slower = [(before + after) / 2 / reference for before, after in itertools.pairwise(beside)]
+    at_full_speed = sum(sum(each) / slow for each, slow in zip(rounds, slower, strict=True)) / len(steps)
+    return mean, mean / at_full_speed
+
+
 def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[dict[str, Any]], list[float]]:
-    """What the recipe's process said, round by round, and seconds of the reference's steps between."""
-    beside: list[float] = []
+    """What the recipe's process said, round by round, and seconds of a step of the reference around every round."""
+
+    def beside() -> float:
+        # The first step after a change of places finds cold caches.
+        return statistics.median(reference.ask({"steps": REFERENCE_STEPS})["seconds"][1:])
+
     with tempfile.TemporaryDirectory() as logs:
         try:
             contender = Contender(WORKER, {"name": recipe.name, "recipe": recipe.to_dict()}, Path(logs) / "log")
             try:
-                said = []
+                said, between = [], [beside()]
                 for done in range(0, steps, ROUND):
-                    # The first step after a change of places finds cold caches.
-                    beside += reference.ask({"steps": REFERENCE_STEPS})["seconds"][1:]
                     said.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
+                    between.append(beside())
             finally:
                 contender.kill()
         except RuntimeError as error:
             raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
-    return said, beside
+    return said, between
 
 
 def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
