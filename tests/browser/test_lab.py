@@ -10,7 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.many_runs import trained_run
 from tests.browser.servers import Server
+from tests.runs.tiny import write_corpus
 from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
@@ -118,7 +120,9 @@ def has_class(name: str) -> re.Pattern[str]:
     return re.compile(rf"(^|\s){name}(\s|$)")
 
 
-def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server) -> None:
+def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server, tmp_path: Path) -> None:
+    if not runs(server.runs):
+        trained_run(write_corpus(tmp_path), server.runs)
     write_notebook(server.root / "keys.ipynb", ["import workbench as wb\nwb.Lab()"])
     notebook = Notebook(page, server, "keys.ipynb")
     notebook.run(0)

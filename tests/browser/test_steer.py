@@ -95,6 +95,8 @@ def test_letters_typed_in_the_panel_are_no_commands_of_the_notebook(page: Page, 
     notebook = open_view(page, server, run, "keys.ipynb")
     cells = notebook.panel.locator(".jp-Cell").count()
     steer = Steer(page)
+    steer.press("Checkpoint now")  # what is forked from
+    expect(steer.edits).to_be_enabled()
     for field in (steer.edits, steer.value):
         field.fill("")
         field.press_sequentially("abx")

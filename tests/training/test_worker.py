@@ -19,9 +19,14 @@ Live = Callable[[Recipe], LiveRun]
 
 
 def ask(run: LiveRun, verb: str, **arguments: object) -> dict[str, object]:
-    """Send a request and wait for its answer."""
+    """Send a request and wait until it is carried out; what takes long is accepted first."""
     request = control.send(run.folder, verb, **arguments)
-    return run.until(lambda r: control.outcome(r.folder, request))
+
+    def carried_out(live: LiveRun) -> dict[str, object] | None:
+        found = control.outcome(live.folder, request)
+        return found if found and found["done"] is not None else None
+
+    return run.until(carried_out)
 
 
 def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
