@@ -29,6 +29,7 @@ CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-background-networking", "--disabl
 Open = Callable[..., Page]
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests stay in one process of pytest-xdist: one JupyterLab, one Chromium at a time on two cores."""
     for item in items:
