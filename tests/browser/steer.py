@@ -18,7 +18,7 @@ class Steer:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.root = page.locator(".wb-steer").first
-        self.toggle = self.root.get_by_role("button", name=re.compile("^Steer: "))
+        self.toggle = page.get_by_role("button", name=re.compile("^Steer: ")).first
         self.who = self.root.locator(".wb-who-steers")
         # In the order in which they stand: now, set, fork.
         self.now, self.knob, self.fork = (self.root.locator(".wb-line").nth(place) for place in range(3))

@@ -49,6 +49,13 @@ def test_html_is_static_and_escaped(view, evil, empty):
     assert "<img" not in facts_html([view])
 
 
+def test_runs_without_a_step_have_facts_and_no_picture(view, empty):
+    page = summary_html([empty])
+    assert "<img" not in page
+    assert facts_html([empty]) in page
+    assert "<img" in summary_html([empty, view])
+
+
 def test_text_has_one_column_per_run(view, plateau, empty):
     text = summary_text([view, plateau, empty])
     line = next(line for line in text.splitlines() if line.startswith("what was learned"))

@@ -79,6 +79,17 @@ def test_a_run_that_somebody_else_steers_can_be_taken_over(
     assert not lease.read_lease(folder).held()
 
 
+def test_whoever_steers_from_this_page_is_nobody_else(
+    actions: RunActions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_actions, "_ANSWER_SECONDS", 0.0)
+    folder = run(tmp_path, "a", "running")
+    lease.claim(folder, "page", "Eve")
+    assert "asked a" in perform(actions, "pause", folder, controller="page")[0].text
+    assert lease.read_lease(folder).controller == "page"
+    assert perform(actions, "pause", folder, controller="another page")[0].take_over
+
+
 def test_tags_and_notes(actions: RunActions, tmp_path: Path) -> None:
     one, two = run(tmp_path, "a"), run(tmp_path, "b")
     assert perform(actions, "label", one, two, add=["x", "y"])[0].text == "tags of a, b changed"

@@ -76,8 +76,11 @@ def summary_png(views: Sequence[RunView]) -> bytes:
 def summary_html(views: Sequence[RunView]) -> str:
     """The facts as a table and the picture as a data URI: no script, every name escaped.
 
-    Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page.
+    Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page. Runs that
+    ended before their first step have no picture.
     """
+    if not any(map(has_curves, views)):
+        return f'<div class="workbench-summary">{facts_html(views)}</div>'
     # In the HTML itself: an attachment or a file beside the notebook is lost when it is mailed or converted.
     image = base64.b64encode(summary_png(views)).decode()
     described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
@@ -86,6 +89,11 @@ def summary_html(views: Sequence[RunView]) -> str:
         f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
         f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
     )
+
+
+def has_curves(view: RunView) -> bool:
+    """Whether the run has a loss to draw."""
+    return len(curve(view, "loss", "seconds")) > 0 or len(heldout_curve(view, "seconds")) > 0
 
 
 def facts_html(views: Sequence[RunView]) -> str:
@@ -144,7 +152,7 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     drawn = False
     for index, view in enumerate(views):
         raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
-        drawn = drawn or len(raw) > 0 or len(heldout) > 0
+        drawn = drawn or has_curves(view)
         thinned = thin(raw, 400)
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)

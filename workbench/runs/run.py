@@ -188,11 +188,11 @@ class Run:
         """Change a knob of the running run, for example ``set("optimizer.lr", 1e-4)``. See :meth:`ask`."""
         return self.ask("set", timeout, path=path, value=value)
 
-    def resume(self, timeout: float | None = None, *, take_over: bool = False) -> str:
+    def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:
         """Go on: with a paused run at once, with one that ended before its budget from its last checkpoint.
 
         Args:
-            timeout, take_over: of a paused run, see :meth:`ask`.
+            timeout, controller, take_over: of a paused run, see :meth:`ask`.
 
         Raises:
             RunError: the run is finished, or going already.
@@ -201,7 +201,7 @@ class Run:
         if status == "finished":
             raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
         if status not in ENDED:
-            return self.ask("resume", timeout, take_over=take_over)
+            return self.ask("resume", timeout, controller=controller, take_over=take_over)
         recorded = read_json(self.folder.launched, {})
         on = recorded.get("on") if isinstance(recorded, dict) else None
         # A run that was tied to a process that is gone goes on by itself.

@@ -90,7 +90,7 @@ class Session:
         """
         self._compile()
         self.status.follow(self.training)
-        self.status.write(status="running", message="training")
+        self.status.write(status="running", message="")
         self.requests.tell_knobs()
         self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
         try:
@@ -232,7 +232,7 @@ class Session:
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
-        self.status.write(message=self._pause_asked or "training", heldout_loss=result.loss)
+        self.status.write(message=self._pause_asked, heldout_loss=result.loss)
         return result
 
     def save(self) -> Path | None:
@@ -278,7 +278,7 @@ class Session:
             self.requests.answer()
             time.sleep(0.1)
         if not self.stop_asked:
-            self.status.write(status="running", message="training")
+            self.status.write(status="running", message="")
             self.writer.event(step, "resume", "going on")
 
     def _end(self) -> str:

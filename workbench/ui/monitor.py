@@ -184,14 +184,11 @@ class Monitor(anywidget.AnyWidget):
 
     def _static_bundle(self) -> dict[str, Any]:
         # Matplotlib costs half a second, and most monitors end long after they were shown.
-        from workbench.plots.static import summary_html, summary_png, summary_text
+        from workbench.plots.static import has_curves, summary_html, summary_png, summary_text
 
         views = self._views()
-        return {
-            "text/html": summary_html(views),
-            "image/png": summary_png(views),
-            "text/plain": summary_text(views),
-        }
+        picture = {"image/png": summary_png(views)} if any(map(has_curves, views)) else {}
+        return {"text/html": summary_html(views), **picture, "text/plain": summary_text(views)}
 
     def _live_bundle(self) -> dict[str, Any]:
         names = ", ".join(run.name for run in self.runs)

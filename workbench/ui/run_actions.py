@@ -87,7 +87,7 @@ class RunActions:
         Args:
             verb: one of :data:`VERBS` (without ``fork``), ``label``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what the verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``take_over``.
+            rest: what the verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``controller``, ``take_over``.
 
         Raises:
             RunError: it could not be done at all.
@@ -104,18 +104,23 @@ class RunActions:
         if not runs:
             raise RunError("no run is selected")
         if verb in ASKED:
-            yield from self._ask(verb, runs, rest.get("take_over") is True)
+            controller = rest.get("controller")
+            who = {
+                "controller": controller if isinstance(controller, str) else "",
+                "take_over": rest.get("take_over") is True,
+            }
+            yield from self._ask(verb, runs, who)
         elif verb in self._verbs:
             yield from self._verbs[verb](runs, rest)
         else:
             raise RunError(f"'{verb}' is none of {', '.join((*ASKED, *self._verbs, 'restore', 'empty'))}")
 
-    def _ask(self, verb: str, runs: list[Run], take_over: bool) -> Iterator[Said]:
+    def _ask(self, verb: str, runs: list[Run], who: Mapping[str, Any]) -> Iterator[Said]:
         tally, waiting = _Tally(), []
         for run in runs:
             # One that ended a moment ago must not keep the others from being asked.
             try:
-                word = run.resume(take_over=take_over) if verb == "resume" else run.ask(verb, take_over=take_over)
+                word = run.resume(**who) if verb == "resume" else run.ask(verb, **who)
             except RunError as error:
                 tally.refused.append(str(error))
                 if lease.read_lease(run.folder).held():

@@ -24,10 +24,18 @@ export function heldByOther(lease, mine, at, now) {
   return Boolean(lease) && lease.controller !== mine && now - at < 1000 * lease.seconds;
 }
 
-/** A random name for this page, as the lease needs it. */
+/** A random name, as the lease needs it. */
 export function newController(random = (bytes) => crypto.getRandomValues(bytes)) {
   // Not crypto.randomUUID, which pages without TLS do not have.
   return [...random(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+const OF_PAGE = Symbol.for("workbench.controller");
+
+/** The name of this page: one for all its views, which come in bundles of their own. */
+export function pageController(page = globalThis) {
+  page[OF_PAGE] ??= newController();
+  return page[OF_PAGE];
 }
 
 /** What one page asks of the runs of one widget. */
@@ -39,7 +47,7 @@ export class Steering {
    * @param {(id: string) => string | undefined} page.nameOf name of a run at the server
    * @param {() => void} page.stirred a run has news again: it was resumed
    */
-  constructor({ server, send, nameOf, stirred, controller = newController(), now = Date.now, later = (call, ms) => setTimeout(call, ms) }) {
+  constructor({ server, send, nameOf, stirred, controller = pageController(), now = Date.now, later = (call, ms) => setTimeout(call, ms) }) {
     Object.assign(this, { server, send, nameOf, stirred, controller, now, later });
     this.waiting = new Map();
     this.held = new Map();

@@ -100,13 +100,13 @@ test("tags are typed as on the command line", () => {
 test("a session asks again when it missed something, and tells when the kernel is busy", () => {
   const sent = [];
   let later = null;
-  const session = new Session((message) => sent.push(message), (work) => (later = work));
+  const session = new Session((message) => sent.push(message), (work) => (later = work), "this page");
   session.hello();
   session.hear({ type: "rows", seq: 3, whole: true, order: [], rows: [], total: 0, trashed: 0 });
   session.hear({ type: "rows", seq: 5, whole: false, order: null, rows: [], total: 0, trashed: 0 });
   assert.deepEqual(sent.map(({ type }) => type), ["hello", "hello"]);
   session.ask("stop", ["a"]);
-  assert.deepEqual(sent.at(-1), { type: "do", request: 1, verb: "stop", runs: ["a"] });
+  assert.deepEqual(sent.at(-1), { type: "do", request: 1, verb: "stop", runs: ["a"], controller: "this page" });
   later();
   assert.match(session.said.text, /kernel is busy/);
   session.hear({ type: "said", request: 1, text: "stop: asked a", error: false });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { heldByOther, leaseInWords, newController, Steering } from "../src/steering.js";
+import { heldByOther, leaseInWords, newController, pageController, Steering } from "../src/steering.js";
 
 const LEASE = { controller: "other", name: "ada@hub", seconds: 25, held: 40 };
 const run = (status = "running") => ({ id: "run-a", status: { status }, final: status !== "running" });
@@ -43,6 +43,9 @@ test("who steers is told with how long, and nothing once it ran out", () => {
 test("pages have names of their own", () => {
   assert.match(newController(), /^[0-9a-f]{24}$/);
   assert.notEqual(newController(), newController());
+  const [mine, other] = [{}, {}];
+  assert.equal(pageController(mine), pageController(mine));
+  assert.notEqual(pageController(mine), pageController(other));
 });
 
 test("the server is asked first, and the kernel not at all when it answers", async () => {

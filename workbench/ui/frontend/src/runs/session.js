@@ -1,5 +1,7 @@
 // What one table knows, whatever views show it: rows, trash, knobs, and what the kernel said last.
 
+import { pageController } from "../steering.js";
+
 import { Knobs } from "./filter.js";
 import { Rows } from "./rows.js";
 
@@ -8,8 +10,8 @@ const PATIENCE_MS = 2500;
 
 /** One per widget; `send(message)` reaches the kernel. */
 export class Session {
-  constructor(send, later = (work, ms) => setTimeout(work, ms)) {
-    Object.assign(this, { send, later });
+  constructor(send, later = (work, ms) => setTimeout(work, ms), controller = pageController()) {
+    Object.assign(this, { send, later, controller });
     this.rows = new Rows();
     this.trash = null;
     this.knobs = null;
@@ -29,7 +31,7 @@ export class Session {
   /** Asks for something; what becomes of it is told in `said`. */
   ask(verb, ids, rest = {}) {
     const request = ++this.request;
-    this.send({ type: "do", request, verb, runs: ids, ...rest });
+    this.send({ type: "do", request, verb, runs: ids, controller: this.controller, ...rest });
     const what = verb === "label" ? "labels" : verb;
     this.#tell({ text: `${what}: asking`, error: false, waiting: true });
     this.later(() => {

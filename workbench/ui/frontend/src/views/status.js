@@ -71,7 +71,7 @@ class StatusLine {
       el("div", { class: "wb-who" }, lineSample({ stroke: colours.run(i), dash: colours.dash(i), width: 3 }), el("span", { class: "wb-name", text: run.name, title: run.id }), this.pill),
       el("div", { class: "wb-progress" }, this.bar, this.place),
       el("div", { class: "wb-numbers" }, ...this.numbers.map((number) => number.root)),
-      this.buttons,
+      el("div", { class: "wb-reach" }, this.buttons, this.steer.toggle),
       this.message,
       this.said,
       this.steer.root,

@@ -30,7 +30,7 @@ export class SteerPanel {
     this.body = el("div", { class: "wb-steer-body", id: this.id, hidden: true }, this.now.root, this.knobLine.root, this.forkLine.root, this.made);
     this.toggle = el("button", {
       type: "button",
-      class: "wb-quiet wb-steer-toggle",
+      class: "wb-steer-toggle",
       text: "Steer",
       "aria-expanded": "false",
       "aria-controls": this.id,
@@ -38,9 +38,10 @@ export class SteerPanel {
       title: "Checkpoint, evaluate, change a knob, fork",
       on: { click: () => this.#flip() },
     });
-    this.root = el("div", { class: "wb-steer" }, el("div", { class: "wb-steer-head" }, this.toggle, this.who, this.take, this.sure), this.body);
+    // Its toggle stands among the buttons of the run.
+    this.root = el("div", { class: "wb-steer" }, el("div", { class: "wb-steer-head" }, this.who, this.take, this.sure), this.body);
     for (const kind of ["pointerdown", "keydown"]) this.root.addEventListener(kind, () => this.run && steering.touched(this.run.id));
-    this.root.addEventListener("keydown", (event) => this.#key(event));
+    for (const node of [this.toggle, this.root]) node.addEventListener("keydown", (event) => this.#key(event));
     this.leave = () => this.run && steering.release(this.run, true);
     window.addEventListener("pagehide", this.leave);
   }
@@ -52,7 +53,7 @@ export class SteerPanel {
   draw(run, { now, live }) {
     this.run = run;
     this.clock = now;
-    this.root.hidden = !live;
+    this.root.hidden = this.toggle.hidden = !live;
     this.#drawLease(run, now);
     if (!this.open) return;
     const trains = ["running", "paused"].includes(run.status.status);
