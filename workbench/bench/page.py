@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from workbench.bench.page_forms import knob_changes, many_runs
 from workbench.bench.page_lab import chromium, jupyterlab, open_notebook, run_cell, write_notebook
 from workbench.bench.page_writer import RECORDS_PER_SECOND, prepare
 from workbench.bench.result import hardware, revision
@@ -25,10 +26,11 @@ from workbench.runs.folder import RunFolder, write_json
 
 TARGETS = {
     "sample_to_pixel_ms_p95": 500.0, "frames_per_second_at_a_million": 20.0, "bytes_per_sample": 1000.0,
-    "papermill_bytes": 300_000.0, "kernel_growth_mib": 5.0, "page_growth_mib": 5.0,
+    "papermill_bytes": 300_000.0, "kernel_growth_mib": 5.0, "page_growth_mib": 5.0, "knob_ms_p95": 100.0,
+    "thousand_runs_table_seconds": 1.0, "thousand_runs_table_first_seconds": 1.0,
 }  # fmt: skip
 """What each number has to reach: frames at least this, the others at most."""
-PARTS = ("papermill", "samples", "reruns", "long")
+PARTS = ("papermill", "samples", "knobs", "runs", "reruns", "long")
 RERUNS = 20
 _DRAWN = "() => document.querySelector('.wb-panel-loss .wb-area')?.plot?.data[0].length > 0"
 # What uPlot has drawn, looked at before every frame: the last step of each run, when it changed.
@@ -118,6 +120,10 @@ def measure(home: Path, parts: Sequence[str], seconds: float, records: int) -> d
         notebooks = home / "jupyter" / "notebooks"
         if "samples" in parts:
             result |= short_runs(page, address, notebooks, runs, seconds)
+        if "knobs" in parts:
+            result |= knob_changes(page, address, notebooks)
+        if "runs" in parts:
+            result |= many_runs(page, address, notebooks, home / "many")
         if "reruns" in parts:
             result |= reruns(page, address, notebooks, runs, pid)
         if "long" in parts:

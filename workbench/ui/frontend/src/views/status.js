@@ -117,6 +117,7 @@ class StatusLine {
     const silence = status.silent_seconds ? run.statusAt - 1000 * status.silent_seconds : null;
     const since = kernelSilentSince ?? (silence !== null && now - silence > SILENT_MS ? silence : null);
     let text = run.final ? status.error || "" : status.message || "";
+    if (text === status.status) text = "";
     if (!live) text = "saved picture: the kernel has not answered";
     else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
     say(this.message, text);

@@ -1,0 +1,113 @@
+"""How soon the Lab answers: a knob that is changed, and a table of a thousand runs that is opened."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import presets
+from workbench.bench.page_lab import open_notebook, run_cell, write_notebook
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+
+RUNS = 1000
+CHANGES = {
+    "batch size": ("8", "16", "24", "32"), "layers": ("3", "6", "8", "5"), "width": ("128", "192", "320", "384"),
+}  # fmt: skip
+"""Label of a knob -> values that it gets in turn."""
+_OPEN = """() => {
+    for (const toggle of document.querySelectorAll(".lab-composer .lab-toggle[aria-expanded=false]")) toggle.click();
+}"""
+# From the change of a box until the frame after the one that painted another recipe's name below the forms.
+_CHANGE = r"""([label, text]) => new Promise((done, fail) => {
+    const verdict = document.querySelector(".lab-composer .lab-verdict");
+    // A unit may follow the name.
+    const named = (one) => one.checkVisibility() && one.textContent.trim().startsWith(label);
+    const found = [...document.querySelectorAll(".lab-composer .lab-knob label")].find(named);
+    const box = found?.closest(".lab-knob").querySelector("input");
+    if (!box) return fail(new Error(`no knob is called ${label}`));
+    const before = verdict.textContent;
+    box.focus();
+    box.value = text;
+    const began = performance.now();
+    const watcher = new MutationObserver(() => {
+        if (verdict.textContent === before) return;
+        watcher.disconnect();
+        requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+    });
+    watcher.observe(verdict, {childList: true, subtree: true, characterData: true});
+    box.dispatchEvent(new Event("input", {bubbles: true}));
+    box.dispatchEvent(new Event("change", {bubbles: true}));
+    box.blur();
+})"""
+# From the key that runs a cell until a table that was not there shows all rows it can.
+_TABLE = """() => {
+    const old = new Set(document.querySelectorAll(".lab-runs"));
+    document.addEventListener("keydown", function pressed(event) {
+        if (event.key !== "Enter") return;
+        document.removeEventListener("keydown", pressed, true);
+        const began = performance.now();
+        const look = () => {
+            const tables = [...document.querySelectorAll(".lab-runs")].filter((table) => !old.has(table));
+            const full = tables.some((table) => /1,000/.test(table.querySelector(".lab-count")?.textContent));
+            if (full) window.tableShown = performance.now() - began;
+            else requestAnimationFrame(look);
+        };
+        look();
+    }, true);
+}"""
+
+
+def knob_changes(page: Any, address: str, notebooks: Path, rounds: int = 6) -> dict[str, Any]:
+    """Knobs of a Lab, changed one after the other: milliseconds until the page shows the verdict on each."""
+    write_notebook(notebooks / "knobs.ipynb", ["import workbench as wb\nfrom workbench.ui.lab import Lab", "wb.Lab()"])
+    open_notebook(page, address % "knobs.ipynb")
+    run_cell(page, 0)
+    run_cell(page, 1)
+    page.locator(".lab-composer .lab-verdict", has_text="ready").wait_for()
+    page.evaluate(_OPEN)
+    # The forecast measures the machine once, which takes all of a core.
+    page.locator(".lab-forecast", has_text="parameters").wait_for(timeout=120_000)
+    page.wait_for_timeout(3000)
+    times = []
+    for turn in range(rounds):
+        for label, values in CHANGES.items():
+            times.append(page.evaluate(_CHANGE, [label, values[turn % len(values)]]))
+            # As fast as somebody types, so that forecasts are under way meanwhile.
+            page.wait_for_timeout(300)
+    found = {f"knob_ms_p{q}": round(float(np.percentile(times, q)), 1) for q in (50, 95)}
+    return found | {"knob_changes": len(times)}
+
+
+def many_runs(page: Any, address: str, notebooks: Path, root: Path) -> dict[str, Any]:
+    """The table of a thousand runs, alone and in the Lab: seconds from the key to all rows, the second time of each."""
+    _write_runs(root)
+    imports = "import workbench as wb\nfrom workbench.ui.lab import Lab\nfrom workbench.ui.runs_table import RunsTable"
+    where = repr(str(root))
+    write_notebook(notebooks / "many.ipynb", [imports, f"RunsTable({where})", f"Lab(runs_dir={where})"])
+    open_notebook(page, address % "many.ipynb")
+    run_cell(page, 0)
+    seconds: dict[str, list[float]] = {"table": [], "lab": []}
+    for index, name in ((1, "table"), (2, "lab"), (1, "table"), (2, "lab"), (1, "table"), (2, "lab")):
+        page.evaluate(_TABLE)
+        run_cell(page, index)
+        page.wait_for_function("window.tableShown")
+        seconds[name].append(page.evaluate("window.tableShown") / 1000)
+        page.evaluate("delete window.tableShown")
+    cold = {f"thousand_runs_{name}_first_seconds": round(times[0], 2) for name, times in seconds.items()}
+    warm = {f"thousand_runs_{name}_seconds": round(float(np.median(times[1:])), 2) for name, times in seconds.items()}
+    return cold | warm
+
+
+def _write_runs(root: Path) -> None:
+    recipe = presets.baseline().to_dict()
+    for number in range(RUNS):
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(1_760_000_000 + 3600 * number))
+        folder = RunFolder(root / f"{stamp}-run-{number:06x}-0000")
+        folder.path.mkdir(parents=True)
+        write_json(folder.recipe, recipe | {"name": f"run {number}"}, durable=False)
+        ended = {"status": "finished", "step": 1000, "progress": 1.0, "loss": 4.0, "heldout_loss": 3 + number / RUNS}
+        write_state(folder, durable=False, **ended, tokens=4_096_000, seconds=250.0)
