@@ -87,7 +87,7 @@ class RunActions:
         Args:
             verb: one of :data:`VERBS` (without ``fork``), ``label``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what the verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``controller``, ``take_over``.
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``controller``, ``take_over``.
 
         Raises:
             RunError: it could not be done at all.
