@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,16 @@ CYCLE = (
     "amber", "birch", "cedar", "delta", "ember", "frost", "grove", "heron", "ivory", "joker",
     "karst", "lemon", "mango", "north", "ocean", "pearl", "quartz", "river", "stone", "tiger",
 )  # fmt: skip
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the processes of tests, also where pytest itself was started with it ignored (``nohup ... &``)."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first: the last ones to end should be short, or one core waits for the other."""
+    items.sort(key=lambda item: "slow" not in item.keywords or "browser" in item.keywords)
 
 
 @pytest.fixture(scope="session")

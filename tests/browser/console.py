@@ -17,9 +17,10 @@ KNOWN = (
     # A notebook opened without the kernel, or even the kind of kernel, that its widgets came from.
     r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
+    # Jupyter's server remembers static files by name alone: a font that JupyterLab and Notebook 7 both bring.
+    r"error: Failed to load resource: .* 403 \(Forbidden\) <\S+/static/(lab|notebook)/\w+\.woff2>",
     # Notebook 7.
     r"uncaught: Command 'filebrowser:open-path' not registered\.",
-    r"error: Failed to load resource: .* 403 \(Forbidden\) <\S+/static/notebook/\w+\.woff2>",
     r"warning: Menu entry for command '\S+' is duplicated\.",
     r"warning: \[yjs#509\] Not same Y\.Doc",
     r"uncaught: Cannot read properties of undefined \(reading 'schema'\)",

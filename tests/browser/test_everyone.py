@@ -60,6 +60,9 @@ def lab(shown: Page) -> Iterator[Page]:
     yield shown
     shown.emulate_media(forced_colors="none", reduced_motion="no-preference")
     shown.set_viewport_size({"width": 1280, "height": 800})
+    # A setting of the user, which other pages would have as well.
+    if shown.locator("body").get_attribute("data-jp-theme-name") != "JupyterLab Light":
+        choose_theme(shown, "JupyterLab Light")
 
 
 def states(page: Page) -> Iterator[str]:
