@@ -29,7 +29,9 @@ from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E40
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
 from tests.runs.tiny import tiny_recipe, wait_until, write_corpus  # noqa: E402
+from workbench import presets  # noqa: E402
 from workbench.errors import unknown  # noqa: E402
+from workbench.forecast import forecast  # noqa: E402
 from workbench.runs.launch import launch  # noqa: E402
 from workbench.runs.run import Run  # noqa: E402
 from workbench.runs.state import FINAL  # noqa: E402
@@ -127,11 +129,6 @@ class Studio:
             composer, frame = page.locator(".lab-composer"), ".lab-whole"
             expect(composer).to_be_visible()
             self.shoot(page, f"{name}-composing", frame)
-            measure = page.get_by_role("button", name="Measure this machine")
-            if measure.count():
-                measure.click()
-                expect(measure).to_have_count(0)
-                self.shoot(page, f"{name}-forecast", frame)
             page.locator(".lab-line", has_text="progressive dropping").locator(".lab-check").check()
             expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
             page.wait_for_timeout(5000)
@@ -201,6 +198,8 @@ def main() -> None:
         home = Path(folder)
         (home / "jupyter").mkdir()
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+        # While nothing trains, so that the forecasts in the pictures have numbers.
+        forecast(presets.pld(), say=print)
         with jupyterlab(home / "jupyter", home / "runs") as server:
             browser = playwright.chromium.launch(executable_path=chromium, args=[*CHROMIUM_OPTIONS])
             studio = Studio(server, browser, OUT, write_corpus(home / "corpus"))
