@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psutil
@@ -30,7 +31,7 @@ from workbench.runs.folder import read_json, write_json
 from workbench.training.closing import closed
 from workbench.training.compiled_rates import compiled_rates
 from workbench.training.pricing import MAPPED_BYTES
-from workbench.training.rates import Mode, OptimizerRates, Rates, mode_of
+from workbench.training.rates import FusedRates, Mode, OptimizerRates, Rates, mode_of
 from workbench.training.stopwatch import thread_clock
 
 __all__ = ["Mode", "Rates", "calibrated", "measure", "mode_of"]
@@ -47,6 +48,8 @@ TABLE = (16384, 256)
 DEAR_SECONDS = 0.2
 """An optimizer that takes longer for matrices of one side is not measured on those of the next."""
 TIMEOUT_SECONDS = 600.0
+FUSED = "fused"
+"""Argument of the child process that times compiled code alone."""
 
 
 def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
@@ -79,12 +82,25 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
 
 
 def measured(mode: Mode) -> Rates:
-    """The rates of this machine, measured now in a process of its own, whatever is remembered.
+    """The rates of this machine, measured now in processes of their own, whatever is remembered.
+
+    Compiled code is timed beside the rest, where there is a core for it: its compiler takes as long as everything else.
 
     Raises:
-        WorkbenchError: the measuring process failed; its last words are quoted.
+        WorkbenchError: a measuring process failed; its last words are quoted.
     """
-    command = [sys.executable, "-m", "workbench.training.calibration", json.dumps(mode)]
+    if not (mode.compiled and mode.device == "cpu" and (os.cpu_count() or 1) > mode.threads):
+        return Rates.model_validate_json(_said_by_child(mode))
+    began = time.perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        fused = pool.submit(_said_by_child, mode, FUSED)
+        rates = Rates.model_validate_json(_said_by_child(mode._replace(compiled=False)))
+        fused_rates = FusedRates.model_validate_json(fused.result())
+    return rates.model_copy(update={"fused": fused_rates, "seconds": round(time.perf_counter() - began, 2)})
+
+
+def _said_by_child(mode: Mode, *part: str) -> str:
+    command = [sys.executable, "-m", "workbench.training.calibration", json.dumps(mode), *part]
     environment = {**os.environ, "OMP_NUM_THREADS": str(mode.threads)}
     try:
         done = subprocess.run(
@@ -95,7 +111,7 @@ def measured(mode: Mode) -> Rates:
     if done.returncode:
         tail = "\n".join(done.stderr.splitlines()[-8:])
         raise WorkbenchError(f"measuring this machine failed:\n{tail}")
-    return Rates.model_validate_json(done.stdout.splitlines()[-1])
+    return done.stdout.splitlines()[-1]
 
 
 def measure(mode: Mode) -> Rates:
@@ -213,10 +229,14 @@ def _wait(device: torch.device) -> None:
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.training.calibration '["cpu", 1, "bf16", false]'``."""
+    """Child process: ``python -m workbench.training.calibration '["cpu", 1, "bf16", false]'``; of compiled code
+    alone with ``fused`` behind it."""
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
-    print(measure(mode).model_dump_json())
+    if sys.argv[2:] == [FUSED]:
+        print(compiled_rates(torch.device(mode.device), PRECISIONS[mode.precision]).model_dump_json())
+    else:
+        print(measure(mode).model_dump_json())
 
 
 if __name__ == "__main__":
