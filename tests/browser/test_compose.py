@@ -76,6 +76,7 @@ def undo_by_key_and_help(composer: Locator, page: Page) -> None:
     expect(composer.locator(".lab-tool").first).to_be_focused()
     page.keyboard.press("Control+y")
     expect(optimizer).to_have_value("lans")
+    expect(composer.locator(".lab-all")).to_be_visible()
 
 
 def card_beside_the_form(composer: Locator, page: Page) -> None:
