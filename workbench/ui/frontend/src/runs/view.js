@@ -29,7 +29,11 @@ export class View {
     });
     this.question = new Question(() => this.table.focus(this.table.current));
     this.#build();
-    this.heard = () => this.draw();
+    this.unsaved = new Map();
+    this.heard = () => {
+      this.#keep();
+      this.draw();
+    };
     session.listeners.add(this.heard);
     model.on("change:selected", this.heard);
     model.on("change:look", this.heard);
@@ -77,8 +81,7 @@ export class View {
     else {
       const chosen = new Set(ids);
       // In the order of the list: it decides the colours of the curves.
-      this.model.set("selected", this.session.rows.order.filter((id) => chosen.has(id)));
-      this.#save();
+      this.#set("selected", this.session.rows.order.filter((id) => chosen.has(id)));
     }
     this.draw();
   }
@@ -123,8 +126,7 @@ export class View {
   }
 
   #look(change) {
-    this.model.set("look", { ...this.look, ...change });
-    this.#save();
+    this.#set("look", { ...this.look, ...change });
     this.draw();
   }
 
@@ -134,10 +136,20 @@ export class View {
     this.draw();
   }
 
-  /** A little later: with every arrow key and letter typed, the kernel would make another view or keep another filter. */
-  #save() {
+  /** Saved a little later: with every arrow key and letter typed, the kernel would make another view or keep another filter. */
+  #set(name, value) {
+    this.unsaved.set(name, value);
+    this.model.set(name, value);
     clearTimeout(this.saving);
-    this.saving = setTimeout(() => this.model.save_changes(), SAVED_AFTER_MS);
+    this.saving = setTimeout(() => {
+      this.unsaved.clear();
+      this.model.save_changes();
+    }, SAVED_AFTER_MS);
+  }
+
+  /** The kernel's echo of what was saved before must not undo what was chosen since. */
+  #keep() {
+    for (const [name, value] of this.unsaved) if (this.model.get(name) !== value) this.model.set(name, value);
   }
 
   #head(shown, all, problem) {
