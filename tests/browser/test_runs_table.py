@@ -14,6 +14,7 @@ from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import copies, trained_run
 from tests.browser.servers import Server
 from tests.runs.tiny import write_corpus
+from workbench.bench.page_forms import TABLE_SHOWN
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import read_labels
 from workbench.runs.listing import MOST
@@ -21,23 +22,6 @@ from workbench.runs.listing import MOST
 pytestmark = pytest.mark.browser
 OLDER = 5
 """Runs beyond those that a table shows."""
-# From Ctrl+Enter to a new table with all its rows.
-_DRAWN = """() => {
-    const seen = new Set(document.querySelectorAll(".lab-runs"));
-    const full = (table) => /1,000/.test(table.querySelector(".lab-count")?.textContent);
-    const pressed = (event) => {
-        if (event.key !== "Enter") return;
-        document.removeEventListener("keydown", pressed, true);
-        const began = performance.now();
-        const look = () => {
-            const table = [...document.querySelectorAll(".lab-runs")].find((each) => !seen.has(each) && full(each));
-            if (table) window.drawn = performance.now() - began;
-            else requestAnimationFrame(look);
-        };
-        look();
-    };
-    document.addEventListener("keydown", pressed, true);
-}"""
 _SCROLLED = """async () => {
     const box = document.querySelector(".lab-scroll");
     const began = performance.now();
@@ -110,11 +94,11 @@ def test_a_thousand_runs_by_mouse(page: Page, server: Server, folders: list[RunF
     measured = {}
     for attempt in ("first_seconds", "again_seconds"):
         notebook.cell(1).locator(".cm-content").click()
-        page.evaluate(_DRAWN)
+        page.evaluate(TABLE_SHOWN)
         page.keyboard.press("Control+Enter")
-        page.wait_for_function("window.drawn", timeout=60_000)
-        measured[attempt] = page.evaluate("window.drawn") / 1000
-        page.evaluate("delete window.drawn")
+        page.wait_for_function("window.tableShown", timeout=60_000)
+        measured[attempt] = page.evaluate("window.tableShown") / 1000
+        page.evaluate("delete window.tableShown")
         expect(page.locator(".lab-runs")).to_have_count(1)
     page.locator(".lab-below").scroll_into_view_if_needed()
     expect(count).to_have_text("1,000 runs · 5 older not shown")

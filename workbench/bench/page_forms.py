@@ -44,7 +44,7 @@ _CHANGE = r"""([label, text]) => new Promise((done, fail) => {
     box.blur();
 })"""
 # From the key that runs a cell until a table that was not there shows all rows it can.
-_TABLE = """() => {
+TABLE_SHOWN = """() => {
     const old = new Set(document.querySelectorAll(".lab-runs"));
     document.addEventListener("keydown", function pressed(event) {
         if (event.key !== "Enter") return;
@@ -92,7 +92,7 @@ def many_runs(page: Any, address: str, notebooks: Path, root: Path) -> dict[str,
     run_cell(page, 0)
     seconds: dict[str, list[float]] = {"table": [], "lab": []}
     for index, name in ((1, "table"), (2, "lab"), (1, "table"), (2, "lab"), (1, "table"), (2, "lab")):
-        page.evaluate(_TABLE)
+        page.evaluate(TABLE_SHOWN)
         run_cell(page, index)
         page.wait_for_function("window.tableShown")
         seconds[name].append(page.evaluate("window.tableShown") / 1000)

@@ -152,7 +152,7 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     drawn = False
     for index, view in enumerate(views):
         raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
-        drawn = drawn or has_curves(view)
+        drawn = drawn or len(raw) > 0 or len(heldout) > 0
         thinned = thin(raw, 400)
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)
