@@ -28,6 +28,7 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
     "workbench.errors": set(),
+    "workbench.huge_pages": set(),
     "workbench.telemetry": set(),
     "workbench.ops": {"workbench.atomic", "workbench.errors", "workbench.telemetry"},
     "workbench.choices": {"workbench.errors", "workbench.ops", "workbench.telemetry"},
@@ -37,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.transformers": {"workbench.errors", "workbench.choices"},
     "workbench.training": {
         "workbench.errors", "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
-        "workbench.changes", "workbench.transformers", *RUN_FORMATS,
+        "workbench.changes", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
     },
     "workbench.forecast": {"workbench.errors", "workbench.choices", "workbench.recipe", "workbench.training"},
     "workbench.runs.folder": {"workbench.atomic", "workbench.errors"},
@@ -47,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.runs.checkpoints": set(),
     "workbench.runs": {
         "workbench", "workbench.errors", "workbench.telemetry", "workbench.recipe", "workbench.changes",
+        "workbench.huge_pages",
     },
     "workbench.plots": {"workbench", "workbench.atomic", "workbench.errors", "workbench.telemetry", "workbench.runs"},
     "workbench.live": {
@@ -57,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "workbench.bench": {
         "workbench", "workbench.errors", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
-        "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast",
+        "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.huge_pages",
     },
     "workbench.ui": {
         "workbench", "workbench.errors", "workbench.telemetry", "workbench.choices", "workbench.recipe",

@@ -145,11 +145,17 @@ def test_wrong_request_says_what_is_legal(place: Path) -> None:
 @pytest.mark.slow
 def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     run_notebook(place, "00_quickstart", overrides=learnable, budget="20 steps")
+    assert (place / "00_quickstart.ipynb").stat().st_size < MOST_OUTPUT_BYTES
     outputs = [output for cell in _code(place / "00_quickstart.ipynb") for output in cell.outputs]
     assert not any(output.output_type == "error" for output in outputs)
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 1
     assert any("dropping layers" in output.get("data", {}).get("text/html", "") for output in outputs)
     assert (place / "runs" / "quickstart.html").is_file()
+    # Nobody saw the Lab: it stands there as text, with the runs that it would show.
+    lab = outputs[-1]["data"]
+    assert "need a page" in lab["text/html"]
+    assert "dropping layers" in lab["text/plain"]
+    assert "application/vnd.jupyter.widget-view+json" not in lab
 
 
 def run_notebook(place: Path, name: str, **parameters: Any) -> None:

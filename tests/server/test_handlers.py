@@ -307,10 +307,11 @@ def test_a_senseless_request_is_refused(client: Client, run: RunFolder, body: by
 
 def test_a_huge_request_is_refused(client: Client, run: RunFolder) -> None:
     path = f"{API}/runs/here/{run.id}/control"
-    answer = client.ask("POST", path, b" " * (BODY_BYTES + 1))
+    # The headers are enough: an answer that came while more was being sent could be lost with the connection.
+    answer = client.ask("POST", path, Content_Length=str(BODY_BYTES + 1))
     assert answer.status == 413
     assert str(BODY_BYTES) in answer.json["message"]
-    chunked = client.ask("POST", path, iter([b'{"verb":', b'"stop"}']), Transfer_Encoding="chunked")  # type: ignore[arg-type]
+    chunked = client.ask("POST", path, Transfer_Encoding="chunked")
     assert chunked.status == 411
     assert control.pending(run) == []
 

@@ -21,17 +21,22 @@ class Kernel:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def run(self, code: str, cell: str = "") -> list[dict[str, Any]]:
+    def run(self, code: str, cell: str = "", page: bool = True) -> list[dict[str, Any]]:
         """Execute a cell, under the id that a page would give it; returns what it published.
+
+        Args:
+            code: its source.
+            cell: its id.
+            page: whether somebody could be asked, as in a page; False: as papermill sends cells.
 
         Raises:
             RuntimeError: the cell failed; its traceback.
         """
-        return self.finish(self.begin(code, cell))
+        return self.finish(self.begin(code, cell, page))
 
-    def begin(self, code: str, cell: str = "") -> str:
+    def begin(self, code: str, cell: str = "", page: bool = True) -> str:
         """Start a cell and do not wait for it; returns what :meth:`finish` asks for."""
-        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": page}
         message = self._client.session.msg("execute_request", content, metadata={"cellId": cell} if cell else {})
         self._client.shell_channel.send(message)
         return str(message["header"]["msg_id"])

@@ -137,6 +137,30 @@ def test_selected_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) 
     lab.close()
 
 
+def test_a_view_is_not_taken_away_while_a_page_still_loads_it(tmp_path: Path) -> None:
+    ids = [f"20260101-00000{n}-r{n}-000000-0000" for n in range(3)]
+    for run_id in ids:
+        run_folder(tmp_path / run_id, "finished", False)
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table._heard(lab.table, {"type": "hello"}, [])
+    lab.table.selected = ids[:1]
+    first = lab.monitor
+    assert first is not None
+    lab.table.selected = []
+    lab.table.selected = ids[1:]
+    assert lab.monitor is first
+    # Its first message: it stands in the page.
+    first._handle_custom_msg({"type": "resync", "extra": []}, [])
+    assert lab.monitor is not None
+    assert [run.id for run in lab.monitor.runs] == ids[1:]
+    assert first.comm is None
+    # A page that never draws is not waited for for ever.
+    lab._drawn_by = 0.0
+    lab.table.selected = ids[:1]
+    assert [run.id for run in lab.monitor.runs] == ids[:1]
+    lab.close()
+
+
 def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> None:
     run_folder(tmp_path / "20260101-000000-r-000000-0000", "finished", False)
     Lab(presets.get("fast"), runs_dir=tmp_path).close()
@@ -151,3 +175,18 @@ def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> N
     del lab
     gc.collect()
     assert trace() is None
+
+
+def test_without_a_page_it_is_a_text_until_its_parts_are_asked_for(tmp_path: Path) -> None:
+    run_folder(tmp_path / "20260101-000000-earlier-000000", name="<i>earlier")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path, live=False)
+    told = lab._repr_mimebundle_()
+    assert set(told) == {"text/html", "text/plain"}
+    assert presets.get("fast").hash in told["text/plain"]
+    assert "&lt;i&gt;earlier" in told["text/html"]
+    assert lab.children == ()
+    with pytest.raises(AttributeError, match="'compser'"):
+        lab.compser  # noqa: B018
+    assert lab.composer.recipe == presets.get("fast")
+    assert len(lab.children) == 3
+    lab.close()

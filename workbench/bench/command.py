@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 from workbench.errors import WorkbenchError, unknown
+from workbench.huge_pages import HUGE_PAGES
 
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer, at its defaults and tuned",
@@ -28,6 +30,9 @@ def main(argv: list[str]) -> int:
         return 0 if argv else 2
     if argv[0] not in BENCHES:
         raise WorkbenchError(unknown("bench", argv[0], BENCHES))
+    # As trainers have it, for every contender alike; torch asks for it with its first tensor.
+    for name, value in HUGE_PAGES.items():
+        os.environ.setdefault(name, value)
     # By name and only when asked for: the list of benchmarks must not load torch.
     code: int = importlib.import_module(f"workbench.bench.{argv[0]}").main(argv[1:])
     return code

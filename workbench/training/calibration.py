@@ -26,6 +26,7 @@ from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.native import PRECISIONS
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
+from workbench.huge_pages import HUGE_PAGES
 from workbench.ops.attention import choose_attention, device_words
 from workbench.runs.folder import read_json, write_json
 from workbench.training.closing import closed
@@ -36,7 +37,7 @@ from workbench.training.stopwatch import thread_clock
 
 __all__ = ["Mode", "Rates", "calibrated", "measure", "mode_of"]
 
-VERSION = 7
+VERSION = 8
 """Part of the key: raise it whenever what is measured, or what it means, changes."""
 MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Of the tensors that bandwidth is measured on: too many for a cache."""
@@ -64,7 +65,11 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     Raises:
         WorkbenchError: the measuring process failed; its last words are quoted.
     """
-    key = [VERSION, device_words(torch.device(mode.device)), *mode, torch.__version__, sorted(registry("optimizer"))]
+    environment = _environment(mode)
+    key = [
+        VERSION, device_words(torch.device(mode.device)), *mode, torch.__version__, sorted(registry("optimizer")),
+        *(environment[name] for name in HUGE_PAGES),
+    ]  # fmt: skip
     digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     file = cache_folder() / "forecast" / f"{digest}.json"
     known = read_json(file, {})
@@ -99,12 +104,16 @@ def measured(mode: Mode) -> Rates:
     return rates.model_copy(update={"fused": fused_rates, "seconds": round(time.perf_counter() - began, 2)})
 
 
+def _environment(mode: Mode) -> dict[str, str]:
+    # A trainer's: what is measured is what it will have.
+    return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
+
+
 def _said_by_child(mode: Mode, *part: str) -> str:
     command = [sys.executable, "-m", "workbench.training.calibration", json.dumps(mode), *part]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(mode.threads)}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
+            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=_environment(mode), check=False
         )
     except subprocess.TimeoutExpired:
         raise WorkbenchError(f"measuring this machine took more than {TIMEOUT_SECONDS:g} s; is it very busy?") from None

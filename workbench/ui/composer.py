@@ -41,6 +41,11 @@ _SHOW = {
 }
 
 
+def default_recipe() -> Recipe:
+    """What is composed from where nothing else is given: the first preset."""
+    return presets.get(presets.names()[0])
+
+
 class Composer(ipywidgets.VBox):
     """Forms for every axis of a recipe, checked as they change.
 
@@ -69,7 +74,7 @@ class Composer(ipywidgets.VBox):
         self._quiet, self._card_of = False, ""
         source = None if recipe else presets.names()[0]
         # What the entry without a name stands for in the drop-down of presets.
-        self._own = recipe or presets.get(presets.names()[0])
+        self._own = recipe or default_recipe()
         self.composition = Composition(self._own, source)
         fields, declared = self.composition.state.fields, Recipe.model_fields
         self.axes: dict[str, ChoiceKnob] = {

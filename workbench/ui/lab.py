@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import ipywidgets
 
 from workbench.recipe import Recipe
+from workbench.runs import store
 from workbench.runs.fork import fork
 from workbench.runs.fork_point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.ui import cells
-from workbench.ui.composer import Composer
+from workbench.ui.composer import Composer, default_recipe
 from workbench.ui.forecast_panel import ForecastPanel
 from workbench.ui.fork_bar import ForkBar
 from workbench.ui.frame import Frame
+from workbench.ui.headless import headless
 from workbench.ui.monitor import Monitor
 from workbench.ui.page import Page
 from workbench.ui.run_actions import Said
@@ -26,7 +29,11 @@ from workbench.ui.runs_table import RunsTable
 
 # Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
+DRAWN_WITHIN_SECONDS = 10.0
+"""After that a page is no longer waited for: it has been closed, or cannot draw."""
 _OURS = "workbench.ui."
+_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
+_NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _NOTHING = "Launch a recipe, or select runs below, to watch them here."
 
 
@@ -39,9 +46,12 @@ class Lab(ipywidgets.Box):
     Args:
         recipe: what the composer starts from; the first preset by default.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        live: with forms and buttons; else a text that names the recipe and lists the runs. None: wherever there is a
+            page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
 
     Attributes:
-        composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched, None if nothing is.
+        composer: the forms. forecast: of what they say. table: the runs. All three are made when they are first asked
+            for, which a live Lab does at once. monitor: what is watched, None if nothing is.
         fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
 
     Example:
@@ -49,31 +59,28 @@ class Lab(ipywidgets.Box):
         >>> wb.Lab()  # doctest: +SKIP
     """
 
-    def __init__(self, recipe: Recipe | None = None, runs_dir: str | Path | None = None) -> None:
-        self._runs_dir = runs_dir
+    def __init__(
+        self, recipe: Recipe | None = None, runs_dir: str | Path | None = None, *, live: bool | None = None
+    ) -> None:
+        self._recipe, self._runs_dir = recipe, runs_dir
+        self._live = not headless() if live is None else live
         self._watched: list[str] = []
-        self._displayed = False
+        self._displayed = self._waiting = False
+        self._drawn_by = 0.0
         self.monitor: Monitor | None = None
         self.fork_point: ForkPoint | None = None
-        self.why = ipywidgets.HTML()
-        self.why.add_class("lab-why")
-        self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
-        self.launch_button.add_class("lab-launch")
-        self.launch_button.on_click(lambda _button: self._safely(self._launch))
-        self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
-        self.composer = Composer(recipe, self._composed, runs_dir)
-        self.forecast = ForecastPanel(runs_dir)
-        self.table = RunsTable(runs_dir, fork=self.fork, composed=self._composed_fields)
-        self._nothing = ipywidgets.HTML(_NOTHING)
-        self._nothing.add_class("lab-nothing")
-        self._watch = ipywidgets.VBox([self._nothing])
-        self.table.observe(lambda _change: self._safely(self._selected), names="selected")
-        body = ipywidgets.Box(self._regions())
-        body.add_class("lab-body")
-        super().__init__([Page(), Frame(), body])
+        super().__init__()
         self.add_class("lab-root")
         self.add_class("lab-whole")
-        self._composed()
+        if self._live:
+            self._fill()
+
+    def __getattr__(self, name: str) -> Any:
+        # Without a page they are made for cells that use them.
+        if name not in _PARTS:
+            raise AttributeError(f"'Lab' object has no attribute '{name}'")
+        self._fill()
+        return vars(self)[name]
 
     def watch(self, runs: list[Run]) -> None:
         """Show these runs on the right."""
@@ -84,6 +91,9 @@ class Lab(ipywidgets.Box):
             return
         self._watched = ids
         old, self.monitor = self.monitor, Monitor(chosen) if chosen else None
+        self._drawn_by = time.monotonic() + DRAWN_WITHIN_SECONDS
+        if self.monitor is not None:
+            self.monitor.on_msg(lambda monitor, _content, _buffers: self._safely(lambda: self._drawn(monitor)))
         # Figures that are opened from its plots stand below them.
         self._watch.children = (self.monitor, self.monitor.figures.output) if self.monitor else (self._nothing,)
         # Closed after its successor stands, so that the page never shows an empty region.
@@ -115,10 +125,39 @@ class Lab(ipywidgets.Box):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # Run again, a cell takes its old Lab away.
         cells.shown(self)
+        if not self._live:
+            return self._text()
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
         self._displayed = True
         self.forecast.show(self.composer.recipe)
         return super()._repr_mimebundle_(**kwargs)
+
+    def _fill(self) -> None:
+        """Make everything that is shown."""
+        self.why = ipywidgets.HTML()
+        self.why.add_class("lab-why")
+        self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
+        self.launch_button.add_class("lab-launch")
+        self.launch_button.on_click(lambda _button: self._safely(self._launch))
+        self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
+        self.composer = Composer(self._recipe, self._composed, self._runs_dir)
+        self.forecast = ForecastPanel(self._runs_dir)
+        self.table = RunsTable(self._runs_dir, fork=self.fork, composed=self._composed_fields)
+        self._nothing = ipywidgets.HTML(_NOTHING)
+        self._nothing.add_class("lab-nothing")
+        self._watch = ipywidgets.VBox([self._nothing])
+        self.table.observe(lambda _change: self._safely(self._selected), names="selected")
+        body = ipywidgets.Box(self._regions())
+        body.add_class("lab-body")
+        self.children = (Page(), Frame(), body)
+        self._composed()
+
+    def _text(self) -> dict[str, str]:
+        """What stands in a notebook that no page has shown."""
+        recipe, found = self._recipe or default_recipe(), store.runs(self._runs_dir)
+        begins = f"It begins with the recipe {recipe.name} ({recipe.hash})."
+        page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
+        return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
 
     def _regions(self) -> list[ipywidgets.Widget]:
         bar = ipywidgets.HBox([self.launch_button, self.why])
@@ -150,7 +189,19 @@ class Lab(ipywidgets.Box):
         self.table.selected = [run.id]
         self.table.say(Said(f"{how} {run.name}: {run.id}"))
 
+    def _drawn(self, monitor: Monitor) -> None:
+        """A page speaks from the view that is shown, so it stands there; what was selected meanwhile can follow."""
+        if monitor is self.monitor:
+            self._drawn_by = 0.0
+            if self._waiting:
+                self._selected()
+
     def _selected(self) -> None:
+        # ipywidgets stumbles over a view that is taken away while the page still loads it.
+        loading = self.monitor is not None and time.monotonic() < self._drawn_by
+        self._waiting = self.table.seen and loading
+        if self._waiting:
+            return
         chosen = self.table.chosen()
         self.watch(chosen)
         # Beside its forecast: of several runs, nobody could tell which.

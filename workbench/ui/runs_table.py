@@ -43,6 +43,7 @@ class RunsTable(anywidget.AnyWidget):
         selected: ids of the selected runs, newest first.
         look: filter, sort and columns as the page has them.
         complaint: why the folders cannot be read, else empty.
+        seen: whether a page has ever shown it.
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
@@ -67,6 +68,7 @@ class RunsTable(anywidget.AnyWidget):
         listing = Listing(runs_dir)
         self._listing = _listings.setdefault(listing.root, listing)
         self.actions = RunActions(listing.root, composed)
+        self.seen = False
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._sending = threading.RLock()
@@ -159,6 +161,7 @@ class RunsTable(anywidget.AnyWidget):
             return
         kind = message.get("type")
         if kind == "hello":
+            self.seen = True
             self._tell(None, whole=True)
         elif kind == "knobs":
             self._workers.submit(self._send_knobs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,10 +59,28 @@ def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypa
     environment = child_environment(EXTRA="1")
     assert environment["EXTRA"] == "1"
     assert "MPLBACKEND" not in environment, "a trainer draws to files"
+    assert environment["THP_MEM_ALLOC_ENABLE"] == "1"
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    assert child_environment()["THP_MEM_ALLOC_ENABLE"] == "0", "what the user has set stands"
     paths = environment["PYTHONPATH"].split(os.pathsep)
     assert paths[-1] == "/elsewhere"
     monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
     assert child_environment()["PYTHONPATH"] == environment["PYTHONPATH"], "added once, not by every generation"
+
+
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(not THP.is_file() or "[never]" in THP.read_text(), reason="this system has no huge pages to give")
+def test_large_tensors_of_a_trainer_lie_in_huge_pages() -> None:
+    code = (
+        "import re, torch; t = torch.zeros(1 << 24); "
+        "print(re.search(r'AnonHugePages: +([0-9]+)', open('/proc/self/smaps_rollup').read())[1])"
+    )
+    command = [sys.executable, "-c", code]
+    # 64 MiB, of which ends need not lie on a boundary; a system short of memory may give fewer.
+    found = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True).stdout
+    assert int(found) >= 32 * 1024
 
 
 def test_a_run_that_cannot_be_begun_is_not_left_looking_alive(folder: RunFolder) -> None:

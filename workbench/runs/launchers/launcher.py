@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from workbench.errors import RunError
+from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.launchers.surroundings import surroundings
@@ -142,8 +143,8 @@ def module_command(module: str, *arguments: str) -> list[str]:
 
 
 def child_environment(**extra: str) -> dict[str, str]:
-    """The environment of a supervisor, trainer or report started by this process."""
-    environment = os.environ | extra
+    """The environment of a supervisor, trainer or report started by this process; what the user has set stands."""
+    environment = HUGE_PAGES | os.environ | extra
     # Set by Jupyter for its kernels; our processes draw to files.
     if environment.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
         del environment["MPLBACKEND"]

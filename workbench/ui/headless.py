@@ -1,0 +1,21 @@
+"""Whether the present cell is run by a program that keeps the notebook, without a page that would draw its widgets."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+
+def headless() -> bool:
+    """Whether papermill, ``nbconvert --execute`` or the like runs this cell; False outside of notebooks.
+
+    Told by the messaging protocol: a client that sends ``allow_stdin: false`` has nobody who could answer. Voila sends
+    it as well, but goes on to draw the widgets; it names itself in the kernel's environment.
+    """
+    shell: Any = get_ipython()
+    # A terminal has no parent message.
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    asked = (parent.get("content") or {}).get("allow_stdin", True)
+    return not asked and not os.environ.get("SERVER_SOFTWARE", "").startswith("voila/")
