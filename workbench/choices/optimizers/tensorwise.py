@@ -15,9 +15,11 @@ from torch.optim.adamw import adamw
 
 from workbench.choices.optimizers.adamw import FUSED_DEVICES
 
-BLOCK = 32_768
-"""Elements worked on at a time on a CPU: half a dozen float32 blocks of this size stay in a core's second-level cache,
-while whole tensors would travel to memory and back for every operation."""
+BLOCK = 262_144
+"""Elements worked on at a time on a CPU: half a dozen float32 blocks of 1 MiB stay in the cache that cores share, while
+whole tensors would travel to memory and back for every operation. Blocks for a core's own cache are too small: they
+cost more calls, and torch gives fewer than 32,768 elements to one thread alone. Against blocks of 32,768, the step of
+the optimizers here took 0.53 to 0.70 of its time on one thread and 0.40 to 0.70 on two (11M and 38M parameters)."""
 
 
 class TensorwiseOptimizer(torch.optim.Optimizer):
