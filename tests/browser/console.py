@@ -19,6 +19,9 @@ KNOWN = (
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
     # Jupyter's server remembers static files by name alone: a font that JupyterLab and Notebook 7 both bring.
     r"error: Failed to load resource: .* 403 \(Forbidden\) <\S+/static/(lab|notebook)/\w+\.woff2>",
+    # ipywidgets tells new children of a box their size when all have loaded, also one that was replaced meanwhile: the
+    # forms of a preset that was passed by while its name was typed.
+    r"error: TypeError: Cannot read properties of null \(reading 'processLuminoMessage'\)\n.*/jupyterlab-manager/.*",
     # Notebook 7.
     r"uncaught: Command 'filebrowser:open-path' not registered\.",
     r"warning: Menu entry for command '\S+' is duplicated\.",

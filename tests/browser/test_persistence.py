@@ -145,6 +145,8 @@ def test_a_cell_run_twenty_times_leaves_no_memory(page: Page, server: Server, ru
         for _ in range(times):
             output = notebook.run(0)
             expect(output.locator(".wb-place")).to_contain_text(re.compile(r"[1-9][\d,]* /"))
+        # On a busy machine the page may still be taking the last ones away.
+        page.wait_for_timeout(1000)
         return memory.now()
 
     # The kernel is asked before and after: to go to another cell costs JupyterLab itself 500 nodes and 1,600 listeners.
@@ -153,10 +155,11 @@ def test_a_cell_run_twenty_times_leaves_no_memory(page: Page, server: Server, ru
     before, after = watch(4), watch(15)
     assert notebook.run(1).inner_text() == kernel
     growth = {name: after[name] - before[name] for name in before}
-    # One view that stayed behind each time would leave 15 x 300 nodes and 15 x 60 listeners. JupyterLab itself keeps
-    # the model of every closed comm (a slot of its kernel's signal), here 0.2 MB each, and 0.07 MB per run of any cell.
+    # One view that stayed behind each time would leave 15 x 300 nodes and 15 x 60 listeners. Measured are 96 and none,
+    # of a slider of ipywidgets 195 and 75. JupyterLab itself keeps the model of every closed comm (a slot of its
+    # kernel's signal), here 0.2 MB each, and 0.07 MB per run of any cell.
     assert growth["Nodes"] < 300, growth
-    assert growth["JSEventListeners"] < 300, growth
+    assert growth["JSEventListeners"] < 100, growth
     assert growth["JSHeapUsedSize"] < 15 * 400_000, growth
 
 

@@ -72,15 +72,19 @@ def test_no_runs_is_said(tmp_path: Path) -> None:
     assert "no runs in" in runs(tmp_path / "gone")._repr_html_()
 
 
-def test_a_thousand_runs_are_listed_in_a_second(tmp_path: Path) -> None:
-    for index in range(1000):
-        folder = make(tmp_path, f"20260101-{index:06d}-a-000000-0000", status="running")
-        write_json(folder.labels, {"tags": ["base"], "notes": ""}, durable=False)
-        write_json(folder.origin, {"run": "parent", "step": index, "diff": {}, "fresh": []}, durable=False)
-    began = time.process_time()
-    found = runs(tmp_path)
-    rows = found.table()
-    assert time.process_time() - began < 1.0
+def test_a_thousand_runs_take_ten_times_as_long_as_a_hundred(tmp_path: Path) -> None:
+    took = {}
+    for count in (100, 1000):
+        for index in range(count):
+            folder = make(tmp_path / str(count), f"20260101-{index:06d}-a-000000-0000", status="running")
+            write_json(folder.labels, {"tags": ["base"], "notes": ""}, durable=False)
+            write_json(folder.origin, {"run": "parent", "step": index, "diff": {}, "fresh": []}, durable=False)
+        began = time.process_time()
+        found = runs(tmp_path / str(count))
+        rows = found.table()
+        took[count] = time.process_time() - began
+    # How long it takes in seconds is a matter of the machine (`workbench bench page --parts runs`).
+    assert took[1000] < 25 * took[100]
     assert len(rows) == 1000
     assert repr(found).endswith("... and 970 older")
 

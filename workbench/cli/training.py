@@ -12,7 +12,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.live import follow
-from workbench.cli.steering import value_of
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
@@ -53,12 +52,9 @@ def launch(options: argparse.Namespace) -> int:
 
 def fork(options: argparse.Namespace) -> int:
     """Go on from a checkpoint of a run in a new run, in the background; prints its id."""
-    changes: dict[str, Any] = {}
-    for assignment in options.set:
-        path, equals, text = assignment.partition("=")
-        if not equals:
-            raise RecipeError(f"'{assignment}' is not PATH=VALUE, for example optimizer.lr=1e-3")
-        changes[path.strip()] = value_of(text)
+    from workbench.runs.fork import changes_of
+
+    changes = changes_of(options.set)
     asked = {"budget": options.budget, "seed": options.seed, "name": options.name}
     changes |= {key: value for key, value in asked.items() if value is not None}
     run = Run(options.run, options.runs).fork(options.checkpoint, **changes)
