@@ -209,3 +209,14 @@ def test_a_closed_table_is_collected(tmp_path: Path) -> None:
     del table
     gc.collect()
     assert trace() is None
+
+
+def test_a_cell_that_is_run_again_shows_the_same_rows_again(tmp_path: Path) -> None:
+    first = Heard(tmp_path)
+    first.look = {"filter": "state:finished", "sort": ["loss", 1]}
+    first.close()
+    again, elsewhere = Heard(tmp_path), Heard(tmp_path / "other")
+    assert again.look == {"filter": "state:finished", "sort": ["loss", 1]}
+    assert elsewhere.look == {}
+    again.close()
+    elsewhere.close()

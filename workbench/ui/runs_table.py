@@ -27,6 +27,8 @@ FIRST = 60
 """Rows read before the table is shown: more than any window holds. The thread reads the others."""
 # What was read of a folder serves the next table of it, as after running its cell again.
 _listings: weakref.WeakValueDictionary[Path, Listing] = weakref.WeakValueDictionary()
+_looks: dict[Path, dict[str, Any]] = {}
+"""Filter, sort and columns that the last table of a folder was left with: its cell, run again, shows them again."""
 
 
 class RunsTable(anywidget.AnyWidget):
@@ -63,11 +65,14 @@ class RunsTable(anywidget.AnyWidget):
         fork: Callable[[str], None] | None = None,
         composed: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> None:
-        super().__init__(verbs=[verb for verb in VERBS if verb != "fork" or fork is not None])
-        self._runs_dir, self._fork = runs_dir, fork
         listing = Listing(runs_dir)
-        self._listing = _listings.setdefault(listing.root, listing)
-        self.actions = RunActions(listing.root, composed)
+        root = listing.root
+        verbs = [verb for verb in VERBS if verb != "fork" or fork is not None]
+        super().__init__(verbs=verbs, look=_looks.get(root, {}))
+        self.observe(lambda change: _looks.update({root: change["new"]}), names="look")
+        self._runs_dir, self._fork = runs_dir, fork
+        self._listing = _listings.setdefault(root, listing)
+        self.actions = RunActions(root, composed)
         self.seen = False
         self._closed = threading.Event()
         self._wake = threading.Event()

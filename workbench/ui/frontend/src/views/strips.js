@@ -57,7 +57,7 @@ export function drawShares(ctx, g, done, theme) {
   ctx.fillStyle = theme.muted;
   ctx.textBaseline = "alphabetic";
   ctx.textAlign = "right";
-  ctx.fillText("share of run", left + width, g.top - 5);
+  ctx.fillText("of the run", left + width, g.top - 5);
   const below = g.top + g.layers * g.row + 13;
   ctx.fillText("100%", left + width, below);
   ctx.textAlign = "left";
