@@ -3,8 +3,8 @@
 Two predictors that read no context, or next to none, are scored on the very positions that a model is scored on:
 
 * *unigram*: the frequencies of the training text, add-one. A model that ignores its input reaches this and no less.
-* *neighbours*: Witten-Bell interpolated bigrams of the training text; the left one for causal models, the product of the
-  left and the right one over the unigram for masked models.
+* *neighbours*: Witten-Bell interpolated bigrams of the training text; the left one for causal models, the product of
+  the left and the right one over the unigram for masked models.
 """
 
 from __future__ import annotations
