@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import workbench as wb
-from tests.training.machine_rates import RATES
+from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.choices.data.prepare import prepare
 from workbench.forecast import BAND, Forecast, forecast
+from workbench.forecasting import trace as tracing
 from workbench.recipe import Recipe
-from workbench.training import trace as tracing
 from workbench.training.assemble import assemble
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
+    from workbench.forecasting.rates import Rates
     from workbench.recipe import Recipe
-    from workbench.training.rates import Rates
 
 BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, at least, as a share: eager, compiled."""
@@ -77,7 +77,7 @@ def forecast(
 ) -> Forecast:
     """What ``recipe`` will take on this machine.
 
-    The first call measures the machine in a process of its own and remembers the rates (``training/calibration.py``).
+    The first call measures the machine in its own process and remembers the rates (``forecasting/calibration.py``).
     Nothing is trained and no model is allocated.
 
     Args:
@@ -95,9 +95,9 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
-    from workbench.training.calibration import calibrated
-    from workbench.training.course import Walker
-    from workbench.training.rates import mode_of
+    from workbench.forecasting.calibration import calibrated
+    from workbench.forecasting.rates import mode_of
+    from workbench.forecasting.simulated_run import Walker
 
     mode = mode_of(recipe.execution)
     rates = rates or calibrated(mode, say)

@@ -22,8 +22,8 @@ from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
 from workbench.ui.inputs import Shape, make_input, same, shape_of
 from workbench.ui.knob_help import help_of, label_of, value_text
-from workbench.ui.lean import lean
-from workbench.ui.marks import Note, Reset
+from workbench.ui.knob_notes import Note, Reset
+from workbench.ui.shared_layouts import lean
 
 CONSTANT = "constant"
 """What the drop-down of a scheduled knob calls a plain number."""

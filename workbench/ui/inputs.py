@@ -18,7 +18,7 @@ import ipywidgets
 from pydantic.fields import FieldInfo
 
 from workbench.choices.choice import Choice, bounds_of
-from workbench.ui.lean import lean
+from workbench.ui.shared_layouts import lean
 
 SLIDER_DECADES = 3
 """How far a logarithmic slider reaches around the default where no bound stops it."""

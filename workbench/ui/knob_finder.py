@@ -9,8 +9,8 @@ import ipywidgets
 
 from workbench.ui.form import ChoiceKnob
 from workbench.ui.knob_search import elsewhere, words_of
-from workbench.ui.lean import lean
 from workbench.ui.section import Section
+from workbench.ui.shared_layouts import lean
 
 
 class KnobFinder(ipywidgets.VBox):

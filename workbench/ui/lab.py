@@ -11,12 +11,12 @@ from typing import Any
 import ipywidgets
 
 from workbench.recipe import Recipe
-from workbench.runs import store
-from workbench.runs.fork import fork
-from workbench.runs.fork_point import ForkPoint
+from workbench.runs.catalogue import run_list
+from workbench.runs.forks.fork import fork
+from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
-from workbench.ui import cells
+from workbench.ui import cell_widgets
 from workbench.ui.composer import Composer, default_recipe
 from workbench.ui.forecast_panel import ForecastPanel
 from workbench.ui.fork_bar import ForkBar
@@ -115,7 +115,7 @@ class Lab(ipywidgets.Box):
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
-        cells.forget(self)
+        cell_widgets.forget(self)
         # Listed first: a closed widget forgets what it holds.
         for widget in list(_held(self)):
             if widget is not self:
@@ -124,7 +124,7 @@ class Lab(ipywidgets.Box):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # Run again, a cell takes its old Lab away.
-        cells.shown(self)
+        cell_widgets.shown(self)
         if not self._live:
             return self._text()
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
@@ -154,7 +154,7 @@ class Lab(ipywidgets.Box):
 
     def _text(self) -> dict[str, str]:
         """What stands in a notebook that no page has shown."""
-        recipe, found = self._recipe or default_recipe(), store.runs(self._runs_dir)
+        recipe, found = self._recipe or default_recipe(), run_list.runs(self._runs_dir)
         begins = f"It begins with the recipe {recipe.name} ({recipe.hash})."
         page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
         return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}

@@ -12,11 +12,11 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs import control, lease
+from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.listing import flat
 from workbench.runs.run import REPORT, Run
 from workbench.runs.trash import empty, restore
 

@@ -17,7 +17,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.runs.listing import Listed, Listing
+from workbench.runs.catalogue.listing import Listed, Listing
 from workbench.runs.run import Run
 from workbench.ui.run_actions import VERBS, RunActions, Said
 
@@ -41,7 +41,7 @@ class RunsTable(anywidget.AnyWidget):
         composed: gives the recipe (as a dictionary) that a single run's difference is shown against.
 
     Attributes:
-        rows: one mapping per run, newest first (:class:`workbench.runs.listing.Listed`).
+        rows: one mapping per run, newest first (:class:`workbench.runs.catalogue.listing.Listed`).
         selected: ids of the selected runs, newest first.
         look: filter, sort and columns as the page has them.
         complaint: why the folders cannot be read, else empty.

@@ -8,7 +8,7 @@ import ipywidgets
 
 from workbench.choices.choice import Problem
 from workbench.ui.form import ChoiceKnob, Form
-from workbench.ui.lean import lean
+from workbench.ui.shared_layouts import lean
 
 
 class Section:

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs import control
-from workbench.runs.fork import changes_of, fork, would_change
+from workbench.runs.forks.fork import changes_of, fork, would_change
 from workbench.runs.run import ENDED, Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 

@@ -17,7 +17,7 @@ from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.launchers.surroundings import surroundings
+from workbench.runs.launchers.launch_environment import surroundings
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
@@ -32,7 +32,7 @@ class Handle:
         on: name of the launcher.
         folder: working folder of the launching process; relative paths of the recipe start there.
         pid: of the supervisor, a hint for people (0 before it started).
-        python, settings: of the launching process (:mod:`workbench.runs.launchers.surroundings`).
+        python, settings: of the launching process (:mod:`workbench.runs.launchers.launch_environment`).
     """
 
     on: str
