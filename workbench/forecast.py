@@ -97,39 +97,39 @@ def forecast(
     """
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.rates import mode_of
-    from workbench.forecasting.simulated_run import Walker
+    from workbench.forecasting.simulated_run import Simulator
 
     mode = mode_of(recipe.execution)
     rates = rates or calibrated(mode, say)
     vocabulary = _vocabulary(recipe.data)
-    walker = Walker(recipe, vocabulary, _attention(recipe, rates), rates, mode.device == "cuda")
-    course = walker.walk()
-    memory = walker.memory(course).to_dict()
+    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates, mode.device == "cuda")
+    simulated = simulator.run()
+    memory = simulator.memory(simulated).to_dict()
     peak = memory.pop("peak")
     band = max(BAND[mode.compiled], 2 * rates.error)
     counted = recipe.budget.unit == "seconds"
     return Forecast(
-        parameters=course.parameters,
-        flops_per_token=course.flops / course.tokens,
-        flops=course.flops,
+        parameters=simulated.parameters,
+        flops_per_token=simulated.flops / simulated.tokens,
+        flops=simulated.flops,
         memory_bytes=peak,
         memory=memory,
         device_memory_bytes=rates.memory_bytes,
-        tokens_per_second=course.tokens / course.seconds,
-        seconds=course.seconds,
+        tokens_per_second=simulated.tokens / simulated.seconds,
+        seconds=simulated.seconds,
         # A budget in seconds is kept; what varies is how far it leads.
-        seconds_low=course.seconds * (1 if counted else 1 / (1 + band)),
-        seconds_high=course.seconds * (1 if counted else 1 + band),
-        steps=max(1, math.ceil(course.steps - 1e-6)),
-        tokens=round(course.tokens),
-        cost=None if price_per_hour is None else price_per_hour * course.seconds / 3600,
-        schedules=_schedules(course.points),
+        seconds_low=simulated.seconds * (1 if counted else 1 / (1 + band)),
+        seconds_high=simulated.seconds * (1 if counted else 1 + band),
+        steps=max(1, math.ceil(simulated.steps - 1e-6)),
+        tokens=round(simulated.tokens),
+        cost=None if price_per_hour is None else price_per_hour * simulated.seconds / 3600,
+        schedules=_schedules(simulated.points),
         layers={
-            "forward": [point.forward for point in course.points],
-            "backward": [point.backward for point in course.points],
+            "forward": [point.forward for point in simulated.points],
+            "backward": [point.backward for point in simulated.points],
         },
         notes=tuple(_notes(recipe)),
-        compile_seconds=walker.compile_seconds(course),
+        compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,
     )

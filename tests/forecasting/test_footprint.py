@@ -15,7 +15,7 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.forecasting.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
-from workbench.forecasting.meta_tensors import on_paper
+from workbench.forecasting.meta_tensors import meta_model
 from workbench.recipe import Recipe
 from workbench.training.loop import Training
 
@@ -52,7 +52,7 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
 )
 def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any]) -> None:
     recipe = presets.fast().with_(architecture=architecture)
-    whole = on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    whole = meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)
     found = sizes(recipe.architecture, recipe.objective, VOCABULARY, 64)
     assert found.parameters == count_parameters(whole)
     assert found.by_layer == tuple(count_parameters(block) for block in whole.backbone.blocks)

@@ -9,14 +9,14 @@ import pytest
 from tests.forecasting.test_trace import VOCABULARY
 from workbench import presets
 from workbench.forecasting import trace as tracing
-from workbench.forecasting.linear_trace import Drawing
+from workbench.forecasting.linear_trace import LinearTrace
 from workbench.forecasting.trace import shortened, trace
 
 
-def _drawn(**change: Any) -> tuple[Any, Drawing]:
+def _linear_trace(**change: Any) -> tuple[Any, LinearTrace]:
     recipe = presets.fast().with_(**change)
     short = shortened(recipe.architecture)
-    drawn = tracing._drawn(
+    drawn = tracing._linear_trace(
         short.architecture, short.runs, recipe.objective, VOCABULARY, 64, 64, recipe.execution.precision, "plain"
     )
     return recipe, drawn
@@ -27,18 +27,18 @@ def _drawn(**change: Any) -> tuple[Any, Drawing]:
 def test_the_rows_that_were_traced_do_not_show(
     rows: int, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe, drawn = _drawn(**change)
-    tracing._drawn.cache_clear()
+    recipe, drawn = _linear_trace(**change)
+    tracing._linear_trace.cache_clear()
     # Another prime: nothing may depend on which it is.
     monkeypatch.setattr(tracing, "PRIMES", (10_039,))
-    _, other = _drawn(**change)
-    tracing._drawn.cache_clear()
+    _, other = _linear_trace(**change)
+    tracing._linear_trace.cache_clear()
     sorts = (0,) * (recipe.architecture.layers - 1)
     assert drawn.at(rows, sorts) == other.at(rows, sorts)
 
 
 def test_weights_do_not_grow_with_rows_and_activations_do() -> None:
-    recipe, _ = _drawn()
+    recipe, _ = _linear_trace()
     one, two = (
         trace(recipe.architecture, recipe.objective, VOCABULARY, 64, rows, 64, "fp32", "plain") for rows in (4, 8)
     )
@@ -51,7 +51,7 @@ def test_weights_do_not_grow_with_rows_and_activations_do() -> None:
 
 
 def test_parts_are_kept_apart() -> None:
-    _, drawn = _drawn()
+    _, drawn = _linear_trace()
     assert len(drawn.layers) == 1
     assert any(fixed[0] == "embedding" for fixed, _ in drawn.shared.forward)
     assert any("log_softmax" in fixed[0] for fixed, _ in drawn.head.forward)

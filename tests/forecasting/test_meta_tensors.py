@@ -1,4 +1,4 @@
-"""Paper against real tensors: shapes, types, strides and views of whole passes, and what may not be changed."""
+"""MetaTensor against real tensors: shapes, types, strides and views of whole passes, and what may not be changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from workbench import presets
 from workbench.choices.data.tokens import Vocabulary
-from workbench.forecasting.meta_tensors import Paper, PaperMode, imagined, on_paper
+from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode, meta_model, meta_parameters
 from workbench.ops.attention import sdpa
 
 VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
 
 
-class Names(PaperMode):
+class Names(MetaTensorMode):
     """Names of operations that were seen, and what they wrote."""
 
     def __init__(self) -> None:
@@ -39,15 +39,15 @@ def _mixed(x: Tensor, w: Tensor) -> list[Tensor]:
 def test_results_have_the_shapes_types_and_strides_of_real_ones() -> None:
     real = _mixed(torch.randn(4, 6), torch.randn(6, 5))
     for _ in range(2):  # once met, then remembered
-        with PaperMode():
+        with MetaTensorMode():
             found = _mixed(torch.zeros(4, 6), torch.zeros(6, 5))
         for ours, theirs in zip(found, real, strict=True):
-            assert isinstance(ours, Paper)
+            assert isinstance(ours, MetaTensor)
             assert (ours.shape, ours.dtype, ours.stride()) == (theirs.shape, theirs.dtype, theirs.stride())
 
 
 def test_numbers_of_one_value_and_two_types_are_not_mistaken_for_each_other() -> None:
-    with PaperMode():
+    with MetaTensorMode():
         whole = torch.zeros(3, dtype=torch.int64)
         assert (whole * 1).dtype == torch.int64
         assert (whole * 1.0).dtype == torch.float32
@@ -65,8 +65,8 @@ def test_views_are_not_seen_and_changes_in_place_are() -> None:
     assert [name for name, *_ in names.seen] == ["mul_", "add_"]
 
 
-def test_autocast_and_autograd_hold_on_paper() -> None:
-    with PaperMode():
+def test_autocast_and_autograd_hold_on_meta_tensors() -> None:
+    with MetaTensorMode():
         w = torch.zeros(6, 5, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16):
             y = torch.zeros(4, 6) @ w
@@ -91,10 +91,10 @@ def test_fused_attention_is_chosen_as_on_a_real_cpu(learns: bool) -> None:
 
 def test_a_model_is_as_it_was_after_it_was_imagined() -> None:
     recipe = presets.fast()
-    model = on_paper(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    model = meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)
     before = dict(model.named_parameters()) | dict(model.named_buffers())
-    with imagined(model):
-        assert all(type(p) is Paper and p.requires_grad for p in model.parameters())
+    with meta_parameters(model):
+        assert all(type(p) is MetaTensor and p.requires_grad for p in model.parameters())
         # Tied matrices stay one.
         assert len(list(model.parameters())) == len(dict(model.named_parameters()))
     after = dict(model.named_parameters()) | dict(model.named_buffers())

@@ -1,4 +1,4 @@
-"""Kernels of a real step: each is met once, with the key that the same step has on paper; lines through readings."""
+"""Kernels of a real step: each is met once, under the key that it has on meta tensors; lines through readings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workbench.clocks import thread_clock
-from workbench.forecasting.meta_tensors import PaperMode
+from workbench.forecasting.meta_tensors import MetaTensorMode
 from workbench.forecasting.operations import Operation, described
 from workbench.forecasting.stopwatch import Reading, Stopwatch, fitted_line, lines, typical
 
@@ -20,10 +20,10 @@ def _step(x: torch.Tensor, w: torch.Tensor) -> None:
     (y.float().square()).sum().backward()
 
 
-def test_keys_are_those_of_the_same_step_on_paper() -> None:
+def test_keys_are_those_of_the_same_step_on_meta_tensors() -> None:
     keys: list[str] = []
 
-    class Keys(PaperMode):
+    class Keys(MetaTensorMode):
         def saw(self, name: str, read: list[torch.Tensor], written: list[torch.Tensor]) -> None:
             keys.append(described(name, read, written)[0])
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ui.live import until
 from workbench.ui import saved_picture as module
-from workbench.ui.saved_picture import Keepsake, keepsake_html
+from workbench.ui.saved_picture import SavedPicture, saved_picture_html
 
 
 class Output:
@@ -25,7 +25,7 @@ class Output:
 
 def test_room_is_made_at_once_and_filled_later() -> None:
     output = Output()
-    keepsake = Keepsake(lambda: "<img>", output.publish)
+    keepsake = SavedPicture(lambda: "<img>", output.publish)
     keepsake.refresh()
     assert output.html == {}, "nothing is drawn for a view that nobody showed"
     keepsake.show()
@@ -38,7 +38,7 @@ def test_room_is_made_at_once_and_filled_later() -> None:
 
 def test_it_is_drawn_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    keepsake = Keepsake(lambda: drawn.append(1) or "<img>", Output().publish)
+    keepsake = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
     keepsake.show()
     keepsake.refresh()
     until(lambda: drawn == [1])
@@ -56,7 +56,7 @@ def test_a_drawing_that_comes_late_does_not_come_back() -> None:
         go_on.wait(10)
         return "<img>"
 
-    keepsake = Keepsake(draw, output.publish)
+    keepsake = SavedPicture(draw, output.publish)
     keepsake.show()
     keepsake.refresh()
     assert begun.wait(10)
@@ -74,7 +74,7 @@ def test_a_run_that_cannot_be_read_leaves_the_last_picture() -> None:
     def draw() -> str:
         raise FileNotFoundError("deleted")
 
-    keepsake = Keepsake(draw, output.publish)
+    keepsake = SavedPicture(draw, output.publish)
     keepsake.show()
     keepsake.refresh()
     until(lambda: not any(thread.name == "workbench-keepsake" for thread in threading.enumerate()))
@@ -82,7 +82,7 @@ def test_a_run_that_cannot_be_read_leaves_the_last_picture() -> None:
 
 
 def test_its_words_need_no_script() -> None:
-    html = keepsake_html("<table></table>")
+    html = saved_picture_html("<table></table>")
     assert "<script" not in html
     assert "<style" not in html
     assert "Saved 20" in html

@@ -9,25 +9,25 @@ from ipywidgets.widgets.widget import _instances
 from workbench.choices.choice import registry
 from workbench.ui import form, inputs
 from workbench.ui.form import Form
-from workbench.ui.shared_layouts import lean
+from workbench.ui.shared_layouts import with_shared_layout
 
 
 def test_alike_widgets_share_what_they_do_not_change() -> None:
-    one, other = lean(ipywidgets.Text, value="a"), lean(ipywidgets.Text, value="b")
+    one, other = with_shared_layout(ipywidgets.Text, value="a"), with_shared_layout(ipywidgets.Text, value="b")
     assert one.layout is other.layout
     assert one.style is other.style
     assert (one.value, other.value) == ("a", "b")
-    assert lean(ipywidgets.Box, [one]).layout is one.layout
-    assert isinstance(lean(ipywidgets.FloatSlider).style, type(ipywidgets.FloatSlider().style))
+    assert with_shared_layout(ipywidgets.Box, [one]).layout is one.layout
+    assert isinstance(with_shared_layout(ipywidgets.FloatSlider).style, type(ipywidgets.FloatSlider().style))
 
 
 def test_wishes_are_kept() -> None:
     layout = ipywidgets.Layout(width="10px")
-    assert lean(ipywidgets.Text, layout=layout).layout is layout
+    assert with_shared_layout(ipywidgets.Text, layout=layout).layout is layout
 
 
 def test_closing_one_of_them_leaves_the_others_what_they_share() -> None:
-    one, other = lean(ipywidgets.Text), lean(ipywidgets.Text)
+    one, other = with_shared_layout(ipywidgets.Text), with_shared_layout(ipywidgets.Text)
     for widget in (one, one.layout, one.style):
         widget.close()
     assert one.comm is None
@@ -40,11 +40,11 @@ def test_closing_one_of_them_leaves_the_others_what_they_share() -> None:
 def test_a_form_sends_less_than_half_of_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     def models(make: object) -> int:
         for module in (form, inputs):
-            monkeypatch.setattr(module, "lean", make)
+            monkeypatch.setattr(module, "with_shared_layout", make)
         before = len(_instances)
         kept = Form(registry("optimizer")["lans"], "optimizer", lambda: None)
         assert kept.knobs
         return len(_instances) - before
 
     plain = models(lambda kind, *arguments, **traits: kind(*arguments, **traits))
-    assert models(lean) < plain / 2
+    assert models(with_shared_layout) < plain / 2

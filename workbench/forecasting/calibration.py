@@ -28,7 +28,7 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.clocks import thread_clock
 from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
-from workbench.forecasting.fitted_rates import closed
+from workbench.forecasting.fitted_rates import fit_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates, mode_of
 from workbench.huge_pages import HUGE_PAGES
@@ -143,7 +143,7 @@ def measure(mode: Mode) -> Rates:
         memory_bytes=_memory(device),
         reference=0.0,
     )
-    rates = closed(rates, mode)
+    rates = fit_rates(rates, mode)
     if mode.compiled:
         rates = rates.model_copy(update={"fused": compiled_rates(device, dtype)})
     return rates.model_copy(update={"seconds": round(time.perf_counter() - began, 2)})

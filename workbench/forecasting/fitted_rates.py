@@ -67,7 +67,7 @@ def models(mode: Mode) -> list[Recipe]:
     return [base.with_(**model) for model in _MODELS]
 
 
-class Small(contextlib.AbstractContextManager["Small"]):
+class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
     """A model in training on random text.
 
     Args:
@@ -114,13 +114,13 @@ class Small(contextlib.AbstractContextManager["Small"]):
         return watch.readings
 
 
-def closed(rates: Rates, mode: Mode) -> Rates:
+def fit_rates(rates: Rates, mode: Mode) -> Rates:
     """The rates with kernels read from small models in training, and factors that make their steps come out right."""
     device = torch.device(mode.device)
     readings, seconds = list[Reading](), list[float]()
     recipes = models(mode)
     for recipe in recipes:
-        with Small(recipe, device) as small:
+        with SmallModel(recipe, device) as small:
             readings += small.readings()
             seconds.append(small.step_seconds())
     rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
@@ -129,7 +129,7 @@ def closed(rates: Rates, mode: Mode) -> Rates:
     # Relative errors: a model of a millisecond counts as much as one of a hundred.
     rows = np.array([[part / whole for part in each] for each, whole in zip(parts, seconds, strict=True)])
     known = np.array([one / whole for one, whole in zip(optimizers, seconds, strict=True)])
-    factors = fitted(rows, 1 - known)
+    factors = fitted_factors(rows, 1 - known)
     left = np.abs(rows @ np.array(factors) + known - 1).mean()
     products, moving, calls, call, step = factors
     return rates.model_copy(
@@ -140,7 +140,7 @@ def closed(rates: Rates, mode: Mode) -> Rates:
     )  # fmt: skip
 
 
-def fitted(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ...]:
+def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ...]:
     """Factors f near 1 and within [0.3, 3] with rows f = wanted as nearly as can be (ridge regression, then clipped).
 
     Args:

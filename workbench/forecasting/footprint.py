@@ -14,7 +14,7 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Objective, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
-from workbench.forecasting.meta_tensors import on_paper
+from workbench.forecasting.meta_tensors import meta_model
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.trace import shortened
 
@@ -86,7 +86,7 @@ def sizes(
         attention: of the model that is looked at; named, it is the one that was traced, and need not be built again.
     """
     short = shortened(architecture)
-    model = on_paper(short.architecture, objective, vocabulary, longest, attention)
+    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
     times = _occurrences(model, short.twins)
     roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
     for group in parameter_groups(model, 0.0):
@@ -127,7 +127,7 @@ def optimizer_bytes(
         architecture, objective, vocabulary, longest, attention: as for :func:`sizes`.
     """
     short = shortened(architecture)
-    model = on_paper(short.architecture, objective, vocabulary, longest, attention)
+    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
     times = _occurrences(model, short.twins)
     optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)

@@ -1,4 +1,4 @@
-"""A micro-batch on paper, noted part by part for any number of rows: what is divisible by the rows grows with them."""
+"""A traced micro-batch, noted part by part for any number of rows: what is divisible by the rows grows with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.forecasting.meta_tensors import Paper, PaperMode
+from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode
 from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes
 
 Line = tuple[int, int]
@@ -31,7 +31,7 @@ class _Note(NamedTuple):
 
 
 @dataclass
-class _DrawnPart:
+class _LinearPart:
     """A :class:`Part` for any number of rows: operations as (fixed fields, lines of the others)."""
 
     forward: list[tuple[tuple[Any, ...], tuple[Line, ...]]] = field(default_factory=list)
@@ -48,13 +48,13 @@ class _DrawnPart:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class LinearTrace:
     """A :class:`Trace` for any number of rows."""
 
-    shared: _DrawnPart
-    layers: tuple[_DrawnPart, ...]
-    last: _DrawnPart
-    head: _DrawnPart
+    shared: _LinearPart
+    layers: tuple[_LinearPart, ...]
+    last: _LinearPart
+    head: _LinearPart
     labels: Line
     head_peaks: tuple[Line, ...]
 
@@ -77,7 +77,7 @@ def _total(lines: Iterable[Line]) -> Line:
     return fixed, per_row
 
 
-class Recorder(PaperMode):
+class TraceRecorder(MetaTensorMode):
     """Notes operations and kept tensors by the part of the model they belong to.
 
     Args:
@@ -124,14 +124,14 @@ class Recorder(PaperMode):
         self._begun = True
 
     def saw(self, name: str, read: list[Tensor], written: list[Tensor]) -> None:
-        """Note an operation; see :class:`PaperMode`."""
+        """Note an operation; see :class:`MetaTensorMode`."""
         numbers = [self._number(t) for t in read], [self._number(t) for t in written]
         if self._begun:
             self._notes.append(_Note(self._here, self._backward, name, self._operation(name, read, written), *numbers))
 
     def keep(self, tensor: Tensor) -> Tensor:
         """Called by autograd for every tensor that the backward pass will read."""
-        meta = tensor.meta if isinstance(tensor, Paper) else tensor
+        meta = tensor.meta if isinstance(tensor, MetaTensor) else tensor
         if meta.untyped_storage()._cdata not in self._weights:
             self._kept.setdefault(self._number(meta), self._here)
         return tensor
@@ -140,29 +140,29 @@ class Recorder(PaperMode):
         """The forward pass is over."""
         self._backward = True
 
-    def finish(self, labels: int) -> Drawing:
+    def finish(self, labels: int) -> LinearTrace:
         """Everything by part."""
         products: set[int] = set()
         readers: dict[int, int] = {}
-        parts: dict[Any, _DrawnPart] = {}
+        parts: dict[Any, _LinearPart] = {}
         for place, note in enumerate(self._notes):
             for number in note.read:
                 readers[number] = place
             if note.name.startswith(PRODUCTS):
                 products |= {*note.read, *note.written}
         for note, fused in zip(self._notes, self._fused(readers), strict=True):
-            part = parts.setdefault(note.here, _DrawnPart())
+            part = parts.setdefault(note.here, _LinearPart())
             fixed, (*dims, moved, numbers, fresh) = note.operation
             (part.backward if note.backward else part.forward).append((fixed, (*dims, moved, fused, numbers, fresh)))
         for number, here in self._kept.items():
-            part = parts.setdefault(here, _DrawnPart())
+            part = parts.setdefault(here, _LinearPart())
             part.kept = _total((part.kept, self._sizes[number]))
             if number in products:
                 part.kept_products = _total((part.kept_products, self._sizes[number]))
         last = len(self._runs) - 1
-        inner = tuple(parts.get(layer, _DrawnPart()) for layer in range(last) if self._runs[layer])
-        shared, end, head = (parts.get(key, _DrawnPart()) for key in ("shared", last, "head"))
-        return Drawing(shared, inner, end, head, self._line(labels), tuple(self._peaks))
+        inner = tuple(parts.get(layer, _LinearPart()) for layer in range(last) if self._runs[layer])
+        shared, end, head = (parts.get(key, _LinearPart()) for key in ("shared", last, "head"))
+        return LinearTrace(shared, inner, end, head, self._line(labels), tuple(self._peaks))
 
     def _fused(self, readers: dict[int, int]) -> Iterator[Line]:
         """Bytes of each operation that cross the edge of its group: neighbours between two products are one kernel."""

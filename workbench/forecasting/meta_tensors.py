@@ -20,7 +20,7 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.objective import Objective, TrainingModel
 
 
-class Paper(Tensor):
+class MetaTensor(Tensor):
     """A tensor that is a CPU's to autograd and autocast, and holds nothing but a meta tensor.
 
     Args:
@@ -31,28 +31,28 @@ class Paper(Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
-    def __new__(cls, meta: Tensor) -> Paper:
-        made: Paper = Tensor._make_wrapper_subclass(
+    def __new__(cls, meta: Tensor) -> MetaTensor:
+        tensor: MetaTensor = Tensor._make_wrapper_subclass(
             cls, meta.size(), strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype,
             device=torch.device("cpu"),
         )  # fmt: skip
-        made.meta = meta
-        return made
+        tensor.meta = meta
+        return tensor
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        raise AssertionError(f"{func} on paper, outside of a PaperMode")
+        raise AssertionError(f"{func} outside of a MetaTensorMode")
 
 
-class PaperMode(TorchDispatchMode):
-    """While it is on, every operation runs on meta tensors, and its result is on paper; :meth:`saw` is told of each."""
+class MetaTensorMode(TorchDispatchMode):
+    """Runs operations on meta tensors and returns a :class:`MetaTensor`; :meth:`saw` is called for each."""
 
     def saw(self, name: str, read: list[Tensor], written: list[Tensor]) -> None:
         """An operation that was no view: its name in aten, and the meta tensors it read and wrote."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # torch would wrap the method below against being compiled, a tenth of the time; nothing compiles on paper.
+        # torch would wrap the method below against being compiled, a tenth of the time; nothing compiles in here.
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -82,7 +82,7 @@ class PaperMode(TorchDispatchMode):
 
 
 @functools.lru_cache(maxsize=8)
-def on_paper(
+def meta_model(
     architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int, attention: str = "plain"
 ) -> TrainingModel:
     """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed.
@@ -99,9 +99,9 @@ def on_paper(
 
 
 @contextlib.contextmanager
-def imagined(model: nn.Module) -> Iterator[None]:
-    """Inside, parameters and buffers of a meta model are on paper; ties stay ties. Entered before a PaperMode."""
-    made: dict[int, Tensor] = {}
+def meta_parameters(model: nn.Module) -> Iterator[None]:
+    """Inside, parameters and buffers of a meta model are MetaTensors, ties kept. Enter it before a MetaTensorMode."""
+    wrappers: dict[int, Tensor] = {}
     swapped: list[tuple[dict[str, Any], str, Tensor]] = []
     for module in model.modules():
         tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
@@ -109,11 +109,11 @@ def imagined(model: nn.Module) -> Iterator[None]:
             for name, tensor in own.items():
                 if tensor is None:
                     continue
-                if id(tensor) not in made:
-                    paper = Paper(tensor.detach())
-                    made[id(tensor)] = paper.requires_grad_(tensor.requires_grad)
+                if id(tensor) not in wrappers:
+                    wrapped = MetaTensor(tensor.detach())
+                    wrappers[id(tensor)] = wrapped.requires_grad_(tensor.requires_grad)
                 swapped.append((own, name, tensor))
-                own[name] = made[id(tensor)]
+                own[name] = wrappers[id(tensor)]
     try:
         yield
     finally:
@@ -123,7 +123,7 @@ def imagined(model: nn.Module) -> Iterator[None]:
 
 def _inner(value: Any, read: list[Tensor]) -> Any:
     """The meta tensors behind an argument; they are added to ``read``."""
-    if type(value) is Paper:
+    if type(value) is MetaTensor:
         read.append(value.meta)
         return value.meta
     if isinstance(value, Tensor):
@@ -137,11 +137,11 @@ def _inner(value: Any, read: list[Tensor]) -> Any:
 
 
 def _outer(out: Tensor, args: Any) -> Tensor:
-    """``out`` on paper; an operation in place gives back what it was given."""
+    """``out`` as a MetaTensor; an operation in place returns its argument."""
     for value in args:
-        if type(value) is Paper and value.meta is out:
+        if type(value) is MetaTensor and value.meta is out:
             return value
-    return Paper(out)
+    return MetaTensor(out)
 
 
 _RESULTS: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""The course of a run before it is run: batches, layers, schedules, FLOPs and seconds along its budget."""
+"""A run simulated before it starts: batches, layers, schedules, FLOPs and seconds along its budget."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STEP_KERNELS = 4
 
 @dataclass
 class Point:
-    """One place of the course.
+    """One place along the budget.
 
     Attributes:
         progress: steps, tokens and seconds done by then.
@@ -66,7 +66,7 @@ class Point:
 
 
 @dataclass
-class Course:
+class SimulatedRun:
     """A whole run.
 
     Attributes:
@@ -83,8 +83,8 @@ class Course:
     parameters: int = 0
 
 
-class Walker:
-    """Walks along a recipe's budget.
+class Simulator:
+    """Simulates a recipe point by point along its budget.
 
     Args:
         recipe: what would be run.
@@ -106,28 +106,28 @@ class Walker:
         middle = lengths[len(lengths) // 2]
         self._lengths = lengths if len(lengths) <= LENGTHS else sorted({lengths[0], middle, lengths[-1]})
 
-    def walk(self) -> Course:
-        """The course from the first step to the last."""
-        recipe, course = self.recipe, Course()
-        course.parameters = self._size(recipe.architecture).parameters
+    def run(self) -> SimulatedRun:
+        """Simulate from the first step to the last."""
+        recipe, simulated = self.recipe, SimulatedRun()
+        simulated.parameters = self._size(recipe.architecture).parameters
         progress = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         for index in range(POINTS):
             point = self._point(_at(progress, (index + 0.5) / POINTS))
             tokens, share = point.shape.tokens, recipe.budget.amount / POINTS
             per_step = {"steps": 1.0, "tokens": float(tokens), "seconds": point.seconds}[recipe.budget.unit]
             point.steps = share / per_step
-            course.points.append(point)
-            course.steps += point.steps
-            course.tokens += point.steps * tokens
-            course.flops += point.steps * point.flops
-            course.seconds += point.steps * point.seconds
-            progress = Progress(round(course.steps), round(course.tokens), course.seconds, recipe.budget)
-        return course
+            simulated.points.append(point)
+            simulated.steps += point.steps
+            simulated.tokens += point.steps * tokens
+            simulated.flops += point.steps * point.flops
+            simulated.seconds += point.steps * point.seconds
+            progress = Progress(round(simulated.steps), round(simulated.tokens), simulated.seconds, recipe.budget)
+        return simulated
 
-    def memory(self, course: Course) -> Footprint:
-        """Bytes of the largest step of a course."""
+    def memory(self, simulated: SimulatedRun) -> Footprint:
+        """Bytes of the largest step of a simulated run."""
         largest: dict[tuple[int, int], Point] = {}
-        for point in course.points:
+        for point in simulated.points:
             # Of every stage and number of gradients, the largest micro-batch: only those few are traced.
             key = (self._stage(point.progress), sum(share > 0 for share in point.backward))
             size = (point.shape.part_rows * point.shape.length, point.shape.length)
@@ -136,21 +136,21 @@ class Walker:
                 largest[key].shape.length,
             ):
                 largest[key] = point
-        moving = len({(point.labels, point.shape) for point in course.points}) > 1
+        moving = len({(point.labels, point.shape) for point in simulated.points}) > 1
         return max((self._memory(point, moving) for point in largest.values()), key=lambda found: found.peak)
 
-    def compile_seconds(self, course: Course) -> float:
+    def compile_seconds(self, simulated: SimulatedRun) -> float:
         """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
         fused = self.rates.fused
         if fused is None or not self.recipe.execution.compile:
             return 0.0
-        points = course.points
+        points = simulated.points
         shapes = {(point.shape.part_rows, point.shape.length) for point in points}
         labels = {point.labels / point.shape.part_rows / point.shape.length for point in points}
         rests = any(f > b == 0 for point in points for f, b in zip(point.forward, point.backward, strict=True))
         kernels = _STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
         # By architecture: a model that is widened compiles anew.
-        for point in {self._made(self._stage(point.progress))[0]: point for point in points}.values():
+        for point in {self._stage_model(self._stage(point.progress))[0]: point for point in points}.values():
             found = self._priced(self._stage(point.progress), self._lengths[-1], point.shape)[0]
             layers, ends = found.layers, found.last.kernels() + found.head.kernels()
             whole = sum(layer.kernels() for layer in layers) + ends
@@ -173,7 +173,9 @@ class Walker:
         labels = max(1, round(recipe.objective.labelled_fraction(progress) * shape.length)) * shape.part_rows
         parts = shape.rows // shape.part_rows
         size = self.vocabulary.size
-        flops = step_flops(self._made(stage)[0], size, plans, shape.tokens, labels * parts, shape.length, shape.length)
+        flops = step_flops(
+            self._stage_model(stage)[0], size, plans, shape.tokens, labels * parts, shape.length, shape.length
+        )
         both = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
         # Curvature is estimated by one more pass, forward and backward.
         passes = parts * (1 + self._curvature(progress))
@@ -204,7 +206,7 @@ class Walker:
         rows = self._rows(length, shape)
         key = (stage, length, rows)
         if key not in self._prices:
-            found = self._trace(self._made(stage)[0], rows, length)
+            found = self._trace(self._stage_model(stage)[0], rows, length)
             compiled = self.recipe.execution.compile
             self._prices[key] = found, priced(found, self.rates, compiled, self.launched)
         return self._prices[key]
@@ -224,7 +226,7 @@ class Walker:
 
     def _memory(self, point: Point, moving: bool) -> Footprint:
         recipe = self.recipe
-        architecture, size = self._made(self._stage(point.progress))
+        architecture, size = self._stage_model(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
         found = self._trace(architecture, point.shape.part_rows, point.shape.length)
         steady, longest = _steady(recipe.optimizer), recipe.data.longest
@@ -236,7 +238,7 @@ class Walker:
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
-        architecture, size = self._made(stage)
+        architecture, size = self._stage_model(stage)
         kind, dearer = self.recipe.optimizer.kind, 1.0
         if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
             kind, dearer = "adamw", _COMPILED_STEP
@@ -254,7 +256,7 @@ class Walker:
     def _stage(self, progress: Progress) -> int:
         return int(self.recipe.depth.stage(self.recipe.architecture.layers, progress))
 
-    def _made(self, stage: int) -> tuple[Architecture, Sizes]:
+    def _stage_model(self, stage: int) -> tuple[Architecture, Sizes]:
         if stage not in self._stages:
             architecture = self.recipe.depth.architecture_at(self.recipe.architecture, stage)
             self._stages[stage] = architecture, self._size(architecture)

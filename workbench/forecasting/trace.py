@@ -1,8 +1,8 @@
 """One micro-batch of a recipe on tensors without memory: every operation and every kept tensor, by part of the model.
 
 What a step costs is not guessed from a formula per architecture: the model's own code runs, forward and backward, on
-paper (``forecasting/meta_tensors.py``). So whatever an architecture does is counted. It runs once for any number of
-rows: rows are a large prime, and what is divisible by it grows with them.
+meta tensors (``forecasting/meta_tensors.py``). So whatever an architecture does is counted. It runs once for any number
+of rows: the rows are a large prime, and every size divisible by it grows with them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.native import PRECISIONS
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.progress import Budget, Progress
-from workbench.forecasting.linear_trace import Drawing, Recorder
-from workbench.forecasting.meta_tensors import imagined, on_paper
+from workbench.forecasting.linear_trace import LinearTrace, TraceRecorder
+from workbench.forecasting.meta_tensors import meta_model, meta_parameters
 from workbench.forecasting.operations import Trace
 
 # Shape legend: B rows, T positions of a row.
@@ -53,10 +53,10 @@ def trace(
         attention: name of the implementation.
     """
     short = shortened(architecture)
-    drawn = _drawn(short.architecture, short.runs, objective, vocabulary, longest, length, precision, attention)
+    linear = _linear_trace(short.architecture, short.runs, objective, vocabulary, longest, length, precision, attention)
     # Of those that run, all but the last stand for layers before the last.
     place = {layer: index for index, layer in enumerate(layer for layer, run in enumerate(short.runs) if run)}
-    return drawn.at(rows, tuple(place[short.stands_for(layer)] for layer in range(architecture.layers - 1)))
+    return linear.at(rows, tuple(place[short.stands_for(layer)] for layer in range(architecture.layers - 1)))
 
 
 class Short(NamedTuple):
@@ -110,21 +110,21 @@ def shortened(architecture: Architecture) -> Short:
 
 
 @functools.lru_cache(maxsize=128)
-def _drawn(
+def _linear_trace(
     small: Architecture, runs: tuple[bool, ...], objective: Objective, vocabulary: Vocabulary, longest: int,
     length: int, precision: str, attention: str,
-) -> Drawing:  # fmt: skip
+) -> LinearTrace:  # fmt: skip
     """A trace for any number of rows; arguments as for :func:`trace`."""
     # A copy: what a model notes about itself while it runs is not for others.
-    model = copy.copy(on_paper(small, objective, vocabulary, longest, attention))
+    model = copy.copy(meta_model(small, objective, vocabulary, longest, attention))
     sizes = {vocabulary.size, vocabulary.used, longest, length, *_numbers(small.model_dump().values())}
     rows = next(prime for prime in PRIMES if not any(size and size % prime == 0 for size in sizes))
-    recorder = Recorder(model, rows, runs)
+    recorder = TraceRecorder(model, rows, runs)
     dtype = PRECISIONS[precision]
     start = Progress(step=0, tokens=0, seconds=0.0, budget=Budget())
     layers = len(runs)
     plan = LayerPlan(runs, (1.0,) * layers, (True,) * layers, (1.0,) * layers, layers)
-    with _no_collection(), imagined(model), recorder, recorder.placed():
+    with _no_collection(), meta_parameters(model), recorder, recorder.placed():
         ids, pieces = (torch.zeros(rows, length, dtype=kind) for kind in (torch.int64, torch.int32))
         batch = Batch(ids, ids.clone(), pieces, torch.zeros(rows, dtype=torch.int64))
         recorder.begin()

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from workbench.runs.folder import RunFolder
-from workbench.runs.launchers.launch_environment import surroundings_of
+from workbench.runs.launchers.launch_environment import launch_environment_of
 from workbench.runs.launchers.launcher import child_environment
 from workbench.runs.state import read_state
 
@@ -50,7 +50,7 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
     host = read_state(folder).host
     if host and host != socket.gethostname():
         raise NotStarted(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
-    python, settings = surroundings_of(folder)
+    python, settings = launch_environment_of(folder)
     command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
     async with _at_once:
         try:

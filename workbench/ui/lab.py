@@ -24,7 +24,7 @@ from workbench.ui.frame import Frame
 from workbench.ui.headless import headless
 from workbench.ui.monitor import Monitor
 from workbench.ui.page import Page
-from workbench.ui.run_actions import Said
+from workbench.ui.run_actions import ActionResult
 from workbench.ui.runs_table import RunsTable
 
 # Six colours and six dashes: more lines than this nobody tells apart.
@@ -178,7 +178,7 @@ class Lab(ipywidgets.Box):
         if point is not None:
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
-            self.table.say(Said(f"forking {point.recipe.name}: its checkpoint is verified first"))
+            self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(fork(point.folder, point.changes(recipe), point.step), "forked"))
             return
         self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
@@ -187,7 +187,7 @@ class Lab(ipywidgets.Box):
         self.table.refresh()
         # After the refresh: the table drops selected ids that it does not know.
         self.table.selected = [run.id]
-        self.table.say(Said(f"{how} {run.name}: {run.id}"))
+        self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
 
     def _drawn(self, monitor: Monitor) -> None:
         """A page speaks from the view that is shown, so it stands there; what was selected meanwhile can follow."""
@@ -207,7 +207,7 @@ class Lab(ipywidgets.Box):
         # Beside its forecast: of several runs, nobody could tell which.
         self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
         if len(chosen) > WATCHED_AT_MOST:
-            self.table.say(Said(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
+            self.table.say(ActionResult(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
 
     def _fork_from(self, step: int) -> None:
         if self.fork_point is None:

@@ -31,7 +31,7 @@ from workbench.runs.view import RunView
 from workbench.ui import cell_widgets
 from workbench.ui.feed import Feed
 from workbench.ui.figures import Figures
-from workbench.ui.saved_picture import Keepsake
+from workbench.ui.saved_picture import SavedPicture
 from workbench.ui.steering import Steering
 
 STATIC = Path(__file__).parent / "static"
@@ -79,7 +79,7 @@ class Monitor(anywidget.AnyWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
-        self._keepsake = Keepsake(self._drawing, publish)
+        self._keepsake = SavedPicture(self._drawing, publish)
         self.figures = Figures(self._views, publish, self._say)
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.

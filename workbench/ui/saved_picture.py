@@ -21,7 +21,7 @@ _EMPTY = {"text/html": '<div class="wb-keepsake"></div>', "text/plain": ""}
 Publish = Callable[..., None]
 
 
-class Keepsake:
+class SavedPicture:
     """Pictures under display ids of their own.
 
     Args:
@@ -71,12 +71,12 @@ class Keepsake:
             except (OSError, ValueError):
                 return  # the run was deleted, or its files are being moved: the last picture stays
             if not self._ended.is_set():
-                bundle: dict[str, Any] = {"text/html": keepsake_html(html), "text/plain": "saved picture of a run"}
+                bundle: dict[str, Any] = {"text/html": saved_picture_html(html), "text/plain": "saved picture of a run"}
                 for display_id in self._ids:
                     self._publish(bundle, display_id, update=True)
 
 
-def keepsake_html(summary: str) -> str:
+def saved_picture_html(summary: str) -> str:
     """The picture with a line on what it is and what to do; ``summary`` is HTML without scripts."""
     when = time.strftime("%Y-%m-%d %H:%M")
     return (

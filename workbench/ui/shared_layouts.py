@@ -15,7 +15,7 @@ _styles: dict[type[ipywidgets.Widget], type[ipywidgets.Widget] | None] = {}
 _shared: dict[type[ipywidgets.Widget], ipywidgets.Widget] = {}
 
 
-def lean(make: type[W], *arguments: Any, **traits: Any) -> W:
+def with_shared_layout(make: type[W], *arguments: Any, **traits: Any) -> W:
     """A widget with the layout and style of all others like it; nobody may change either.
 
     Args:

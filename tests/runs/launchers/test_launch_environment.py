@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.launchers.launch_environment import surroundings, surroundings_of
+from workbench.runs.launchers.launch_environment import launch_environment, launch_environment_of
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_no_secrets_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setenv("HF_TOKEN", "secret")
     monkeypatch.setenv("JUPYTER_TOKEN", "secret")
-    kept = surroundings()
+    kept = launch_environment()
     assert kept["python"] == sys.executable
     assert kept["settings"]["CUDA_VISIBLE_DEVICES"] == "1"
     assert "secret" not in str(kept)
@@ -39,7 +39,7 @@ def test_what_was_written_down_is_used_again(folder: RunFolder, python: str) -> 
     write(
         folder, python=python, settings={"CUDA_VISIBLE_DEVICES": "1", "LD_PRELOAD": "/tmp/x.so", "OMP_NUM_THREADS": 4}
     )
-    assert surroundings_of(folder) == (python, {"CUDA_VISIBLE_DEVICES": "1"}), "known names, texts alone"
+    assert launch_environment_of(folder) == (python, {"CUDA_VISIBLE_DEVICES": "1"}), "known names, texts alone"
 
 
 @pytest.mark.parametrize("who", ["folder for all", "file for all", "file for the group", "a link", "nobody"])
@@ -55,17 +55,17 @@ def test_what_others_may_have_written_is_not(folder: RunFolder, python: str, who
         folder.launched.unlink()
     else:
         folder.launched.chmod(0o666 if "all" in who else 0o664)
-    assert surroundings_of(folder) == (sys.executable, {})
+    assert launch_environment_of(folder) == (sys.executable, {})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_somebody_else_is_not_trusted(folder: RunFolder, python: str) -> None:
     write(folder, python=python, settings={})
     os.chown(folder.path, 12345, -1)
-    assert surroundings_of(folder) == (sys.executable, {})
+    assert launch_environment_of(folder) == (sys.executable, {})
 
 
 @pytest.mark.parametrize("named", ["python", "/nowhere/python", 3, None, ""])
 def test_a_python_that_is_gone_leaves_this_one(folder: RunFolder, named: object) -> None:
     write(folder, python=named, settings={})
-    assert surroundings_of(folder)[0] == sys.executable
+    assert launch_environment_of(folder)[0] == sys.executable

@@ -24,12 +24,12 @@ SETTINGS = (
 """Environment variables that decide where a run computes and keeps its caches."""
 
 
-def surroundings() -> dict[str, Any]:
+def launch_environment() -> dict[str, Any]:
     """``{"python", "settings"}`` of this process, as ``launched.json`` holds them."""
     return {"python": sys.executable, "settings": {name: os.environ[name] for name in SETTINGS if name in os.environ}}
 
 
-def surroundings_of(folder: RunFolder) -> tuple[str, dict[str, str]]:
+def launch_environment_of(folder: RunFolder) -> tuple[str, dict[str, str]]:
     """Python and settings to start a run again with: its own where they can be trusted, else this process's.
 
     Args:

@@ -17,7 +17,7 @@ from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.launchers.launch_environment import surroundings
+from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
@@ -75,7 +75,7 @@ class Launcher(ABC):
         try:
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
-            handle = Handle(self.name, str(working_folder), **surroundings())
+            handle = Handle(self.name, str(working_folder), **launch_environment())
             write_json(folder.launched, asdict(handle))
             # Under a umask that lets the group write, nobody could trust what is named there.
             folder.launched.chmod(0o644)
