@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
     listing.add_argument("--tag", action="append", default=[], metavar="TAG", help="only runs with it; repeatable")
     listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
-    _run_verb(verbs, "watch", "live:watch", "follow a run in the terminal; Ctrl-C leaves it running")
+    _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
     for verb, text in _REQUESTS.items():
         asking = _run_verb(verbs, verb, "runs:ask", text)
         asking.add_argument(

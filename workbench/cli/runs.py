@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from typing import Any
 
+from workbench.cli.live import follow
+from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
-from workbench.runs.run import Run
+from workbench.runs.run import ENDED, Run
 from workbench.runs.state import actual_status, read_state
 
 
@@ -49,6 +52,28 @@ def ask(options: argparse.Namespace) -> int:
         text, answered = str(error), False
     _say(options, text, run=run.id, state=run.status, request=options.command, answered=answered, text=text)
     return 0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Follow a run until it ends; Ctrl-C only ends the watching.
+
+    Raises:
+        RunFailed: the run failed or is lost.
+    """
+    run = Run(options.run, options.runs)
+    try:
+        follow(run)
+    except KeyboardInterrupt:
+        status = run.status
+        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
+    status = run.status
+    if options.json:
+        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
+        print(json.dumps(result))
+    elif status in ENDED:
+        result = run.outcome()
+        print(summary_of_result(run, result))
+    return 1 if status in ("failed", "lost") else 0
 
 
 def export(options: argparse.Namespace) -> int:

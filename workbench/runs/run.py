@@ -17,6 +17,7 @@ from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
@@ -227,10 +228,7 @@ class Run:
         Example:
             >>> run.fork(optimizer={"lr": 1e-3}, budget="400 steps")  # doctest: +SKIP
         """
-        # Here, since that module launches runs and so stands above this one.
-        from workbench.runs.forks.fork import fork
-
-        return fork(self.folder, changes, step, on)
+        return Run(fork(self.folder, changes, step, on))
 
     @property
     def tags(self) -> tuple[str, ...]:

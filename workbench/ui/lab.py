@@ -179,7 +179,7 @@ class Lab(ipywidgets.Box):
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
-            self.table.work(lambda: self._started(fork(point.folder, point.changes(recipe), point.step), "forked"))
+            self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
             return
         self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
 

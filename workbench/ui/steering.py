@@ -92,7 +92,7 @@ class Steering:
     def _fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(asked)
         # Not `run.fork`: a knob may be called as one of its arguments.
-        made = fork(run.folder, changes_of(edits), step)
+        made = Run(fork(run.folder, changes_of(edits), step))
         origin = made.origin
         at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
         new = {"run": made.id, "name": made.name, "step": at, "fresh": fresh}

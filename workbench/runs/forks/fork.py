@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RecipeError, RunError
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
+from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.launch import create
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle
-from workbench.runs.run import Run
 from workbench.runs.state import lock_held, take_lock
 from workbench.telemetry import TelemetryWriter
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 
-def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local") -> Run:
+def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local") -> RunFolder:
     """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
 
     Weights, optimizer state, place in the data, stage of growth and state of the batch rule are taken over, and every
@@ -39,7 +38,7 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
         on: the launcher.
 
     Returns:
-        The new run, ``starting``.
+        The folder of the new run, ``starting``.
 
     Raises:
         RecipeError: a change that a fork cannot make, or a budget that is spent already.
@@ -49,7 +48,7 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
     new, lock = create_fork(folder, changes, step, on=launcher.name)
     launcher.submit(new, lock, resume=True)
     _tell_parent(folder, new)
-    return Run(new)
+    return new
 
 
 def changes_of(edits: Iterable[str]) -> dict[str, Any]:
