@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,3 +64,49 @@ def learnable(learnable_text: Path) -> list[str]:
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache folder for all runs of a session: the corpus is prepared once."""
     return tmp_path_factory.mktemp("cache")
+
+
+class SmallDisk:
+    """A file system of its own that can be filled to the last byte and freed again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._filler = path, path / "filler"
+
+    def fill(self) -> None:
+        """Leave not a byte."""
+        with self._filler.open("ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+
+    def free(self) -> None:
+        """Give back what :meth:`fill` has taken."""
+        self._filler.unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], SmallDisk]]:
+    """``small_disk("4m")`` -> a tmpfs of that size, gone with the test."""
+    mounted: list[Path] = []
+
+    def mount(size: str) -> SmallDisk:
+        path = tmp_path / f"disk-{len(mounted)}"
+        path.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+        try:
+            done = subprocess.run(command, capture_output=True)
+        except FileNotFoundError:
+            pytest.skip("no `mount` here")
+        if done.returncode != 0:
+            pytest.skip("a small file system needs root")
+        mounted.append(path)
+        return SmallDisk(path)
+
+    yield mount
+    for path in mounted:
+        # Lazily: a process that a failed test left behind may still be in it.
+        subprocess.run(["umount", "-l", str(path)], check=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import subprocess
-import sys
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from tests.conftest import SmallDisk
 from workbench.training import checkpoint
 from workbench.training.checkpoint import CheckpointError
 
@@ -120,52 +119,57 @@ def test_prune_keeps_two_and_never_trusts_a_damaged_newest(tmp_path: Path) -> No
 
 
 def test_too_little_space_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_disk: Callable[[str], SmallDisk]
 ) -> None:
-    checkpoint.save(tmp_path, 1, tensors(1), META)
-    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    folder = small_disk("1m").path / "checkpoints"
+    checkpoint.save(folder, 1, {"model": {"w": torch.ones(256, 256)}}, META)
     with pytest.raises(CheckpointError, match="free space there and resume"):
-        checkpoint.save(tmp_path, 2, tensors(2), META)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["LATEST", "step-1"]
+        checkpoint.save(folder, 2, {"model": {"w": torch.ones(512, 512)}}, META)
+    assert sorted(path.name for path in folder.iterdir()) == ["LATEST", "step-1"]
 
 
-def test_disk_that_fills_up_while_writing_leaves_the_old_checkpoint_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_disk_that_fills_up_while_writing_leaves_the_old_checkpoint_whole(
+    small_disk: Callable[[str], SmallDisk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = small_disk("1m").path / "checkpoints"
+    checkpoint.save(folder, 1, {"model": {"w": torch.ones(256, 256)}}, META)
+    # As when another process takes the space right after it was counted.
+    monkeypatch.setattr(checkpoint, "_check_space", lambda folder, needed: None)
+    with pytest.raises(CheckpointError, match="checkpoint of step 2"):
+        checkpoint.save(folder, 2, {"model": {"w": torch.ones(1024, 1024)}}, META)
+    read = checkpoint.load_latest(folder)
+    assert read is not None
+    assert (read.step, read.damaged) == (1, {})
+    assert sorted(path.name for path in folder.iterdir()) == ["LATEST", "step-1"]
+
+
+def test_what_a_killed_save_left_behind_is_cleared_away(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, 1, tensors(1), META)
+    checkpoint.save(tmp_path, 2, tensors(2), META)
+    # Killed while it wrote step 3, and long ago while it replaced step 2: between its two renames, and after them.
+    for name in ("step-3.tmp", "step-2.tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"half")
+    (tmp_path / "step-2").rename(tmp_path / "step-2.replaced")
+    shutil.copytree(tmp_path / "step-1", tmp_path / "step-1.replaced")
+    (tmp_path / "LATEST.tmp").write_text("step-3")
+    checkpoint.remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["LATEST", "step-1", "step-2"]
+    read = checkpoint.load_latest(tmp_path)
+    assert read is not None
+    assert (read.step, read.damaged) == (2, {})
 
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
-    with pytest.raises(CheckpointError, match="No space left"):
-        checkpoint.save(tmp_path, 2, tensors(2), META)
-    monkeypatch.undo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["LATEST", "step-1"]
-    assert checkpoint.problem_with(tmp_path / "step-1") is None
+def test_a_save_clears_away_what_another_step_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "step-3.tmp").mkdir()
+    checkpoint.save(tmp_path, 4, tensors(4), META)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["LATEST", "step-4"]
 
 
-def test_really_full_disk(tmp_path: Path) -> None:
-    """A tmpfs of 1 MiB, in a mount namespace of its own so that nothing is left behind."""
-    script = """
-import sys, pathlib, torch
-from workbench.training import checkpoint
-folder = pathlib.Path(sys.argv[1])
-checkpoint.save(folder, 1, {"model": {"w": torch.ones(256, 256)}}, {})
-checkpoint._check_space = lambda folder, needed: None  # as when another process takes the space meanwhile
-try:
-    checkpoint.save(folder, 2, {"model": {"w": torch.ones(1024, 1024)}}, {})
-except checkpoint.CheckpointError as error:
-    print("refused", error)
-read = checkpoint.load_latest(folder)
-print("kept", read.step, read.damaged, sorted(path.name for path in folder.iterdir()))
-"""
-    mount = f'mount -t tmpfs -o size=1m tmpfs {tmp_path} && exec {sys.executable} -c "$0" {tmp_path}'
-    done = subprocess.run(["unshare", "-m", "sh", "-c", mount, script], capture_output=True, text=True, timeout=120)
-    if "unshare" in done.stderr or "mount" in done.stderr:
-        pytest.skip(f"no mount namespace for a tiny disk here: {done.stderr.strip()}")
-    assert "refused checkpoint of step 2" in done.stdout, done.stderr
-    assert "kept 1 {} ['LATEST', 'step-1']" in done.stdout, done.stderr
+def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="No such file"):
+        checkpoint.save(tmp_path / "run" / "checkpoints", 1, tensors(1), META)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_tied_weights_are_stored_once_and_stay_tied() -> None:

@@ -66,14 +66,15 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
         CheckpointError: not twice the needed space is free, or the disk is full or read-only; earlier checkpoints
             are untouched.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     final, aside, replaced = (folder / f"step-{step}{ending}" for ending in ("", ".tmp", ".replaced"))
-    shutil.rmtree(aside, ignore_errors=True)
-    # While a run is paused its weights stay what they are, but knobs may be turned: these alone can differ.
-    if final.exists() and problem_with(final) is None and _overrides(final) == meta.get("overrides"):
-        return final
-    _check_space(folder, sum(tensor.nbytes for group in tensors.values() for tensor in group.values()))
     try:
+        # Not its parents: a run whose folder was removed must not make a part of it reappear.
+        folder.mkdir(exist_ok=True)
+        remove_leftovers(folder)
+        # While a run is paused its weights stay what they are, but knobs may be turned: these alone can differ.
+        if final.exists() and problem_with(final) is None and _overrides(final) == meta.get("overrides"):
+            return final
+        _check_space(folder, sum(tensor.nbytes for group in tensors.values() for tensor in group.values()))
         aside.mkdir()
         for stem, group in tensors.items():
             save_file(
@@ -85,7 +86,6 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
         (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")
         _sync_and_hash(aside / MANIFEST)
         _sync_folder(aside)
-        shutil.rmtree(replaced, ignore_errors=True)
         if final.exists():
             final.rename(replaced)  # not deleted before the new one stands
         aside.rename(final)
@@ -98,6 +98,23 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
             f"checkpoint of step {step} could not be written to {folder}: {error}; free space there and resume the run"
         ) from error
     return final
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Clear away what a killed save left behind; only for whoever holds the run's lock.
+
+    Args:
+        folder: the run's checkpoints folder; a missing one holds none.
+    """
+    for path in folder.glob("step-*.replaced"):
+        final = path.with_suffix("")
+        if final.exists():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.rename(final)  # killed between the two renames: the old one is all there is of this step
+    for path in folder.glob("step-*.tmp"):
+        shutil.rmtree(path, ignore_errors=True)
+    (folder / f"{LATEST}.tmp").unlink(missing_ok=True)
 
 
 def prune(folder: Path, keep: int = 2) -> list[Path]:
