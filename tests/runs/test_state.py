@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import multiprocessing
@@ -13,21 +12,27 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.conftest import SmallDisk
 from tests.runs.tiny import wait_until
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import (
     LOCK_VARIABLE,
+    STALLED_SECONDS,
     RunState,
     actual_status,
     boot_id,
+    disk_full,
+    fill_reserve,
     inherited_lock,
     lock_held,
+    message_of,
     process_identity,
     read_state,
     take_lock,
@@ -126,28 +131,36 @@ def test_a_write_that_fails_keeps_the_old_state(folder: RunFolder) -> None:
     assert [path.name for path in folder.path.iterdir()] == ["state.json"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tiny file system")
-def test_on_a_full_disk_the_last_word_takes_the_reserve(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("tmpfs cannot be mounted here")
-    try:
-        folder = RunFolder(disk / "run")
-        folder.path.mkdir()
-        write_state(folder, status="running", step=1)
-        folder.reserve.write_bytes(bytes(1 << 16))
-        with contextlib.suppress(OSError), (disk / "rest").open("wb", buffering=0) as rest:
-            while True:
-                rest.write(bytes(4096))
-        with pytest.raises(OSError, match="space"):
-            write_state(folder, step=2)
-        assert read_state(folder).step == 1
-        write_state(folder, status="failed", error="the disk is full")
-        assert (read_state(folder).status, read_state(folder).step) == ("failed", 1)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+def test_on_a_full_disk_states_are_written_into_the_reserve(small_disk: Callable[[str], SmallDisk]) -> None:
+    """Again and again, while somebody else takes every byte that gets free: no write needs new space."""
+    disk = small_disk("256k")
+    folder = RunFolder(disk.path / "run")
+    folder.path.mkdir()
+    write_state(folder, status="running", step=1)
+    fill_reserve(folder)
+    disk.fill()
+    for step, status in enumerate(("paused", "paused", "stopping", "failed", "failed"), 2):
+        write_state(folder, status=status, step=step, error=f"the disk is full at step {step}" + 9000 * "!")
+        disk.fill()
+        state = read_state(folder)
+        assert (state.status, state.step) == (status, step)
+        assert state.error.startswith(f"the disk is full at step {step}")
+    disk.free()
+    write_state(folder, status="running", step=9)
+    assert folder.state.stat().st_size < 20_000
+    assert {path.name for path in folder.path.iterdir()} == {"state.json", "reserve"}
+
+
+def test_on_a_full_disk_without_a_reserve_the_old_state_stays(small_disk: Callable[[str], SmallDisk]) -> None:
+    disk = small_disk("256k")
+    folder = RunFolder(disk.path / "run")
+    folder.path.mkdir()
+    write_state(folder, status="running", step=1)
+    disk.fill()
+    with pytest.raises(OSError, match="space") as raised:
+        write_state(folder, step=2)
+    assert disk_full(raised.value)
+    assert read_state(folder).step == 1
 
 
 def test_a_run_whose_lock_is_free_is_lost(folder: RunFolder) -> None:
@@ -158,6 +171,27 @@ def test_a_run_whose_lock_is_free_is_lost(folder: RunFolder) -> None:
     for status in ("queued", "finished", "stopped", "failed"):
         write_state(folder, status=status)
         assert actual_status(folder) == status
+
+
+def test_a_silent_run_is_stalled_by_the_clock_that_nobody_sets(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    lock = take_lock(folder)
+    said = {**process_identity(), "heartbeat": 1.0, "heartbeat_monotonic": now}
+    write_state(folder, status="running", message="training", **said)
+    for silence, status in ((0.0, "running"), (STALLED_SECONDS - 1, "running"), (STALLED_SECONDS + 1, "stalled")):
+        monkeypatch.setattr(time, "monotonic", lambda later=now + silence: later)
+        assert actual_status(folder) == status
+    state = read_state(folder)
+    assert message_of(state, "stalled").startswith(f"no sign of life for 15 s: process {os.getpid()} ")
+    assert message_of(state, "running") == "training"
+    for change in ({"heartbeat_monotonic": 0.0}, {"heartbeat_monotonic": now, "boot_id": "another"}):
+        write_state(folder, **change)
+        assert actual_status(folder) == "running", "no sign of life yet, or by a clock that is not ours"
+    write_state(folder, status="finished", **said)
+    assert actual_status(folder) == "finished"
+    os.close(lock)
 
 
 def test_the_lock_is_free_once_its_holder_is_killed(folder: RunFolder) -> None:

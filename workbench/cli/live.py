@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import time
 
 from workbench.runs.run import ENDED, Run
-from workbench.runs.state import RunState, actual_status, read_state
+from workbench.runs.state import RunState, actual_status, message_of, read_state
 
 POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Follow a run until it ends; Ctrl-C only ends the watching.
+
+    Raises:
+        RunFailed: the run failed or is lost.
+    """
+    run = Run(options.run, options.runs)
+    try:
+        follow(run)
+    except KeyboardInterrupt:
+        status = run.status
+        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
+    status = run.status
+    if options.json:
+        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
+        print(json.dumps(result))
+    elif status in ENDED:
+        result = run.outcome()
+        # Here, since `training` imports this module.
+        from workbench.cli.training import summary
+
+        print(summary(run, result))
+    return 1 if status in ("failed", "lost") else 0
 
 
 def follow(run: Run) -> None:
@@ -20,8 +47,12 @@ def follow(run: Run) -> None:
         _follow_lines(run)
 
 
-def words(state: RunState) -> str:
-    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so."""
+def words(state: RunState, status: str) -> str:
+    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so.
+
+    Args:
+        state: the reading. status: what is true now (:func:`workbench.runs.state.actual_status`).
+    """
     parts = [f"step {state.step:,}"]
     if state.loss is not None:
         parts.append(f"loss {state.loss:.3f}")
@@ -29,8 +60,8 @@ def words(state: RunState) -> str:
         parts.append(f"held-out {state.heldout_loss:.3f}")
     if state.tokens_per_second:
         parts.append(f"{state.tokens_per_second:,.0f} tokens/s")
-    if state.message:
-        parts.append(state.message)
+    if message := message_of(state, status):
+        parts.append(message)
     return "  ".join(parts)
 
 
@@ -46,7 +77,7 @@ def _follow_bar(run: Run) -> None:
         while True:
             state = read_state(run.folder)
             status = actual_status(run.folder, state)
-            bar.update(task, completed=state.progress, status=status, words=words(state))
+            bar.update(task, completed=state.progress, status=status, words=words(state, status))
             if status in ENDED:
                 return
             time.sleep(POLL_SECONDS)
@@ -58,9 +89,9 @@ def _follow_lines(run: Run) -> None:
         state = read_state(run.folder)
         status = actual_status(run.folder, state)
         # One line when what it does changes, else one every few seconds: a log stays readable.
-        change = status + state.message
+        change = status + message_of(state, status)
         if change != said or time.monotonic() - said_at >= LINE_SECONDS:
-            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {words(state)}", file=sys.stderr, flush=True)
+            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {words(state, status)}", file=sys.stderr, flush=True)
             said, said_at = change, time.monotonic()
         if status in ENDED:
             return

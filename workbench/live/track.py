@@ -23,7 +23,7 @@ from workbench.plots.activity import settled, state_codes
 from workbench.runs.control import knobs_file
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.lease import lease_file
-from workbench.runs.state import FINAL, RunState, actual_status, read_state
+from workbench.runs.state import FINAL, STALLED, RunState, actual_status, message_of, read_state, silent_seconds
 from workbench.runs.steering import steering
 from workbench.telemetry import Record, number, stream_path
 
@@ -46,8 +46,6 @@ _STATE_KEYS = (
     "attempt",
     "device",
 )
-# Ten heartbeats: a slow disk or a long step of the garbage collector is no silence yet.
-_SILENT_SECONDS = 10.0
 
 
 @dataclass
@@ -221,11 +219,10 @@ class Track:
         if time.monotonic() - self._looked_at_lock > 1.0 or state.final:
             self._looked_at_lock = time.monotonic()
             self._actual = actual_status(self.folder, state)
-        line["status"] = self._actual if self._actual == "lost" or state.final else state.status
-        age = time.time() - state.heartbeat
-        busy = line["status"] in ("starting", "running", "stopping")
+        line["status"] = self._actual if self._actual in ("lost", STALLED) or state.final else state.status
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
-        line["silent_seconds"] = 5 * int(age // 5) if busy and state.heartbeat and age > _SILENT_SECONDS else 0
+        line["message"] = message_of(state, line["status"])
+        line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
         line["unigram_entropy"] = self.unigram_entropy
         return line | self._poll_steering()
 

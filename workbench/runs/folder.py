@@ -159,8 +159,13 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     Raises:
         OSError: the disk is full or the folder is gone; the old file is untouched.
     """
+    write_bytes(path, json_bytes(value), durable=durable)
+
+
+def json_bytes(value: Any) -> bytes:
+    """How the JSON files of a run are laid out."""
     # Indented: people read these files, and a diff of two recipes shows the one knob.
-    write_bytes(path, json.dumps(value, ensure_ascii=False, indent=1).encode(), durable=durable)
+    return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
 def read_json(path: Path, default: Any = None) -> Any:

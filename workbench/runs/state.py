@@ -7,6 +7,7 @@ kernel releases it when the last of them is gone, however it died. Standard libr
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import json
@@ -23,10 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.folder import RunFolder, json_bytes, write_json
 
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
 FINAL = ("finished", "stopped", "failed", "lost")
+STALLED = "stalled"
+"""Never written: what :func:`actual_status` calls a run that is alive and has been silent for too long."""
+# A heartbeat comes every second; a slow disk, or a library that keeps Python from running, is no silence yet.
+STALLED_SECONDS = 15.0
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
 # Room for several states with a long traceback in each.
 RESERVE_BYTES = 1 << 16
@@ -43,6 +48,7 @@ class RunState:
         status: one of :data:`STATUSES`, as last written (see :func:`actual_status` for what is true now).
         pid, pid_started, boot_id, host: who wrote it (process start in Unix seconds); hints for people.
         heartbeat: Unix time of the last word from the trainer.
+        heartbeat_monotonic: the same moment in seconds since the boot, 0 before the first one.
         step, tokens, seconds: optimizer steps, real tokens, seconds of training.
         progress: spent share of the budget, 0..1.
         loss, heldout_loss: nats per labelled token.
@@ -58,6 +64,7 @@ class RunState:
     boot_id: str = ""
     host: str = ""
     heartbeat: float = 0.0
+    heartbeat_monotonic: float = 0.0
     step: int = 0
     progress: float = 0.0
     tokens: int = 0
@@ -94,7 +101,8 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
         **changes: fields of :class:`RunState`.
 
     Raises:
-        OSError: the disk is full or the folder is gone; the old state is untouched.
+        OSError: the folder is gone, or the disk is full and :attr:`RunFolder.reserve` does not help; the old state is
+            untouched.
     """
     legal = {field.name for field in fields(RunState)}
     assert changes.keys() <= legal, f"no such state: {sorted(changes.keys() - legal)}"
@@ -109,17 +117,15 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
             merged = {**asdict(RunState(status="queued")), **merged}
         try:
             write_json(folder.state, merged, durable=durable)
-        except OSError:
-            # How a run ended must be told even on a full disk: give up the space kept for that.
-            if merged["status"] not in FINAL or not folder.reserve.exists():
+        except OSError as error:
+            if not disk_full(error) or not folder.reserve.exists():
                 raise
-            folder.reserve.unlink()
-            write_json(folder.state, merged, durable=durable)
+            _write_into_reserve(folder, merged)
     return _parse(merged)
 
 
 def fill_reserve(folder: RunFolder) -> None:
-    """Set aside what the last word of a run will need on a full disk (:data:`RESERVE_BYTES`).
+    """Set aside the space in which a state can be written on a full disk (:data:`RESERVE_BYTES`).
 
     Raises:
         OSError: the disk is too full for that already.
@@ -128,20 +134,95 @@ def fill_reserve(folder: RunFolder) -> None:
     folder.reserve.write_bytes(os.urandom(RESERVE_BYTES))
 
 
+def disk_full(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, says that the disk or the user's share of it is full."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        error = error.__cause__
+    return error is not None
+
+
+def inodes(folder: RunFolder) -> tuple[tuple[int, int] | None, ...]:
+    """Which folder, and which lock in it, stand at a run's path now: other ones have other numbers, missing ones none.
+
+    The lock too: while a folder is being deleted file by file, its path alone proves nothing.
+    """
+    found: list[tuple[int, int] | None] = []
+    for path in (folder.path, folder.lock):
+        try:
+            status = os.stat(path, follow_symlinks=False)
+            found.append((status.st_dev, status.st_ino))
+        except FileNotFoundError:
+            found.append(None)
+    return tuple(found)
+
+
+def _write_into_reserve(folder: RunFolder, state: dict[str, Any]) -> None:
+    """Replace the state without new space: overwrite the reserve in place, and keep the old state as the next one.
+
+    Deleting the reserve to make room would not do: the telemetry that waits for space would take it first.
+    """
+    data, space = json_bytes(state), folder.reserve.stat().st_size
+    if len(data) > space:
+        # The beginning of an error says what to do; the rest stands in worker.log, or nowhere on a full disk.
+        data = json_bytes({key: value[:800] if isinstance(value, str) else value for key, value in state.items()})
+    # Padded, so that the space stays with the file when it becomes the reserve again.
+    padding = b" " * (space - len(data))
+    try:
+        with folder.reserve.open("r+b") as file:
+            file.write(data + padding)
+            file.flush()
+            os.fsync(file.fileno())
+        kept = folder.path / f"{folder.reserve.name}.tmp"
+        kept.unlink(missing_ok=True)
+        os.link(folder.state, kept)
+        folder.reserve.replace(folder.state)
+        kept.replace(folder.reserve)
+    except OSError:
+        # A file system that copies on write needs new blocks even here, and some know no links.
+        folder.reserve.unlink(missing_ok=True)
+        write_json(folder.state, state)
+
+
 def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
-    """The status that is true now: a run that should be alive and whose lock is free is ``lost``.
+    """The status that is true now.
+
+    A run that should be alive and whose lock is free is ``lost``; one that is alive and has given no sign of life for
+    :data:`STALLED_SECONDS` is ``stalled`` (suspended, swapping, or its disk hangs) until the next one.
 
     Args:
         folder: the run's folder.
         state: a reading of it, to save a second one.
     """
-    status = (state or read_state(folder)).status
+    state = state or read_state(folder)
+    status = state.status
     # A queued run waits without a process, so a free lock means nothing yet.
-    if status in FINAL or status == "queued" or lock_held(folder):
+    if status in FINAL or status == "queued":
         return status
+    if lock_held(folder):
+        return STALLED if silent_seconds(state) > STALLED_SECONDS else status
     # It may have ended between the reading and the test of the lock.
     status = read_state(folder).status
     return status if status in FINAL else "lost"
+
+
+def silent_seconds(state: RunState) -> float:
+    """Seconds since the trainer's last sign of life; 0 where nobody can know: none yet, or of another boot."""
+    # Not by the time of day: a clock that is set must not make a run look stalled, or a stalled one look alive.
+    if state.final or not state.heartbeat_monotonic or state.boot_id != boot_id():
+        return 0.0
+    return max(0.0, time.monotonic() - state.heartbeat_monotonic)
+
+
+def message_of(state: RunState, status: str) -> str:
+    """What a run that is in ``status`` (:func:`actual_status`) has to say, in a sentence."""
+    if status != STALLED:
+        return state.message
+    # In steps of 5 s: whoever shows only what has changed is not kept busy by it.
+    seconds = 5 * int(silent_seconds(state) // 5)
+    return (
+        f"no sign of life for {seconds} s: process {state.pid} is suspended, swapped out or waiting for a disk; the "
+        "run goes on by itself once that is over"
+    )
 
 
 def lock_held(folder: RunFolder) -> bool:

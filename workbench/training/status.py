@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from workbench.runs.folder import RunFolder
-from workbench.runs.state import write_state
+from workbench.runs.state import disk_full, inodes, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
 
 HEARTBEAT_SECONDS = 1.0
+
+
+class FolderRemoved(FileNotFoundError):
+    """The folder of a run is gone, or another one stands in its place."""
 
 
 class Status:
@@ -27,6 +32,10 @@ class Status:
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._training: Training | None = None
+        self._mark = inodes(folder)
+        self._unwritten: dict[str, Any] = {}
+        # Of main thread and heartbeat: an older word must never be written after a newer one.
+        self._one_at_a_time = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
@@ -43,10 +52,27 @@ class Status:
     def write(self, **changes: Any) -> None:
         """A transition, made durable (see :func:`workbench.runs.state.write_state`).
 
+        On a disk so full that the reserve does not help, the heartbeat writes it as soon as there is space.
+
         Raises:
-            OSError: the disk is full; the last word of a run takes the space kept for it (``RunFolder.reserve``).
+            OSError: the folder is gone or cannot be written to.
         """
-        self._write(durable=True, **changes)
+        try:
+            self._write(durable=True, **changes)
+        except OSError as error:
+            if not disk_full(error):
+                raise
+
+    def check_folder(self) -> None:
+        """Look whether the run's folder is still the one that the run began in; two system calls.
+
+        Raises:
+            FolderRemoved: somebody has deleted, moved or replaced it, or its lock; nothing may be written there now.
+        """
+        if inodes(self._folder) != self._mark:
+            raise FolderRemoved(
+                errno.ENOENT, "the run's folder was deleted or moved while it trained, so the run ends", self._folder.id
+            )
 
     def close(self) -> None:
         """Let the heartbeat end; the last word has been written."""
@@ -60,7 +86,7 @@ class Status:
                 self._write(durable=False)
 
     def _write(self, *, durable: bool, **changes: Any) -> None:
-        where: dict[str, Any] = {"heartbeat": time.time()}
+        where: dict[str, Any] = {"heartbeat": time.time(), "heartbeat_monotonic": time.monotonic()}
         if self._training is not None:
             progress, recorder = self._training.progress, self._training.recorder
             where |= {
@@ -71,4 +97,8 @@ class Status:
                 "loss": recorder.loss if math.isfinite(recorder.loss) else None,
                 "tokens_per_second": recorder.tokens_per_second if math.isfinite(recorder.tokens_per_second) else None,
             }
-        write_state(self._folder, durable=durable, **where, **changes)
+        with self._one_at_a_time:
+            self._unwritten |= changes
+            self.check_folder()
+            write_state(self._folder, durable=durable, **where, **self._unwritten)
+            self._unwritten.clear()
