@@ -43,7 +43,8 @@ class TelemetryWriter:
     """
 
     def __init__(self, folder: Path, flush_seconds: float = 0.1, on_full: Callable[[str], None] | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        # Not its parents: a run whose folder was removed must not make a part of it reappear.
+        folder.mkdir(exist_ok=True)
         self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
         self._files = {stream: _open_append(path) for stream, path in self._paths.items()}
         self._pending: dict[str, list[bytes]] = {stream: [] for stream in STREAMS}

@@ -15,9 +15,9 @@ from tests.cli.conftest import Command
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.cli.command import main
-from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
+from workbench.runs.store import runs
 
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import SmallDisk
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
-from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
+from workbench.runs.store import runs
 
 
 def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:
@@ -61,18 +61,13 @@ def test_a_runs_folder_that_is_a_file_is_said(corpus: Path, tmp_path: Path) -> N
         launch(tiny_recipe(corpus), runs_dir=tmp_path / "file")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tiny file system")
-def test_a_full_disk_is_said_and_nothing_half_written_stays(corpus: Path, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(disk)], capture_output=True).returncode:
-        pytest.skip("tmpfs cannot be mounted here")
-    try:
-        with pytest.raises(RunError, match=r"No space left.*free some space"):
-            launch(tiny_recipe(corpus), runs_dir=disk)
-        assert list(disk.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+def test_a_full_disk_is_said_and_nothing_half_written_stays(
+    corpus: Path, small_disk: Callable[[str], SmallDisk]
+) -> None:
+    disk = small_disk("40k")
+    with pytest.raises(RunError, match=r"No space left.*free some space"):
+        launch(tiny_recipe(corpus), runs_dir=disk.path)
+    assert list(disk.path.iterdir()) == []
 
 
 def test_a_supervisor_that_cannot_start_is_a_failed_run(

@@ -144,11 +144,11 @@ class LiveRun:
 
 @pytest.fixture
 def live(tmp_path: Path, cache: Path) -> Callable[..., LiveRun]:
-    """``live(recipe)`` -> a LiveRun that is not started yet; every process is ended with the test."""
+    """``live(recipe, root)`` -> a LiveRun that is not started yet; every process is ended with the test."""
     runs: list[LiveRun] = []
 
-    def _live(recipe: Recipe) -> LiveRun:
-        folder = RunFolder(tmp_path / f"run-{len(runs)}")
+    def _live(recipe: Recipe, root: Path = tmp_path) -> LiveRun:
+        folder = RunFolder(root / f"run-{len(runs)}")
         folder.path.mkdir()
         recipe.save(folder.recipe)
         runs.append(LiveRun(folder, cache))

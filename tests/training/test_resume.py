@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -207,30 +205,3 @@ def test_turned_knobs_survive_a_resume(tiny: Recipe, live: Live) -> None:
     assert end.meta["overrides"] == {"optimizer.lr": 1e-4}
     assert max(run.telemetry.series("lr")[1]) <= 1e-4
     assert Recipe.load(run.folder.recipe).optimizer.lr == tiny.optimizer.lr
-
-
-def test_full_disk_pauses_and_goes_on(
-    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The first checkpoint finds no room; a moment later, somebody has made some and says resume."""
-    from workbench.runs import control
-
-    run = live(tiny.with_(budget={"checkpoint_seconds": 1e-6}))
-    full = [True]
-    usage = type("Usage", (), {"free": 0})
-    real = checkpoint.shutil.disk_usage
-    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: usage() if full[0] else real(path))
-    naps = []
-
-    def nap(seconds: float) -> None:
-        if full[0] and run.state.status == "paused":
-            naps.append(run.state)
-            full[0] = False
-            control.send(run.folder, "resume")
-
-    monkeypatch.setattr("workbench.training.session.time.sleep", nap)
-    assert train(run).step == 20
-    assert naps[0].status == "paused"
-    assert "free space there" in naps[0].message
-    assert time.time() - run.state.heartbeat < 60
-    assert run.state.status == "finished"

@@ -3,16 +3,56 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.errors import WorkbenchError
 from workbench.runs import control
 from workbench.runs.control import Request
+from workbench.runs.state import disk_full
 from workbench.training.knobs import settable, turned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from workbench.recipe import Recipe
-    from workbench.training.session import Session
+    from workbench.runs.folder import RunFolder
+    from workbench.telemetry import TelemetryWriter
+    from workbench.training.evaluate import Evaluation
+    from workbench.training.loop import Training
+
+
+class Steerable(Protocol):
+    """What requests can reach of a run in training; :class:`workbench.training.session.Session` is one."""
+
+    folder: RunFolder
+    writer: TelemetryWriter
+    training: Training
+
+    @property
+    def waiting(self) -> str:
+        """Why the run stands still, or is about to; empty while it trains."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row that the model was built for."""
+
+    def stop(self, why: str) -> None:
+        """End after the present step."""
+
+    def pause(self, why: str) -> None:
+        """Stand still after the present step."""
+
+    def unpause(self) -> bool:
+        """Go on; whether the run stood still."""
+
+    def save(self) -> Path | None:
+        """Checkpoint now; None on a full disk."""
+
+    def evaluate(self, *, final: bool) -> Evaluation:
+        """Held-out loss now."""
+
+    def turn(self, path: str, value: Any, recipe: Recipe) -> None:
+        """Go on under a recipe that differs in one knob."""
 
 
 class Requests:
@@ -22,8 +62,10 @@ class Requests:
         session: of the run.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Steerable) -> None:
         self._session = session
+        # Of requests that were carried out while the disk was full: carried out again they would count twice.
+        self._unwritten: dict[str, tuple[bool, str]] = {}
 
     def tell_knobs(self) -> None:
         """Write down what may be set now, for pages."""
@@ -36,15 +78,32 @@ class Requests:
         """Carry out what is asked now, oldest first; every request gets an answer and becomes an event."""
         session = self._session
         for request in control.pending(session.folder):
+            if request.id not in self._unwritten:
+                self._unwritten[request.id] = self._outcome(request)
+                self._record(request, *self._unwritten[request.id])
+        for request_id, outcome in list(self._unwritten.items()):
             try:
-                if why := control.refusal(session.folder, request):
-                    raise WorkbenchError(why)
-                done, text = True, self._obey(request)
-            # The request's fault: it is refused, and the run goes on. Anything else ends the run.
-            except WorkbenchError as error:
-                done, text = False, str(error)
-            control.answer(session.folder, request.id, done, text)
-            self._record(request, done, text)
+                control.answer(session.folder, request_id, *outcome)
+                del self._unwritten[request_id]
+            except OSError as error:
+                if not disk_full(error):
+                    raise
+
+    def _outcome(self, request: Request) -> tuple[bool, str]:
+        """Carry out one request; whether it was done, and in words what became of it."""
+        try:
+            if why := control.refusal(self._session.folder, request):
+                raise WorkbenchError(why)
+            return True, self._obey(request)
+        # The request's fault: it is refused, and the run goes on. Anything else ends the run.
+        except WorkbenchError as error:
+            return False, str(error)
+
+    def _accept(self, request: Request, text: str) -> None:
+        """Tell whoever asked that something longer than a step has begun."""
+        # The answer follows in any case; on a full disk, once there is space.
+        with contextlib.suppress(OSError):
+            control.accept(self._session.folder, request.id, text)
 
     def _record(self, request: Request, done: bool, text: str) -> None:
         writer, step = self._session.writer, self._session.training.progress.step
@@ -70,14 +129,13 @@ class Requests:
             case "resume":
                 return "going on" if session.unpause() else "the run was not paused"
             case "checkpoint":
-                # Both of these take longer than a step: whoever asked is told at once that they have begun.
-                control.accept(session.folder, request.id, "saving a checkpoint")
+                self._accept(request, "saving a checkpoint")
                 path = session.save()
                 if path is None:
                     raise WorkbenchError(session.waiting)
                 return f"saved {path.name}"
             case "evaluate":
-                control.accept(session.folder, request.id, "evaluating on held-out tokens")
+                self._accept(request, "evaluating on held-out tokens")
                 return f"held-out loss {session.evaluate(final=False).loss:.4f}"
             case "set":
                 return self._set(str(arguments.get("path")), arguments.get("value"))

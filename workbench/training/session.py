@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.state import disk_full, fill_reserve
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
@@ -22,12 +24,15 @@ from workbench.training.forks import as_forked
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
+from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
 
 PLATEAU_NATS = 0.1
 """A run whose held-out loss is not this far below the unigram entropy has learned word frequencies only."""
+
+FREE_SPACE = "free space there and resume the run"
 
 
 class Session:
@@ -46,6 +51,7 @@ class Session:
         self._overrides: dict[str, Any] = {}
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
+        checkpoint.remove_leftovers(folder.checkpoints)
         self.asked = Recipe.load(folder.recipe)
         self.prepared, self.made = self._prepare()
         saved = self._restore() if resume else None
@@ -94,6 +100,7 @@ class Session:
         self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
         try:
             while not self.training.progress.done and not self.stop_asked:
+                self.status.check_folder()
                 self.requests.answer()
                 if self._pause_asked:
                     self._stand_still(self._pause_asked)
@@ -227,7 +234,7 @@ class Session:
             "evaluated_tokens": result.tokens,
         }
         self._evaluations["heldout"].append(point)
-        write_json(self.folder.evaluations, self._evaluations)
+        self._write_evaluations()
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
@@ -242,7 +249,7 @@ class Session:
         model, tied = checkpoint.model_tensors(training.model)
         # A checkpoint is what a resume begins with: weights broken after the last loss would be kept for good.
         if not all(torch.isfinite(norm) for norm in torch._foreach_norm(list(training.model.parameters()))):
-            raise training.not_finite(f"the weights hold NaN or infinite values after step {progress.step}")
+            raise NotFinite(f"the weights hold NaN or infinite values after step {progress.step}; lower optimizer.lr")
         tensors, rest = checkpoint.optimizer_tensors(training.optimizer)
         meta = {
             "tokens": progress.tokens,
@@ -274,14 +281,29 @@ class Session:
         self.status.write(status="paused", message=why)
         self.writer.event(step, "pause", why)
         while self._pause_asked and not self.stop_asked:
+            self.status.check_folder()
             self.requests.answer()
             time.sleep(0.1)
         if not self.stop_asked:
+            self._write_evaluations()
+            # The pause may have used it; where it cannot be filled the disk is full again, and the next write says so.
+            with contextlib.suppress(OSError):
+                fill_reserve(self.folder)
             self.status.write(status="running", message="")
             self.writer.event(step, "resume", "going on")
 
+    def _write_evaluations(self) -> bool:
+        """Bring ``evaluations.json`` up to date; False on a full disk: the run stands still until there is space."""
+        try:
+            write_json(self.folder.evaluations, self._evaluations)
+        except OSError as error:
+            if not disk_full(error):
+                raise
+            self.pause(f"{self.folder.evaluations.name} could not be written ({error}); {FREE_SPACE}")
+            return False
+        return True
+
     def _end(self) -> str:
-        status = "stopped" if self.stop_asked else "finished"
         self.training.settle()
         if self.stop_asked:
             self.status.write(status="stopping", message=f"{self.stop_asked}: saving a checkpoint")
@@ -289,10 +311,15 @@ class Session:
             self.writer.event(self.training.progress.step, "stop", self.stop_asked)
         else:
             self.evaluate(final=True)
-        saved = self.save()
-        self._evaluations["result"] = self._result()
-        write_json(self.folder.evaluations, self._evaluations)
-        where = "" if saved else "; no checkpoint of the end could be saved, free space on the disk"
+        while True:
+            self._evaluations["result"] = self._result()
+            saved = self.save()
+            if (self._write_evaluations() and saved) or self.stop_asked:
+                break
+            # What a full disk refuses now would be lost with the process.
+            self._stand_still(self._pause_asked)
+        status = "stopped" if self.stop_asked else "finished"
+        where = "" if saved else f"; no checkpoint of the end could be saved, {FREE_SPACE}"
         self.writer.event(self.training.progress.step, "finish", f"{status}{where}")
         self.status.write(status=status, message=where.removeprefix("; "), exit_code=0)
         return status

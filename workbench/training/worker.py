@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.state import die_with_parent, keep_lock, process_identity, take_lock
+from workbench.runs.state import die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
 from workbench.training.status import Status
 
@@ -45,9 +44,11 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _train(folder, status, options.resume)
     except BaseException as error:
-        # Whatever it is, SystemExit included: a state must never say that a dead run is running.
-        traceback.print_exc()
+        # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the traceback,
+        # since the log may lie on a disk that is full.
         _fail(folder, status, error)
+        with contextlib.suppress(OSError):
+            traceback.print_exception(error)
         return 1
     finally:
         status.close()
@@ -113,7 +114,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
             "set execution.micro_batch_size to half of that or less (the same mathematics in smaller pieces), or "
             f"shorten data.sequence_length {length}. {words}"
         )
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if disk_full(error):
         return f"the disk is full: {words}; free space and resume the run"
     if isinstance(error, WorkbenchError) or type(error).__module__.startswith("workbench."):
         return words

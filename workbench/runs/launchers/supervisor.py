@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         # Without one we were started by hand or by a scheduler, and are the first to be responsible.
         lock = begin(folder, resume=options.resume) if inherited is None else inherited
     except (RunError, OSError) as error:
-        print(f"supervisor: {error}", file=sys.stderr)
+        _say(f"supervisor: {error}")
         return 2
     code = _supervise(folder, lock, options.resume, options.with_parent)
     # From here on the run may be resumed or deleted: a report needs no lock.
@@ -66,9 +66,9 @@ def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -
     code, abandoned = _wait(worker, parent)
     try:
         why = _ABANDONED if abandoned else _why(code, _out_of_memory_kills() > kills_before)
-        _record_end(folder, code, why, log_before)
+        _record_end(folder, lock, code, why, log_before)
     except OSError as error:
-        print(f"supervisor: the end of the run (exit code {code}) could not be written: {error}", file=sys.stderr)
+        _say(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
     return code
 
 
@@ -76,7 +76,7 @@ def _ask_to_stop(folder: RunFolder) -> None:
     try:
         control.send(folder, "stop", take_over=True, by="the system")
     except RunError as error:
-        print(f"supervisor: asked to end, but the trainer cannot be told: {error}", file=sys.stderr)
+        _say(f"supervisor: asked to end, but the trainer cannot be told: {error}")
 
 
 def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Popen[bytes]:
@@ -110,7 +110,9 @@ def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> tuple[int, boo
     return worker.wait(), abandoned
 
 
-def _record_end(folder: RunFolder, code: int, why: str, log_before: int) -> None:
+def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: int) -> None:
+    if os.fstat(lock).st_nlink == 0:
+        return  # the run was deleted, and nothing of it is to come back
     state = read_state(folder)
     told = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
     if told or (state.status in FINAL and code == 0):
@@ -156,6 +158,12 @@ def _last_lines(log: Path, start: int) -> list[str]:
     return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=_LOG_LINES))
 
 
+def _say(text: str) -> None:
+    # The log may lie on a disk that is full, and how the run ended is still to be written.
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
 def _size(log: Path) -> int:
     try:
         return log.stat().st_size
@@ -182,9 +190,9 @@ def _report(folder: RunFolder) -> None:
             timeout=REPORT_LIMIT_SECONDS,
         )
         if done.returncode != 0:
-            print(f"supervisor: no report (exit code {done.returncode})", file=sys.stderr)
+            _say(f"supervisor: no report (exit code {done.returncode})")
     except (OSError, subprocess.SubprocessError) as error:
-        print(f"supervisor: no report: {error}", file=sys.stderr)
+        _say(f"supervisor: no report: {error}")
 
 
 if __name__ == "__main__":

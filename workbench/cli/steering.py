@@ -1,0 +1,95 @@
+"""``workbench runs`` and the verbs that steer, export and report one run. Imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.runs.run import Run
+from workbench.runs.state import actual_status, read_state
+from workbench.runs.store import runs as list_runs
+from workbench.runs.summary import summary
+
+
+def runs(options: argparse.Namespace) -> int:
+    """List the runs, newest first."""
+    if options.limit < 0:
+        raise RunError(f"--limit {options.limit} is negative; 0 lists all")
+    found = list_runs(options.runs)
+    if options.tag:
+        found = found.tagged(*options.tag)
+    shown = found[: options.limit or None]
+    if options.json:
+        print(json.dumps({"folder": str(found.root), "count": len(found), "runs": [_as_data(run) for run in shown]}))
+        return 0
+    print(found.text(options.limit or None))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Send a request and wait for the answer."""
+    run = Run(options.run, options.runs)
+    arguments: dict[str, Any] = {}
+    if options.command == "set":
+        path, equals, text = options.assignment.partition("=")
+        if not equals:
+            raise RunError(f"'{options.assignment}' is not PATH=VALUE, for example optimizer.lr=1e-4")
+        arguments = {"path": path.strip(), "value": value_of(text)}
+    try:
+        if options.command == "resume":
+            text = run.resume(options.timeout, take_over=options.take_over)
+        else:
+            text = run.ask(options.command, options.timeout, take_over=options.take_over, **arguments)
+        answered = True
+    except TimeoutError as error:
+        # Not a failure: a run that compiles or evaluates answers when it is done with that.
+        text, answered = str(error), False
+    _say(options, text, run=run.id, state=run.status, request=options.command, answered=answered, text=text)
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the model for transformers."""
+    run = Run(options.run, options.runs)
+    target = run.export(options.target)
+    _say(options, f"exported to {target}", run=run.id, folder=str(target))
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write report.html."""
+    run = Run(options.run, options.runs)
+    path = run.report()
+    _say(options, str(path), run=run.id, report=str(path))
+    return 0
+
+
+def log(options: argparse.Namespace) -> int:
+    """Print the end of the log."""
+    run = Run(options.run, options.runs)
+    text = run.tail(options.lines)
+    _say(options, text, run=run.id, log=text)
+    return 0
+
+
+def _as_data(run: Run) -> dict[str, Any]:
+    state = read_state(run.folder)
+    said = summary(run.folder)
+    rest = {"name": said["name"], "tags": said["tags"], "notes": said["notes"], "parent": said["parent"]}
+    return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
+
+
+def value_of(text: str) -> Any:
+    """What stands behind ``PATH=`` on the command line."""
+    try:
+        # As with --set: what is JSON is read as JSON, anything else is text (the kind of a schedule).
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _say(options: argparse.Namespace, shown: str, /, **data: Any) -> None:
+    print(json.dumps(data) if options.json else shown)
