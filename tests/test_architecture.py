@@ -25,12 +25,13 @@ RUN_FORMATS = {
 WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.server")
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
-GROUND = {"workbench.errors", "workbench.floors"}
+GROUND = {"workbench.assignments", "workbench.errors", "workbench.floors"}
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
     "workbench.errors": set(),
+    "workbench.assignments": {"workbench.errors"},
     "workbench.floors": set(),
     "workbench.huge_pages": set(),
     "workbench.telemetry": set(),

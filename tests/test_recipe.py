@@ -163,8 +163,8 @@ def test_every_problem_is_listed_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"optimizr.lr": 1}, r"recipe: unknown value 'optimizr'; did you mean 'optimizer'"),
-        ({"optimizer.schedul.hold": 1}, r"optimizer: unknown value 'schedul'; did you mean 'schedule'"),
+        ({"optimizr.lr": 1}, r"^optimizr: unknown value 'optimizr'; did you mean 'optimizer'"),
+        ({"optimizer.schedul.hold": 1}, r"^optimizer\.schedul: unknown value 'schedul'; did you mean 'schedule'"),
         ({"optimizer.learning_rate": 1}, r"optimizer\.learning_rate: unknown value 'learning_rate'"),
         ({"objective.mask_rate.start": 1}, r"objective\.mask_rate is 0\.15, which has no knobs"),
     ],

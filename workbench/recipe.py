@@ -11,16 +11,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import workbench.choices  # noqa: F401  (registers every choice)
+from workbench.assignments import assignment, read_json_text
 from workbench.atomic import write_bytes
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.choice import Choice, Problem, knob, known_fields, one_of
+from workbench.choices.choice import Problem, knob, known_fields, one_of
 from workbench.choices.data.data import Data
 from workbench.choices.depth.plan import Depth
+from workbench.choices.edits import edit
 from workbench.choices.execution.execution import Execution
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.progress import Budget
-from workbench.errors import RecipeError, unknown
+from workbench.choices.progress import Budget, parse_budget
+from workbench.errors import RecipeError
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -53,7 +55,7 @@ class Recipe(BaseModel):
     budget: Budget = knob(help="what the run may spend", default_factory=Budget)
     seed: int = knob(0, "seed of initialisation, data order, masks and layer dropping", ge=0, lt=2**31)
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, /, **fields: Any) -> None:
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -86,58 +88,38 @@ class Recipe(BaseModel):
             return [Problem(*_split(line)) for line in str(error).splitlines()]
         return []
 
-    def with_(self, **changes: Any) -> Recipe:
+    def with_(self, /, **changes: Any) -> Recipe:
         """A recipe with some fields changed.
 
         Args:
-            **changes: by axis or field. A mapping edits the present choice, or starts from the defaults of another
-                when its ``kind`` differs; a string names a kind (``depth="full"``) or a budget (``"200 steps"``);
-                a key may be a dotted path (``**{"optimizer.lr": 1e-3}``).
+            **changes: by axis or field. A mapping edits the present choice; a string names a kind (``depth="full"``)
+                or what a budget's amount is (``"200 steps"``); a choice replaces the present one whole; a key may be
+                a dotted path (``**{"optimizer.lr": 1e-3}``). Another kind starts from its defaults and keeps what all
+                kinds of the axis share: another source of text keeps tokenizer, rows and batch.
 
         Raises:
             RecipeError: as for the constructor.
         """
-        # Through plain data and the constructor: an edited recipe is checked like a new one.
-        fields = self.to_dict()
-        for path, value in changes.items():
-            *parents, last = path.split(".")
-            node = fields
-            for depth, part in enumerate(parents):
-                if not isinstance(node.get(part), dict):
-                    where = ".".join(parents[:depth])
-                    if part in node:
-                        here = ".".join(parents[: depth + 1])
-                        raise RecipeError(f"{path}: {here} is {node[part]!r}, which has no knobs; change {here} itself")
-                    raise RecipeError(
-                        unknown(where or "recipe", part, [k for k, v in node.items() if isinstance(v, dict)])
-                    )
-                node = node[part]
-            if last == "kind" and node.get("kind") != value:
-                node.clear()  # another kind starts from its own defaults
-            node[last] = _merge(node.get(last), value)
-        return Recipe(**fields)
+        return self.edited(changes.items())
 
     def with_assignments(self, assignments: Iterable[str]) -> Recipe:
-        """A recipe changed by ``PATH=VALUE`` texts, as the CLI's ``--set`` and the notebooks take them.
+        """A recipe changed by ``PATH=VALUE`` texts, as the CLI's ``--set`` and the notebooks take them: one change.
 
         Args:
             assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON and,
-                where they are none, as plain text.
+                where they are none, as plain text. Their order does not matter.
 
         Raises:
             RecipeError: no ``=``, an unknown path, or a value that does not fit.
         """
-        recipe = self
-        for assignment in assignments:
-            path, equals, text = assignment.partition("=")
-            if not equals:
-                raise RecipeError(f"'{assignment}' is not PATH=VALUE, for example optimizer.lr=1e-3")
-            try:
-                value = json.loads(text)
-            except json.JSONDecodeError:
-                value = text
-            recipe = recipe.with_(**{path.strip(): value})
-        return recipe
+        return self.edited(map(assignment, assignments))
+
+    def edited(self, changes: Iterable[tuple[str, Any]]) -> Recipe:
+        """:meth:`with_` from pairs of path and value; of two values for one knob the later counts."""
+        # Through plain data and the constructor: an edited recipe is checked like a new one.
+        fields = self.to_dict()
+        edit(Recipe, fields, [(path, _amount(value) if path == "budget" else value) for path, value in changes])
+        return Recipe(**fields)
 
     def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
@@ -171,9 +153,8 @@ class Recipe(BaseModel):
             RecipeError: not JSON, not a recipe, or written by a newer version.
         """
         try:
-            fields = json.loads(text)
-        # A RecursionError: nested deeper than any recipe is.
-        except (json.JSONDecodeError, RecursionError) as error:
+            fields = read_json_text(text, "recipe")
+        except json.JSONDecodeError as error:
             raise RecipeError(f"not JSON: {error}") from None
         if not isinstance(fields, dict):
             raise RecipeError(f"a recipe is a JSON object, got {type(fields).__name__}")
@@ -209,17 +190,12 @@ class Recipe(BaseModel):
             raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
 
 
-def _merge(old: Any, new: Any) -> Any:
-    """Edit a choice's mapping; a different kind starts from that kind's defaults."""
-    if isinstance(new, (Choice, Budget)):
-        return new.model_dump(mode="json")
-    if isinstance(new, str) and isinstance(old, dict) and "kind" in old:
-        return old if old["kind"] == new else {"kind": new}
-    if isinstance(new, Mapping) and isinstance(old, dict) and new.get("kind", old.get("kind")) == old.get("kind"):
-        return {**old, **{key: _merge(old.get(key), value) for key, value in new.items()}}
-    if isinstance(new, Mapping):
-        return {key: _merge(None, value) for key, value in new.items()}
-    return new
+def _amount(budget: Any) -> Any:
+    """``"400 steps"`` as the edit that it is: of the amount, not of how often to evaluate or to save."""
+    try:
+        return parse_budget(budget) if isinstance(budget, str) else budget
+    except ValueError:
+        return budget  # the budget's own check says what is wrong with it
 
 
 def _flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

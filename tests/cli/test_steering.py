@@ -92,6 +92,13 @@ def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureF
     assert "budget is spent" in capsys.readouterr().err
 
 
+def test_a_resume_of_what_is_going_already_is_refused(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state(alive, status="starting", attempt=2)
+    assert main(["resume", alive.id, "--runs", str(alive.path.parent)]) == 2
+    assert "is starting, attempt 2: it needs no resume" in capsys.readouterr().err
+    assert control.pending(alive) == []
+
+
 def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     alive.log.write_text("one\ntwo\nthree\n")
     assert main(["log", alive.id[:12], "--runs", str(alive.path.parent), "--lines", "2"]) == 0

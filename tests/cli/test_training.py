@@ -14,7 +14,9 @@ import pytest
 from tests.cli.conftest import Command
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
-from workbench.cli.command import main
+from workbench import presets
+from workbench.cli.command import _parser, main
+from workbench.cli.training import recipe_from
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.runs.store import runs
@@ -51,6 +53,19 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     again = workbench("export", run.id, "model", "--runs", str(root))
     assert again.returncode == 2
     assert "exists; name a new folder" in again.stderr
+
+
+def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.md"):
+        (tmp_path / name).write_text("some text")
+    arguments = ["train", "--preset", "fast", "--text", str(tmp_path / "a.txt"), "--text", str(tmp_path)]
+    given = ["--budget", "400 steps", "--set", "budget.checkpoint_seconds=1", "--set", "data.document_characters=500"]
+    recipe = recipe_from(_parser().parse_args([*arguments, *given]))
+    assert {path: after for path, (_, after) in presets.fast().diff(recipe).items()} == {
+        "budget.amount": 400, "budget.checkpoint_seconds": 1, "data.kind": "files", "data.packages": None,
+        "data.paths": [str(tmp_path / "a.txt"), str(tmp_path)], "data.document_characters": 500, "data.field": "text",
+        "data.heldout_paths": [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import inspect
 import operator
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -159,9 +160,25 @@ class Choice(BaseModel):
         return iter(())
 
     @classmethod
+    def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:
+        """Knobs whose values stay when ``other`` gives way to this kind: those that both take from one declaration.
+
+        A kind that declares a knob of its base anew (a learning rate that suits it) means something of its own by it.
+        """
+        return tuple(name for name in cls.model_fields if name != "kind" and _declares(cls, name, other))
+
+    @classmethod
     def summary(cls) -> str:
         """First line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
+
+
+def _declares(model: type[Choice], name: str, other: type[Choice]) -> bool:
+    """Whether two choices take a knob from one class."""
+    first, second = (
+        next((base for base in each.__mro__ if name in inspect.get_annotations(base)), None) for each in (model, other)
+    )
+    return first is not None and first is second
 
 
 # Once per process, and at the first look-up rather than at import: a plug-in imports this very module.

@@ -182,6 +182,10 @@ def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveG
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="start from this preset (`workbench presets`)")
     source.add_argument("--recipe", metavar="FILE", help="start from this recipe.json")
+    parser.add_argument(
+        "--text", action="append", default=[], metavar="PATH", help="train on these files or folders: .txt, .md, "
+        ".jsonl, .parquet, ...; repeatable",
+    )  # fmt: skip
     _add_changes(parser)
     return source
 

@@ -41,7 +41,7 @@ def _beside(options: argparse.Namespace) -> int:
     from workbench.forecast import forecast
     from workbench.runs.run import Run
 
-    if options.set or options.budget or options.seed is not None or options.name:
+    if options.set or options.text or options.budget or options.seed is not None or options.name:
         raise WorkbenchError("--run compares a run with the forecast of its own recipe: leave out what changes it")
     run = Run(options.run, options.runs)
     found = whole_forecast(read_json(run.folder.forecast))

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from workbench.assignments import assignment
 from workbench.errors import RunError
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, read_state
@@ -34,10 +35,8 @@ def ask(options: argparse.Namespace) -> int:
     run = Run(options.run, options.runs)
     arguments: dict[str, Any] = {}
     if options.command == "set":
-        path, equals, text = options.assignment.partition("=")
-        if not equals:
-            raise RunError(f"'{options.assignment}' is not PATH=VALUE, for example optimizer.lr=1e-4")
-        arguments = {"path": path.strip(), "value": value_of(text)}
+        path, value = assignment(options.assignment, "optimizer.lr=1e-4")
+        arguments = {"path": path, "value": value}
     try:
         if options.command == "resume":
             text = run.resume(options.timeout, take_over=options.take_over)
@@ -80,15 +79,6 @@ def _as_data(run: Run) -> dict[str, Any]:
     said = summary(run.folder)
     rest = {"name": said["name"], "tags": said["tags"], "notes": said["notes"], "parent": said["parent"]}
     return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
-
-
-def value_of(text: str) -> Any:
-    """What stands behind ``PATH=`` on the command line."""
-    try:
-        # As with --set: what is JSON is read as JSON, anything else is text (the kind of a schedule).
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _say(options: argparse.Namespace, shown: str, /, **data: Any) -> None:

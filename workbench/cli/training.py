@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 
 def recipe_from(options: argparse.Namespace) -> Recipe:
-    """The recipe that ``--preset``, ``--recipe``, ``--set``, ``--budget``, ``--seed`` and ``--name`` ask for.
+    """The recipe that ``--preset`` or ``--recipe`` names, with what the other options change in it.
 
     Raises:
         RecipeError: none was named, or something in it is unknown or out of bounds.
+        DataError: ``--text`` names nothing that can be read.
     """
     from workbench import presets
+    from workbench.assignments import assignment
     from workbench.recipe import Recipe
 
     if options.recipe:
@@ -36,9 +39,23 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         recipe = presets.get(options.preset)
     else:
         raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
-    recipe = recipe.with_assignments(options.set)
-    asked = {"budget": options.budget, "seed": options.seed, "name": options.name}
-    return recipe.with_(**{key: value for key, value in asked.items() if value is not None})
+    named = {"budget": options.budget, "seed": options.seed, "name": options.name}
+    given = [(key, value) for key, value in named.items() if value is not None]
+    # One change: no option may undo another.
+    return recipe.edited([*_text(options.text), *map(assignment, options.set), *given])
+
+
+def _text(paths: list[str]) -> list[tuple[str, Any]]:
+    """The edits that make a recipe train on these files and folders; none for no path."""
+    from workbench.choices.data.files import find_files
+
+    if not paths:
+        return []
+    # Now, where somebody looks, instead of a moment later in the run's log.
+    find_files(tuple(paths), "--text")
+    # What was held out of the text before is none of this one.
+    return [("data", "files"), ("data.paths", [str(Path(path).expanduser().absolute()) for path in paths]),
+            ("data.heldout_paths", [])]  # fmt: skip
 
 
 def launch(options: argparse.Namespace) -> int:

@@ -34,6 +34,11 @@ def checkpoints(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether any checkpoint was finished (unverified): one that a resume could go on from."""
+    return any((path / MANIFEST).exists() for path in checkpoints(folder))
+
+
 def problem_with(path: Path) -> str | None:
     """Why a checkpoint cannot be trusted, or None: every file of the manifest is there with its SHA-256."""
     try:

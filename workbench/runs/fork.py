@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import RecipeError, RunError
+from workbench.assignments import assignment
+from workbench.errors import RunError
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.folder import RunFolder, read_json, write_json
@@ -56,22 +56,13 @@ def changes_of(edits: Iterable[str]) -> dict[str, Any]:
     """Changes of a fork from ``PATH=VALUE`` texts; values are read as JSON and, where they are none, as plain text.
 
     Raises:
-        RecipeError: no ``=`` in one of them.
+        RecipeError: no ``=`` in one of them, or a value that no knob takes.
 
     Example:
         >>> changes_of(["optimizer.lr=1e-3", "budget=400 steps"])
         {'optimizer.lr': 0.001, 'budget': '400 steps'}
     """
-    changes: dict[str, Any] = {}
-    for edit in edits:
-        path, equals, text = edit.partition("=")
-        if not equals:
-            raise RecipeError(f"'{edit}' is not PATH=VALUE, for example optimizer.lr=1e-3")
-        try:
-            changes[path.strip()] = json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
-            changes[path.strip()] = text.strip()
-    return changes
+    return dict(map(assignment, edits))
 
 
 def would_change(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None) -> dict[str, tuple[Any, Any]]:

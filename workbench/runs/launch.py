@@ -84,7 +84,7 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolde
         write_state(draft, status="queued", message="waiting to start")
         # Taken while nobody can see the folder, so that no list ever finds a run that is not alive yet and calls it
         # lost. The lock is on the file and moves with it.
-        lock = begin(draft, resume=False)
+        lock = begin(draft)
         try:
             return _move_into_place(draft, recipe, root), lock
         except OSError:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
 from workbench.runs import control
+from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
-from workbench.runs.launchers.launcher import begin, child_environment, module_command
+from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
 from workbench.runs.log import tail
 from workbench.runs.origin import Origin, origin_of
 from workbench.runs.result import result_of
@@ -197,17 +198,21 @@ class Run:
         Raises:
             RunError: the run is finished, or going already.
         """
-        status = self.status
+        state = self.state
+        status = actual_status(self.folder, state)
         if status == "finished":
             raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
+        if status in ("queued", "starting", "stopping"):
+            way_on = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
+            raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{way_on}")
         if status not in ENDED:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
         recorded = read_json(self.folder.launched, {})
         on = recorded.get("on") if isinstance(recorded, dict) else None
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))
-        launcher.submit(self.folder, begin(self.folder, resume=True), resume=True)
-        return f"resuming from the last checkpoint, attempt {self.state.attempt}"
+        launcher.submit(self.folder, begin(self.folder, attempt=state.attempt + 1), resume=True)
+        return f"{resuming(self.folder)}, attempt {state.attempt + 1}"
 
     def fork(self, step: int | None = None, *, on: str = "local", **changes: Any) -> Run:
         """Go on from a checkpoint of this run in a new run, under an edited recipe; returns at once.
@@ -347,7 +352,7 @@ class Run:
     def _way_on(self, status: str) -> str:
         if status == "finished":
             return ""
-        if any(self.folder.checkpoints.glob("step-*/manifest.json")):
+        if has_checkpoint(self.folder.checkpoints):
             return f"; `workbench resume {self.id}` goes on from its last checkpoint"
         return f"; it left no checkpoint: `workbench resume {self.id}` starts its recipe from the beginning"
 

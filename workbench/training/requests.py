@@ -127,7 +127,9 @@ class Requests:
                 session.pause("paused on request")
                 return "pausing after this step, with a checkpoint"
             case "resume":
-                return "going on" if session.unpause() else "the run was not paused"
+                if not session.unpause():
+                    raise WorkbenchError("it is running: there is nothing to resume")
+                return "going on"
             case "checkpoint":
                 self._accept(request, "saving a checkpoint")
                 path = session.save()

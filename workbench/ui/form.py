@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, Problem, registry
+from workbench.choices.edits import with_kind
 from workbench.choices.schedules import Schedule
 from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
@@ -244,14 +245,14 @@ class ChoiceKnob:
             return self._baseline
         return value if self.kind == CONSTANT else self._start(self._baseline)
 
-    def _start(self, constant: Any) -> dict[str, Any]:
-        """The chosen kind as it first appears: a schedule at the knob's constant, any other choice at its defaults."""
+    def _start(self, before: Any) -> dict[str, Any]:
+        """The chosen kind as it first appears: a schedule at the knob's number, any other choice as in an edit."""
         model = registry(self.axis)[self.kind]
-        number = isinstance(constant, int | float) and not isinstance(constant, bool)
+        number = isinstance(before, int | float) and not isinstance(before, bool)
         if number and issubclass(model, Schedule):
-            start = model.around(constant).model_dump(mode="json")
+            start = model.around(before).model_dump(mode="json")
             return start | {name: _within(start[name], self._plain) for name in model.levels}
-        return defaults(model)
+        return with_kind(self.axis, before, self.kind)
 
     def _picked(self, change: Any) -> None:
         if self._quiet:
@@ -260,10 +261,8 @@ class ChoiceKnob:
         known = self.kind in self._seen
         self._seen.add(self.kind)
         baseline = self._part_baseline(self.part.value)
-        start = self.part.value if known else baseline
-        if not known and change["old"] == CONSTANT:
-            # What is in the box now, which may have been typed a moment ago: the baseline is the preset's.
-            start = self._start(self._parts[CONSTANT].value)
+        # What is in the boxes now, which may have been typed a moment ago: the baseline is the preset's.
+        start = self.part.value if known or self.kind == CONSTANT else self._start(self._parts[change["old"]].value)
         self.part.load(start, baseline)
         self._arrange()
         self._changed()

@@ -11,9 +11,9 @@ from pprint import pformat
 from typing import Any
 
 from workbench.choices.choice import registry
+from workbench.choices.edits import axis_of, with_kind
 from workbench.recipe import Recipe
-from workbench.ui.form import defaults
-from workbench.ui.inputs import same, shape_of
+from workbench.ui.inputs import same
 
 
 def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | None) -> str:
@@ -43,13 +43,11 @@ def _change(axis: str, here: Any, there: Any) -> Any:
         return here
     model = registry(axis)[here["kind"]] if "kind" in here else None
     alike = isinstance(there, Mapping) and here.get("kind") == there.get("kind")
-    # Another kind starts from its own defaults, so only what differs from those needs saying.
-    start = there if alike or model is None else defaults(model)
+    # Another kind starts from its own defaults and what it shares, so only what differs from those needs saying.
+    start = with_kind(axis, there, here["kind"]) if model and not alike else there
     changed = {key: value for key, value in here.items() if key != "kind" and not same(value, start.get(key))}
-    axes = {key: shape_of(model.model_fields[key]).axis for key in changed} if model else {}
-    # ... and a mapping inside it starts from nothing, so it names its own kind again.
-    from_here = start if alike else {}
-    inner = {key: _change(axes.get(key, ""), value, from_here.get(key)) for key, value in changed.items()}
+    axes = {key: axis_of(model.model_fields[key].annotation) for key in changed} if model else {}
+    inner = {key: _change(axes.get(key, ""), value, start.get(key)) for key, value in changed.items()}
     return inner if alike or model is None else {"kind": here["kind"]} | inner
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def test_a_new_attempt_starts_clean_and_with_a_reserve_again(folder: RunFolder) -> None:
     request = control.send(folder, "stop")
-    lock = begin(folder, resume=True)
+    lock = begin(folder, attempt=2)
     try:
         state = read_state(folder)
         assert (state.status, state.attempt, state.error, state.exit_code) == ("starting", 2, "", None)
@@ -37,9 +39,35 @@ def test_a_new_attempt_starts_clean_and_with_a_reserve_again(folder: RunFolder) 
         assert answer is not None
         assert answer["done"] is False, "what the earlier attempt was asked is not obeyed by this one"
         with pytest.raises(RunError, match="already being trained"):
-            begin(folder, resume=False)
+            begin(folder)
     finally:
         os.close(lock)
+
+
+def test_of_several_who_resume_at_once_one_does_and_the_others_are_told(folder: RunFolder) -> None:
+    (folder.checkpoints / "step-7").mkdir(parents=True)
+    (folder.checkpoints / "step-7" / "manifest.json").write_text("{}")
+    barrier = threading.Barrier(3)
+
+    def resume() -> int:
+        barrier.wait()
+        return begin(folder, attempt=2)
+
+    with ThreadPoolExecutor(3) as pool:
+        tries = [pool.submit(resume) for _ in range(3)]
+    errors = [str(attempt.exception()) for attempt in tries if attempt.exception()]
+    (lock,) = (attempt.result() for attempt in tries if not attempt.exception())
+    try:
+        assert len(errors) == 2
+        assert all("resumed by somebody else a moment ago (attempt 2)" in error for error in errors)
+        assert read_state(folder).message == "resuming from the last checkpoint"
+    finally:
+        os.close(lock)
+
+
+def test_a_resume_without_a_checkpoint_says_that_it_starts_again(folder: RunFolder) -> None:
+    os.close(begin(folder, attempt=2))
+    assert read_state(folder).message == "no checkpoint was saved: starting again from step 0"
 
 
 def test_any_process_finds_the_handle_again(folder: RunFolder) -> None:
@@ -87,5 +115,5 @@ def test_a_run_that_cannot_be_begun_is_not_left_looking_alive(folder: RunFolder)
     folder.state.unlink()
     folder.state.mkdir()
     with pytest.raises(OSError, match=r"state\.json"):
-        begin(folder, resume=True)
+        begin(folder, attempt=2)
     assert not lock_held(folder)

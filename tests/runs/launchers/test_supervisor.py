@@ -74,7 +74,7 @@ def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
 def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
     run = launched_and_paused(corpus, root, steps=100_000)
     with pytest.raises(RunError, match="already being trained"):
-        begin(run.folder, resume=False)
+        begin(run.folder)
     by_hand = subprocess.run(
         module_command("workbench.runs.launchers.supervisor", str(run.folder.path)), capture_output=True, text=True
     )

@@ -25,6 +25,11 @@ class Schedule(Choice):
     over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "what the lengths of this shape count")
 
     @classmethod
+    def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:
+        """None: ``over`` is the unit of lengths that every shape has by itself."""
+        return ()
+
+    @classmethod
     def around(cls, value: float) -> Self:
         """This shape for a knob that was the constant ``value`` so far: its defaults, every level times ``value``.
 

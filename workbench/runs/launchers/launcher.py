@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
+from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.launchers.surroundings import surroundings
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
@@ -105,26 +106,31 @@ class Launcher(ABC):
         return "alive" if lock_held(folder) else "gone"
 
 
-def begin(folder: RunFolder, *, resume: bool) -> int:
+def begin(folder: RunFolder, attempt: int = 1) -> int:
     """Become responsible for a run: take its lock, mark it ``starting``; returns the lock's descriptor.
 
+    Args:
+        folder: the run's folder.
+        attempt: one more than that of the state in which the caller saw the run ended; 1 begins it.
+
     Raises:
-        RunError: another process trains this run.
+        RunError: another process trains this run, or has resumed it meanwhile.
         OSError: the disk is full or the folder cannot be written to; the lock is free again.
     """
+    resume = attempt > 1
     # First of all: whoever has no lock must not touch the state of a run that goes on.
-    lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0)
+    lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0, lambda: _check_attempt(folder, attempt))
     try:
+        _check_attempt(folder, attempt)
         if resume:
             control.dismiss_pending(folder, "the run ended before it could answer")
             # The attempt before may have given it up; one that can train without is not refused for it.
             with contextlib.suppress(OSError):
                 fill_reserve(folder)
-        attempt = read_state(folder).attempt + 1 if resume else 1
         write_state(
             folder,
             status="starting",
-            message="resuming from the last checkpoint" if resume else "starting",
+            message=resuming(folder) if resume else "starting",
             error="",
             exit_code=None,
             # Silence is counted from the trainer's first sign of life, not from the last one of the attempt before.
@@ -137,6 +143,20 @@ def begin(folder: RunFolder, *, resume: bool) -> int:
         os.close(lock)
         raise
     return lock
+
+
+def resuming(folder: RunFolder) -> str:
+    """What a resume does, in words."""
+    if has_checkpoint(folder.checkpoints):
+        return "resuming from the last checkpoint"
+    return "no checkpoint was saved: starting again from step 0"
+
+
+def _check_attempt(folder: RunFolder, attempt: int) -> None:
+    # Of several who resume a run at once the first does it: the others must not train it once more after its end.
+    present = read_state(folder).attempt
+    if present >= attempt > 1:
+        raise RunError(f"run '{folder.id}' was resumed by somebody else a moment ago (attempt {present})")
 
 
 def module_command(module: str, *arguments: str) -> list[str]:

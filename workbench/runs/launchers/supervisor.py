@@ -39,7 +39,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         inherited = inherited_lock(folder)
         # Without one we were started by hand or by a scheduler, and are the first to be responsible.
-        lock = begin(folder, resume=options.resume) if inherited is None else inherited
+        attempt = read_state(folder).attempt + 1 if options.resume else 1
+        lock = begin(folder, attempt) if inherited is None else inherited
     except (RunError, OSError) as error:
         _say(f"supervisor: {error}")
         return 2

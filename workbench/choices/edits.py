@@ -1,0 +1,142 @@
+"""Edits of a recipe's plain fields: any number of them at once, whatever their order.
+
+An edit is a dotted path and a value. Of several, the kinds of choices come first, then the knobs inside them, so that
+no knob is lost to a kind that stands later in the list. Another kind starts from its own defaults, but for the knobs
+that both kinds take from one declaration (:meth:`Choice.shared_knobs`).
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from workbench.choices.choice import Choice, registry
+from workbench.errors import RecipeError, unknown
+
+DEEPEST = 16
+"""Parts of the longest path; the deepest knob of a recipe has five."""
+
+Fields = dict[str, Any]
+
+
+class _Leaf(NamedTuple):
+    """One value of an edit, at its full path; ``kind``: it names the choice that stands there."""
+
+    parts: tuple[str, ...]
+    value: Any
+    kind: bool
+
+
+def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]]) -> None:
+    """Change ``fields``, the plain fields of ``model``, in place; nothing is checked but the paths.
+
+    Args:
+        model: the recipe, or a choice.
+        fields: as ``model_dump(mode="json")`` gives them.
+        edits: (dotted path, value). A mapping edits what stands there, a text names a kind, a choice replaces what
+            stands there; of two values for one knob the later counts.
+
+    Raises:
+        RecipeError: a path that leads nowhere.
+    """
+    leaves = [leaf for path, value in edits for leaf in _leaves(tuple(path.split(".")), value)]
+    # Stable: among equally deep ones the order of the edits counts.
+    for leaf in sorted(leaves, key=lambda leaf: len(leaf.parts)):
+        _apply(model, fields, leaf)
+
+
+def with_kind(axis: str, before: Any, kind: str) -> Fields:
+    """The fields of a choice of ``kind``: as they are where ``before`` is one, else its defaults and what both share.
+
+    Args:
+        axis: of the choice.
+        before: what stands there now: the fields of a choice, or the number of a scheduled knob.
+        kind: registered or not; of one that is not, only the name is taken over, and the recipe's check refuses it.
+    """
+    old = before if isinstance(before, dict) else {}
+    known = registry(axis)
+    if old.get("kind") == kind or kind not in known:
+        return {**old, "kind": kind}
+    shared = known[kind].shared_knobs(known[old["kind"]]) if old.get("kind") in known else ()
+    return {**defaults(known[kind]), **{name: old[name] for name in shared if name in old}}
+
+
+def defaults(model: type[BaseModel]) -> Fields:
+    """Every default of a model as JSON has it; required fields are left out."""
+    values = {name: info.get_default(call_default_factory=True, validated_data={}) for name, info in
+              model.model_fields.items()}  # fmt: skip
+    return {
+        name: value.model_dump(mode="json") if isinstance(value, BaseModel) else to_jsonable_python(value)
+        for name, value in values.items()
+        if value is not PydanticUndefined
+    }
+
+
+def axis_of(annotation: Any) -> str:
+    """The axis whose choices a field of this type takes; empty where it takes none."""
+    if isinstance(annotation, type) and issubclass(annotation, Choice):
+        return annotation.axis
+    return next(filter(None, map(axis_of, typing.get_args(annotation))), "")
+
+
+def _leaves(parts: tuple[str, ...], value: Any) -> Iterator[_Leaf]:
+    if len(parts) > DEEPEST:
+        raise RecipeError(f"{'.'.join(parts)[:60]}: nested deeper than any recipe is")
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise RecipeError(f"{'.'.join(parts)}: knobs are named by texts, got {key!r:.60}")
+            yield from _leaves((*parts, key), inner)
+    elif parts[-1] == "kind" and len(parts) > 1:
+        yield _Leaf(parts[:-1], value, True)
+    else:
+        yield _Leaf(parts, value, False)
+
+
+def _apply(model: type[BaseModel] | None, fields: Fields, leaf: _Leaf) -> None:
+    node = fields
+    *parents, last = leaf.parts
+    for depth, part in enumerate(parents):
+        inner = node.get(part)
+        if not isinstance(inner, dict):
+            raise RecipeError(_no_knobs(leaf, depth, node))
+        model, node = _model_of(model, part, inner), inner
+    here = node.get(last)
+    axis = _axis_in(model, last)
+    if isinstance(leaf.value, BaseModel):
+        node[last] = leaf.value.model_dump(mode="json")
+    elif leaf.kind and not (axis or isinstance(here, dict)):
+        raise RecipeError(_no_knobs(leaf, len(parents), node))
+    elif axis and isinstance(leaf.value, str):
+        node[last] = with_kind(axis, here, leaf.value)
+    elif leaf.kind:
+        node[last] = {**(here if isinstance(here, dict) else {}), "kind": leaf.value}
+    # An empty mapping changes nothing of what stands there.
+    elif leaf.value != {} or not isinstance(here, dict):
+        node[last] = leaf.value
+
+
+def _model_of(model: type[BaseModel] | None, name: str, fields: Fields) -> type[BaseModel] | None:
+    """The class whose fields stand under ``name``; None where no such class is known, as under an unknown kind."""
+    if axis := _axis_in(model, name):
+        kind = fields.get("kind")
+        return registry(axis).get(kind) if isinstance(kind, str) else None
+    annotation = model.model_fields[name].annotation if model and name in model.model_fields else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _axis_in(model: type[BaseModel] | None, name: str) -> str:
+    return axis_of(model.model_fields[name].annotation) if model and name in model.model_fields else ""
+
+
+def _no_knobs(leaf: _Leaf, depth: int, node: Fields) -> str:
+    """Why a path ends at its part number ``depth``: a value that has no knobs, or nothing at all."""
+    path, here, part = ".".join(leaf.parts), ".".join(leaf.parts[: depth + 1]), leaf.parts[depth]
+    if part in node:
+        return f"{path}: {here} is {node[part]!r:.60}, which has no knobs; change {here} itself"
+    choices = [name for name, value in node.items() if isinstance(value, dict)]
+    return unknown(here, part, choices)
