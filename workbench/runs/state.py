@@ -241,15 +241,12 @@ def lock_held(folder: RunFolder) -> bool:
     return False
 
 
-def take_lock(
-    folder: RunFolder, patience_seconds: float = 1.0, while_waiting: Callable[[], None] = lambda: None
-) -> int:
+def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
     """Become the one process that may train this run; returns the descriptor that holds the lock.
 
     Args:
         folder: the run's folder.
         patience_seconds: readers hold the lock for microseconds while they test it; keep trying that long.
-        while_waiting: called between two tries; what it raises ends the waiting.
 
     Raises:
         RunError: another supervisor or trainer of this run is alive.
@@ -263,16 +260,12 @@ def take_lock(
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
         except OSError:
-            try:
-                while_waiting()
-                if time.monotonic() >= deadline:
-                    raise RunError(
-                        f"run '{folder.id}' is already being trained by another process; stop it first "
-                        f"(`workbench stop {folder.id}`), or launch the recipe as a new run"
-                    ) from None
-            except BaseException:
+            if time.monotonic() >= deadline:
                 os.close(descriptor)
-                raise
+                raise RunError(
+                    f"run '{folder.id}' is already being trained by another process; stop it first "
+                    f"(`workbench stop {folder.id}`), or launch the recipe as a new run"
+                ) from None
             time.sleep(0.02)
 
 

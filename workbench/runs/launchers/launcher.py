@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -119,7 +120,7 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
     """
     resume = attempt > 1
     # First of all: whoever has no lock must not touch the state of a run that goes on.
-    lock = take_lock(folder, RESUME_PATIENCE_SECONDS if resume else 1.0, lambda: _check_attempt(folder, attempt))
+    lock = _lock_of_attempt(folder, attempt) if resume else take_lock(folder)
     try:
         _check_attempt(folder, attempt)
         if resume:
@@ -150,6 +151,18 @@ def resuming(folder: RunFolder) -> str:
     if has_checkpoint(folder.checkpoints):
         return "resuming from the last checkpoint"
     return "no checkpoint was saved: starting again from step 0"
+
+
+def _lock_of_attempt(folder: RunFolder, attempt: int) -> int:
+    deadline = time.monotonic() + RESUME_PATIENCE_SECONDS
+    while True:
+        try:
+            return take_lock(folder, 0.2)
+        except RunError:
+            # Whoever resumes it beside us says so in the state, long before our patience ends.
+            _check_attempt(folder, attempt)
+            if time.monotonic() >= deadline:
+                raise
 
 
 def _check_attempt(folder: RunFolder, attempt: int) -> None:
