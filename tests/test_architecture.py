@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.errors": set(),
     "workbench.assignments": {"workbench.errors"},
     "workbench.floors": set(),
+    "workbench.clocks": set(),
     "workbench.huge_pages": set(),
     "workbench.telemetry": set(),
     "workbench.ops": {"workbench.atomic", "workbench.telemetry"},
@@ -43,9 +44,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
         "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
-        "workbench.changes", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
+        "workbench.changes", "workbench.clocks", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
     },
-    "workbench.forecast": {"workbench.choices", "workbench.recipe", "workbench.training"},
+    "workbench.forecasting": {
+        "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.clocks",
+        "workbench.ops", "workbench.huge_pages", "workbench.training", "workbench.runs.folder",
+    },
+    "workbench.forecast": {"workbench.choices", "workbench.recipe", "workbench.forecasting"},
     "workbench.runs.folder": {"workbench.atomic"},
     "workbench.runs.state": {"workbench.runs.folder"},
     "workbench.runs.lease": {"workbench.runs.folder", "workbench.runs.state"},
@@ -64,7 +69,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "workbench.bench": {
         "workbench", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
-        "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.huge_pages",
+        "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
+        "workbench.clocks", "workbench.huge_pages",
     },
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",

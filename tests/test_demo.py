@@ -17,10 +17,10 @@ from rich.console import Console
 from workbench import demo, presets
 from workbench.errors import RunError, RunFailed, TargetMissed
 from workbench.runs import control
+from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import take_lock, write_state
-from workbench.runs.store import runs as list_runs
 
 
 @pytest.fixture(autouse=True)

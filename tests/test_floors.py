@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from workbench.floors import Floors, learned
+from workbench.floors import Floors, Yardstick, learned
 
 FLOORS = Floors(unigram=6.0, neighbours=4.0)
 
@@ -32,3 +32,30 @@ def test_a_neighbours_floor_above_the_unigram_floor_credits_nothing_to_a_model_t
 
 def test_without_a_neighbours_floor_context_is_never_claimed():
     assert learned(0.5, Floors(unigram=6.0)) == "neighbours"
+
+
+def test_a_run_says_with_what_it_was_measured() -> None:
+    said = {"score": {"kind": "masked-only", "version": 2}, "unigram_entropy": 6.4, "bigram_entropy": 3.9}
+    yardstick = Yardstick.of(
+        said | {"heldout_overlap": 0.004}, {"unigram_entropy": 1.0, "training_floor": 5.8}, "masked"
+    )
+    assert yardstick == Yardstick("masked-only", Floors(6.4, 3.9), 5.8, 0.004)
+    assert [yardstick.learned(loss) for loss in (5.0, None)] == ["neighbours", None]
+    assert "[MASK]" in yardstick.title
+    # Before the first evaluation the environment alone knows.
+    assert Yardstick.of({}, said, "masked").floors == Floors(6.4, 3.9)
+    assert Yardstick.of({"unigram_entropy": None}, said, "masked").floors == Floors(6.4, 3.9)
+
+
+def test_a_run_of_before_says_which_score_it_carries_and_claims_no_context() -> None:
+    masked = Yardstick.of({"unigram_entropy": 6.37, "heldout": []}, {}, "masked")
+    assert (masked.title, masked.floors, masked.learned(3.0)) == ("80/10/10 score", None, None)
+    causal = Yardstick.of({"unigram_entropy": 6.37}, {}, "causal")
+    # Its neighbours were never counted: context is not claimed of it.
+    assert (causal.score, causal.learned(3.0)) == ("next-token", "neighbours")
+
+
+@pytest.mark.parametrize("junk", ["6.4", None, True, [6.4], float("nan"), 10**400, {"kind": [3]}])
+def test_damaged_numbers_are_none(junk: object) -> None:
+    said = {"score": junk, "unigram_entropy": junk, "training_floor": junk, "heldout_overlap": junk}
+    assert Yardstick.of(said, said, "causal") == Yardstick("next-token")

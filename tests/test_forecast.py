@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import workbench as wb
-from tests.training.machine_rates import RATES
+from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.choices.data.prepare import prepare
 from workbench.forecast import BAND, Forecast, forecast
+from workbench.forecasting import trace as tracing
 from workbench.recipe import Recipe
-from workbench.training import trace as tracing
 from workbench.training.assemble import assemble
 
 
@@ -78,16 +78,16 @@ def test_it_says_whose_rates_it_used_and_what_compiling_takes(recipe: Recipe) ->
 
 def test_a_changed_knob_runs_no_model_where_it_changes_none(recipe: Recipe) -> None:
     ahead(recipe)
-    before = tracing._drawn.cache_info().misses
+    before = tracing._linear_trace.cache_info().misses
     for change in (
         {"data": {"batch_size": 24}}, {"architecture": {"layers": 9}}, {"optimizer": {"kind": "lans"}},
         {"budget": {"amount": 77}}, {"execution": {"micro_batch_size": 4}}, {"depth": "progressive_drop"},
         {"data": {"batch_size": {"kind": "linear", "start": 2, "end": 16}}},
     ):  # fmt: skip
         ahead(recipe.with_(**change))
-    assert tracing._drawn.cache_info().misses == before
+    assert tracing._linear_trace.cache_info().misses == before
     ahead(recipe.with_(architecture={"width": 72}))
-    assert tracing._drawn.cache_info().misses == before + 1
+    assert tracing._linear_trace.cache_info().misses == before + 1
 
 
 def test_a_budget_in_seconds_is_kept(recipe: Recipe) -> None:

@@ -10,8 +10,10 @@ Two predictors that read no context, or next to none, are scored on the very pos
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, cast
 
+ScoreKind = Literal["masked-only", "next-token", "80-10-10"]
 Learned = Literal["nothing yet", "word frequencies", "neighbours", "context"]
 
 MARGIN_NATS = 0.1
@@ -47,3 +49,71 @@ def learned(loss: float, floors: Floors) -> Learned:
     if loss > floors.unigram - MARGIN_NATS:
         return "word frequencies"
     return "context" if loss < floors.neighbours else "neighbours"
+
+
+SCORE_VERSION = 2
+"""Of the held-out score: 1 scored masked models at 80/10/10, where copying the visible labels passes for learning."""
+SCORE_TITLES = {
+    "masked-only": "held-out loss at [MASK]",
+    "next-token": "held-out loss of the next token",
+    "80-10-10": "80/10/10 score",
+}
+"""What readers call a held-out loss, by the kind of its score."""
+
+
+class Yardstick(NamedTuple):
+    """What a run's held-out losses were measured with, as its folder tells.
+
+    Attributes:
+        score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed.
+        floors: to hold the losses against; None where the run has not said them, or where its score is one that a
+            copying model passes: then nothing is claimed about what was learned.
+        training_floor: nats that the training loss has without context under the objective's own corruption.
+        heldout_overlap: share of the held-out text's word 13-grams that also stand in the training text.
+    """
+
+    score: ScoreKind
+    floors: Floors | None = None
+    training_floor: float | None = None
+    heldout_overlap: float | None = None
+
+    @classmethod
+    def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], objective_kind: str) -> Yardstick:
+        """Read it from a run's ``evaluations.json`` and ``environment.json``; either may be empty.
+
+        Args:
+            evaluations, environment: the JSON objects.
+            objective_kind: of the recipe, for runs that were scored before scores had names.
+        """
+        said = {**environment, **{key: value for key, value in evaluations.items() if value is not None}}
+        score = said.get("score")
+        kind = score.get("kind") if isinstance(score, Mapping) else None
+        if not isinstance(kind, str) or kind not in SCORE_TITLES:
+            kind = "next-token" if objective_kind == "causal" else "80-10-10"
+        unigram, neighbours = _number(said.get("unigram_entropy")), _number(said.get("bigram_entropy"))
+        floors = None
+        if unigram is not None and kind != "80-10-10":
+            floors = Floors(unigram, math.nan if neighbours is None else neighbours)
+        return cls(
+            cast(ScoreKind, kind), floors, _number(said.get("training_floor")), _number(said.get("heldout_overlap"))
+        )
+
+    @property
+    def title(self) -> str:
+        """What a held-out loss of this score is called on axes and in tables."""
+        return SCORE_TITLES[self.score]
+
+    def learned(self, loss: float | None) -> Learned | None:
+        """The word for a held-out loss in nats; None where none may be said (no loss, no floors)."""
+        return None if loss is None or self.floors is None else learned(loss, self.floors)
+
+
+def _number(value: object) -> float | None:
+    """A finite number of a run's JSON; None for anything else that may stand there."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON knows integers of any length
+        return None
+    return number if math.isfinite(number) else None

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.training.machine_rates import RATES
+from tests.forecasting.machine_rates import RATES
 from workbench.bench import forecast as bench
 from workbench.bench.forecast_cases import cases
 from workbench.errors import WorkbenchError
-from workbench.training.rates import Mode
+from workbench.forecasting.rates import Mode
 
 
 def _case(time: float, memory: float, mode: str = "eager", inside: bool = True) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.machine_rates import RATES
+from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.bench.contender import Contender
 from workbench.bench.forecast import WORKER, compare

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser.console import Console
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
-from workbench.runs.store import runs
 
 RESULTS = REPOSITORY / "test-results"
 expect.set_options(timeout=60_000)  # two cores that also train

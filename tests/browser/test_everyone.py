@@ -16,10 +16,10 @@ from tests.browser.lab import long_recipe, open_lab, watch_first, write_lab
 from tests.browser.looks import controls, drawn_pixels, unfit
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, write_corpus
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
-from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
 

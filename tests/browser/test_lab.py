@@ -13,7 +13,7 @@ from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import trained_run
 from tests.browser.servers import Server
 from tests.runs.tiny import write_corpus
-from workbench.runs.store import runs
+from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
 

@@ -14,7 +14,7 @@ from tests.browser.lab import write_lab
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
 from tests.runs.tiny import write_corpus
-from workbench.runs.store import runs
+from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
 

@@ -12,8 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS, Server
 from tests.browser.jupyter import Notebook, code_cell, set_parameters
 from tests.browser.looks import drawn_pixels
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
 NAME = "00_quickstart.ipynb"

@@ -15,9 +15,9 @@ from tests.browser.many_runs import copies, trained_run
 from tests.browser.servers import Server
 from tests.runs.tiny import write_corpus
 from workbench.bench.page_forms import TABLE_SHOWN
+from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import read_labels
-from workbench.runs.listing import MOST
 
 pytestmark = pytest.mark.browser
 OLDER = 5

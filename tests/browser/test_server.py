@@ -16,9 +16,9 @@ from tests.browser.jupyter import Notebook
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, moves, open_view, stop
 from tests.runs.tiny import write_corpus
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 
 pytestmark = pytest.mark.browser
 # As a hub writes the address of ada+lovelace@älg.example.

@@ -15,8 +15,8 @@ from tests.browser.conftest import RESULTS
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, end, long_run, moves, open_view
 from tests.runs.tiny import write_corpus
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 from workbench.telemetry import read_telemetry
 
 pytestmark = pytest.mark.browser

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
-from tests.training.machine_rates import RATES
 from workbench import presets
 from workbench.cli.command import main
 from workbench.cli.forecasting import amount, duration
+from workbench.forecasting import calibration
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
-from workbench.training import calibration
 
 SMALL = ["--preset", "fast", "--set", "execution.compile=false", "--set", "execution.device=cpu"]
 

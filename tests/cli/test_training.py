@@ -17,9 +17,9 @@ from tests.runs.tiny import tiny_recipe, wait_until
 from workbench import presets
 from workbench.cli.command import _parser, main
 from workbench.cli.training import recipe_from
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 

@@ -13,8 +13,8 @@ import pytest
 
 from workbench.plots.report import main, report_html, write_report
 from workbench.runs.folder import RunFolder
+from workbench.runs.forks.origin import Origin
 from workbench.runs.labels import Labels
-from workbench.runs.origin import Origin
 
 from .ahead import FOUND
 

@@ -14,9 +14,9 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 
 
 def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:

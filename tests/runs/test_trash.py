@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import RunError
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import take_lock, write_state
-from workbench.runs.store import runs
 from workbench.runs.trash import delete, empty, restore, trash_folder, trashed
 
 

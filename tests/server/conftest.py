@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.runs.conftest import cache, corpus, root
-from workbench.live.places import register
+from workbench.live.registered_roots import register
 
 __all__ = ["cache", "corpus", "root"]
 BASE_URL, TOKEN = "/user/ada/", "a-token-of-the-tests"

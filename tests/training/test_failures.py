@@ -21,10 +21,10 @@ from tests.training.test_resume import assert_same, train
 from workbench import telemetry
 from workbench.recipe import Recipe
 from workbench.runs import control, folder, state
+from workbench.runs.catalogue.listing import Listing
+from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.listing import Listing
 from workbench.runs.state import fill_reserve, write_state
-from workbench.runs.summary import summary
 from workbench.training import checkpoint, worker
 
 Live = Callable[..., LiveRun]

@@ -14,7 +14,7 @@ from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.fork import create_fork
+from workbench.runs.forks.fork import create_fork
 from workbench.runs.run import Run
 from workbench.training import checkpoint
 from workbench.training.checkpoint import CheckpointError

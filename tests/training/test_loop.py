@@ -57,21 +57,66 @@ def test_clipping_limits_the_norm_and_reports_it_unclipped(tiny: Recipe, build: 
     assert read_telemetry(tmp_path).series("grad_norm")[1][0] > 0.01
 
 
+def overflows(training: Training) -> None:
+    """Weights that are finite, and whose logits are not: what too high a rate leads to."""
+    with torch.no_grad():
+        training.model.backbone.embedding.weight.mul_(1e3)
+        training.model.backbone.final.weight.mul_(1e38)
+
+
+def breaks_weights(training: Training) -> None:
+    """An optimizer that makes NaN of a finite gradient."""
+    with torch.no_grad():
+        training.model.backbone.embedding.weight[5, 3] = torch.nan
+
+
+def breaks_gradients(training: Training) -> None:
+    """A backward pass that overflows though the loss is finite."""
+    weight = training.model.backbone.embedding.weight
+    hook = weight.register_hook(lambda gradient: gradient * torch.inf)
+    training.step()
+    hook.remove()
+
+
 @pytest.mark.parametrize("scalars_every", [1, 4])
-def test_nan_stops_the_run_and_names_the_step(tiny: Recipe, build: Build, scalars_every: int) -> None:
+@pytest.mark.parametrize(
+    ("harm", "step", "cause"),
+    [
+        (overflows, 3, r"; lower optimizer\.lr"),
+        (breaks_weights, 3, r"gradients before it were finite \(norm .*AdamW left backbone\.embedding\.weight not"),
+        (breaks_gradients, 4, r"its gradients were not, so the backward pass overflowed; set execution\.precision"),
+    ],
+)
+def test_nan_stops_the_run_and_names_step_and_cause(
+    tiny: Recipe, build: Build, scalars_every: int, harm: Callable[[Training], None], step: int, cause: str
+) -> None:
     training = build(tiny.with_(execution={"scalars_every": scalars_every}))
     training.step()
     training.step()
+    harm(training)
+    with pytest.raises(NotFinite, match=rf"the loss became \S+ at step {step}.*{cause}"):
+        training.step()
+
+
+def test_the_last_update_is_looked_at_before_it_is_saved(tiny: Recipe, build: Build) -> None:
+    training = build(tiny)
+    assert "lower optimizer.lr" in str(training.not_finite("weights")), "nothing is known before the first step"
+    training.step()
+    breaks_weights(training)
+    assert "AdamW left backbone.embedding.weight not finite" in str(training.not_finite("weights"))
+
+
+def test_soap_trains_through_dead_units(tiny: Recipe, build: Build) -> None:
+    """ReLU^2 with a bias far below zero: all columns of the second product's gradient are zero but a few."""
+    recipe = tiny.with_(optimizer={"kind": "soap"}, architecture={"ffn": "relu2", "bias": True}, budget="12 steps")
+    training = build(recipe)
     with torch.no_grad():
-        training.model.backbone.embedding.weight.fill_(float("nan"))
-
-    def go_on() -> None:
-        for _ in range(scalars_every):
-            training.step()
-        training.settle()
-
-    with pytest.raises(NotFinite, match=r"at step 3; lower optimizer\.lr"):
-        go_on()
+        for block in training.model.backbone.blocks:
+            block.feed_forward.up.bias[6:] = -100.0
+    for _ in range(12):
+        training.step()
+    training.settle()
+    assert all(weight.isfinite().all() for weight in training.model.parameters())
 
 
 def test_telemetry_of_a_step(tiny: Recipe, build: Build, tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
-from tests.training.machine_rates import RATES
 from tests.ui.live import run_folder
 from workbench import presets
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
+from workbench.forecasting import calibration
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
-from workbench.training import calibration
 from workbench.ui.forecast_panel import ForecastPanel
 
 

@@ -16,7 +16,7 @@ from workbench.runs.labels import read_labels
 from workbench.runs.run import Run
 from workbench.runs.trash import trashed
 from workbench.ui import run_actions
-from workbench.ui.run_actions import RunActions, Said
+from workbench.ui.run_actions import ActionResult, RunActions
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(root: Path, name: str, status: str = "finished", **recipe: Any) -> RunFo
     return run_folder(root / f"20260101-000000-{name}-000000-0000", status, status == "running", name=name, **recipe)
 
 
-def perform(actions: RunActions, verb: str, *folders: RunFolder, **rest: Any) -> list[Said]:
+def perform(actions: RunActions, verb: str, *folders: RunFolder, **rest: Any) -> list[ActionResult]:
     return list(actions.perform(verb, [folder.id for folder in folders], rest))
 
 
@@ -38,11 +38,11 @@ def test_a_request_is_told_when_it_is_sent_and_when_it_is_answered(actions: RunA
     assert next(said).text == "checkpoint: asked a"
     (request,) = control.pending(folder)
     control.answer(folder, request.id, True, "saved step-5")
-    assert next(said) == Said("a: saved step-5")
+    assert next(said) == ActionResult("a: saved step-5")
     said = actions.perform("evaluate", [folder.id], {})
     next(said)
     control.answer(folder, control.pending(folder)[0].id, False, "no held-out text")
-    assert next(said) == Said("a refused 'evaluate': no held-out text", error=True)
+    assert next(said) == ActionResult("a refused 'evaluate': no held-out text", error=True)
 
 
 def test_a_request_without_an_answer_stands(

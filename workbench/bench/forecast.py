@@ -27,10 +27,10 @@ from workbench.bench.result import hardware, revision, versions
 from workbench.bench.study_results import definition
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
+from workbench.forecasting.calibration import measured
+from workbench.forecasting.rates import Mode, Rates, mode_of
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
-from workbench.training.calibration import measured
-from workbench.training.rates import Mode, Rates, mode_of
 
 MODES = ("eager", "compiled")
 WORKER = "workbench.bench.forecast_worker"

@@ -14,13 +14,13 @@ import torch
 from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
+from workbench.clocks import processor_seconds, thread_clock
+from workbench.forecasting.fitted_rates import REFERENCE, SmallModel, models
+from workbench.forecasting.rates import mode_of
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
-from workbench.training.closing import REFERENCE, Small, models
 from workbench.training.loop import Training
-from workbench.training.rates import mode_of
 from workbench.training.recorder import NotFinite
-from workbench.training.stopwatch import processor_seconds, thread_clock
 from workbench.training.warmup import compile_ahead
 
 SAMPLE_SECONDS = 0.002
@@ -119,7 +119,7 @@ def main() -> None:
     stage = Stage()
     if setting.get("reference"):
         mode = mode_of(recipe.execution)
-        with Small(models(mode)[REFERENCE], torch.device(mode.device)) as small:
+        with SmallModel(models(mode)[REFERENCE], torch.device(mode.device)) as small:
             stage.say({"ready": {}})
             while (steps := stage.next_steps()) is not None:
                 stage.say({"seconds": [small.step() for _ in range(steps)]})

@@ -25,6 +25,7 @@ class StudyResults:
 
     Args:
         path: the JSON file; read if it exists.
+        benchmark: whose results it holds; a file of another one is refused.
 
     Attributes:
         data: what the file holds: ``set``, ``calibration``, ``runs`` by key, ``failed`` arms by name, and where and
@@ -34,16 +35,16 @@ class StudyResults:
         WorkbenchError: the file is no study's, or of a newer version.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, benchmark: str = "methods-study") -> None:
         self.path = path
         self._lock = threading.Lock()
-        self.data: dict[str, Any] = {"benchmark": "methods-study", "format": FORMAT, "runs": {}, "failed": {}}
+        self.data: dict[str, Any] = {"benchmark": benchmark, "format": FORMAT, "runs": {}, "failed": {}}
         if path.exists():
             try:
                 self.data = json.loads(path.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise WorkbenchError(f"'{path}' is not JSON ({error}); choose another --out") from None
-            if self.data.get("benchmark") != "methods-study" or self.data.get("format", 0) > FORMAT:
+            if self.data.get("benchmark") != benchmark or self.data.get("format", 0) > FORMAT:
                 raise WorkbenchError(f"'{path}' was not written by this version's study; choose another --out")
 
     def own(self) -> FileLock:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from workbench import presets
+from workbench.bench.overhead import telemetry_overhead
 from workbench.bench.result import save
-from workbench.training.overhead import telemetry_overhead
 
 
 def main(argv: list[str]) -> int:

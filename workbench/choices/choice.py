@@ -18,18 +18,17 @@ import functools
 import importlib.metadata
 import inspect
 import operator
-import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from workbench.choices.knob import knob as knob
+from workbench.choices.knob import known_fields
+from workbench.choices.progress import Progress
 from workbench.errors import RecipeError, unknown
-
-if TYPE_CHECKING:
-    from workbench.choices.progress import Progress
 
 ENTRY_POINT_GROUP = "workbench.choices"
 # Filled by class definitions: importing a module is all it takes to register what is in it.
@@ -41,24 +40,6 @@ class Problem(NamedTuple):
 
     path: str
     message: str
-
-
-def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "linear", **bounds: Any) -> Any:
-    """Declare one field of a choice.
-
-    Args:
-        default: value when the user says nothing (``...`` makes the knob required).
-        help: one line shown beside the knob.
-        unit: what the number counts, for example ``tokens`` or ``seconds``; empty for a pure number.
-        scale: ``linear`` or ``log``, how a slider should move.
-        **bounds: pydantic's ``gt, ge, lt, le, multiple_of, min_length, pattern``; or ``default_factory``.
-    """
-    # Travels with the field, where forms, listings and the JSON schema find it.
-    extra: dict[str, Any] = {"unit": unit, "scale": scale}
-    # pydantic refuses a default beside a default_factory, even when it is `...`.
-    if "default_factory" in bounds:
-        return Field(description=help, json_schema_extra=extra, **bounds)
-    return Field(default, description=help, json_schema_extra=extra, **bounds)
 
 
 MOVES = "moves during a run"
@@ -89,20 +70,6 @@ def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
             got = f"{number:g}" if not isinstance(value, Choice) else f"a schedule that reaches {number:g}: {value!r}"
             return f"must be {legal} at all times, got {got}"
     return ""
-
-
-def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """``value`` itself, or an error: it holds a field that ``model`` has not, or true/false where a number belongs."""
-    for name, given in value.items() if isinstance(value, Mapping) else ():
-        if name not in model.model_fields:
-            raise PydanticCustomError("knob", "{why}", {"name": name, "why": unknown("", name, model.model_fields)})
-        annotation = model.model_fields[name].annotation
-        types = typing.get_args(annotation) or (annotation,)
-        # pydantic would read true as 1: a learning rate of 1 that nobody asked for.
-        if isinstance(given, bool) and bool not in types and (int in types or float in types):
-            why = f"must be a number, got {str(given).lower()}"
-            raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
-    return value
 
 
 class Choice(BaseModel):

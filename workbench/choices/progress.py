@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from workbench.choices.choice import knob, known_fields
+from workbench.choices.knob import knob, known_fields
 
 Unit = Literal["steps", "tokens", "seconds"]
 # b is a billion, as in "1B tokens", never a byte.

@@ -105,12 +105,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
-    listing = _verb(verbs, "runs", "steering:runs", "list all runs, newest first")
+    listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
     listing.add_argument("--tag", action="append", default=[], metavar="TAG", help="only runs with it; repeatable")
     listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
-    _run_verb(verbs, "watch", "live:watch", "follow a run in the terminal; Ctrl-C leaves it running")
+    _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
     for verb, text in _REQUESTS.items():
-        asking = _run_verb(verbs, verb, "steering:ask", text)
+        asking = _run_verb(verbs, verb, "runs:ask", text)
         asking.add_argument(
             "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait for the answer at most this long"
         )
@@ -124,12 +124,12 @@ def _parser() -> argparse.ArgumentParser:
     export = _run_verb(
         verbs,
         "export",
-        "steering:export",
+        "runs:export",
         "write the model as a folder; transformers loads it if it knows the architecture",
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
-    _run_verb(verbs, "report", "steering:report", "write report.html from what the run has said so far")
-    _run_verb(verbs, "log", "steering:log", "print the end of the run's log").add_argument(
+    _run_verb(verbs, "report", "runs:report", "write report.html from what the run has said so far")
+    _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"
     )
     choices = _verb(verbs, "choices", "catalogue:choices", "list what recipes are composed of", runs=False)

@@ -7,9 +7,9 @@ import json
 import sys
 
 from workbench.errors import RunError
+from workbench.runs.catalogue.summary import name_of
 from workbench.runs.labels import label, read_labels
 from workbench.runs.run import Run
-from workbench.runs.summary import name_of
 from workbench.runs.trash import delete as move_to_trash
 from workbench.runs.trash import empty, trash_folder, trashed
 from workbench.runs.trash import restore as bring_back

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 
@@ -11,31 +9,6 @@ from workbench.runs.run import ENDED, Run
 from workbench.runs.state import RunState, actual_status, message_of, read_state
 
 POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
-
-
-def watch(options: argparse.Namespace) -> int:
-    """Follow a run until it ends; Ctrl-C only ends the watching.
-
-    Raises:
-        RunFailed: the run failed or is lost.
-    """
-    run = Run(options.run, options.runs)
-    try:
-        follow(run)
-    except KeyboardInterrupt:
-        status = run.status
-        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
-    status = run.status
-    if options.json:
-        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
-        print(json.dumps(result))
-    elif status in ENDED:
-        result = run.outcome()
-        # Here, since `training` imports this module.
-        from workbench.cli.training import summary
-
-        print(summary(run, result))
-    return 1 if status in ("failed", "lost") else 0
 
 
 def follow(run: Run) -> None:

@@ -69,7 +69,7 @@ def launch(options: argparse.Namespace) -> int:
 
 def fork(options: argparse.Namespace) -> int:
     """Go on from a checkpoint of a run in a new run, in the background; prints its id."""
-    from workbench.runs.fork import changes_of
+    from workbench.runs.forks.fork import changes_of
 
     changes = changes_of(options.set)
     asked = {"budget": options.budget, "seed": options.seed, "name": options.name}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workbench.runs.store import RunList
+    from workbench.runs.catalogue.run_list import RunList
 
 
 class _CallablePackage(types.ModuleType):
@@ -19,8 +19,8 @@ class _CallablePackage(types.ModuleType):
     """
 
     def __call__(self, runs_dir: str | Path | None = None) -> RunList:
-        """See :func:`workbench.runs.store.runs`."""
-        from workbench.runs.store import runs
+        """See :func:`workbench.runs.catalogue.run_list.runs`."""
+        from workbench.runs.catalogue.run_list import runs
 
         return runs(runs_dir)
 

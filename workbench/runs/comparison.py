@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workbench.runs.catalogue.listing import columns_of, flat
+from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.listing import columns_of, flat
 from workbench.runs.state import actual_status, read_state
-from workbench.runs.summary import name_of
 
 # What each number is called, where it stands in a result, and which end of it is better (None: neither).
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
@@ -52,7 +52,7 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     """``[{"path", "values"}]`` of the knobs in which recipes differ.
 
     Args:
-        recipes: knobs by path (:func:`workbench.runs.listing.flat`), by the name of the column.
+        recipes: knobs by path (:func:`workbench.runs.catalogue.listing.flat`), by the name of the column.
     """
     differ = columns_of(recipes)["differ"]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in _NO_KNOBS]

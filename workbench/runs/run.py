@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
 from workbench.runs import control
+from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.forks.fork import fork
+from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
 from workbench.runs.log import tail
-from workbench.runs.origin import Origin, origin_of
 from workbench.runs.result import result_of
 from workbench.runs.state import RunState, actual_status, read_state
-from workbench.runs.summary import describe, name_of
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
 from workbench.telemetry import Telemetry, read_telemetry
@@ -232,10 +233,7 @@ class Run:
         Example:
             >>> run.fork(optimizer={"lr": 1e-3}, budget="400 steps")  # doctest: +SKIP
         """
-        # Here, since that module launches runs and so stands above this one.
-        from workbench.runs.fork import fork
-
-        return fork(self.folder, changes, step, on)
+        return Run(fork(self.folder, changes, step, on))
 
     @property
     def tags(self) -> tuple[str, ...]:

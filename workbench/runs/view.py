@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
-from workbench.runs.origin import Origin, origin_of
 from workbench.runs.state import actual_status, read_state
 from workbench.telemetry import Telemetry, TelemetryReader
 

@@ -19,7 +19,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(app: ServerApp) -> None:
     # Here, so that listing extensions imports nothing of ours.
     from workbench.server.handlers import routes
-    from workbench.server.places import Places
+    from workbench.server.registered_runs import Places
 
     base_url = app.web_app.settings["base_url"]
     # So that a page knows that we are here: asking in vain would be an error in its console, time and again.

@@ -14,7 +14,7 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from workbench.server.follower import Follower
-from workbench.server.places import Places, Refused
+from workbench.server.registered_runs import Places, Refused
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -25,13 +25,13 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from workbench.runs import control
+from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder
 from workbench.runs.lease import in_words, read_lease
 from workbench.runs.state import read_state
-from workbench.runs.summary import summary
 from workbench.server.base import WorkbenchHandler
 from workbench.server.follower import Follower
-from workbench.server.places import HERE, Places, Refused, hold
+from workbench.server.registered_runs import HERE, Places, Refused, hold
 from workbench.server.steering import ControlHandler, ForkHandler, LeaseHandler, OutcomeHandler, ResumeHandler
 
 _LIMIT, _MOST_LISTED = 100, 1000
@@ -56,7 +56,7 @@ class RunsHandler(WorkbenchHandler):
     @web.authenticated
     @authorized
     async def get(self, place: str) -> None:
-        """``{"place", "count", "runs": [...]}``: as :func:`workbench.runs.summary.summary`, newest first."""
+        """``{"place", "count", "runs": [...]}``: as :func:`workbench.runs.catalogue.summary.summary`, newest first."""
         limit = self.count("limit", _LIMIT, _MOST_LISTED)
         self.reply(await self.reading(self._listed, place, limit))
 

@@ -1,7 +1,7 @@
 """``workbench resume`` and ``workbench fork`` as processes of their own: a server loads no torch, and trains nothing.
 
 What is started is this package's command line and nothing else, with arguments and no shell, in the Python and with the
-settings that the run was launched with (:mod:`workbench.runs.launchers.surroundings`). Its supervisor leaves the
+settings that the run was launched with (:mod:`workbench.runs.launchers.launch_environment`). Its supervisor leaves the
 server's session, so that the run outlives the server.
 """
 
@@ -14,8 +14,8 @@ import sys
 from typing import Any
 
 from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launch_environment import launch_environment_of
 from workbench.runs.launchers.launcher import child_environment
-from workbench.runs.launchers.surroundings import surroundings_of
 from workbench.runs.state import read_state
 
 PATIENCE_SECONDS = 90.0
@@ -50,7 +50,7 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
     host = read_state(folder).host
     if host and host != socket.gethostname():
         raise NotStarted(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
-    python, settings = surroundings_of(folder)
+    python, settings = launch_environment_of(folder)
     command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
     async with _at_once:
         try:

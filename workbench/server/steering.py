@@ -11,13 +11,13 @@ from tornado import web
 
 from workbench.errors import RunError
 from workbench.runs import control
+from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.lease import whoami
 from workbench.runs.run import ENDED, Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
-from workbench.runs.summary import name_of
 from workbench.server.base import AskingHandler, WorkbenchHandler
-from workbench.server.places import Refused
+from workbench.server.registered_runs import Refused
 from workbench.server.starting import NotStarted, workbench
 
 T = TypeVar("T")

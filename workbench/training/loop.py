@@ -28,7 +28,7 @@ from workbench.training.batches import Prefetch, StepBatch, StepShape
 from workbench.training.curvature import take_curvature
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
-from workbench.training.recorder import Recorder, StepRecord
+from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
 
 
 @dataclass
@@ -67,7 +67,10 @@ class Training:
     Attributes:
         progress: steps, tokens and seconds of training so far. Only what :meth:`step` and :meth:`settle` take is
             charged: start-up, compilation, evaluation, checkpoints and pauses are not.
+        norm: of the last step's gradients before clipping, 0-d; None before the first, and where none was computed.
     """
+
+    norm: Tensor | None = None
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class Training:
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before.step)
             result = self._gradients(batch, times, layered)
-            norm = self._clip(result)
+            norm = self.norm = self._clip(result)
             if layered:
                 self.meter.gradients()
             self.scaler.step(self.optimizer)
@@ -161,6 +164,10 @@ class Training:
         # The model reads its objective at every step; optimizer and depth are read from the recipe.
         self.model.choice = recipe.objective
 
+    def not_finite(self, what: str) -> NotFinite:
+        """The error to raise when ``what`` is NaN or infinite before the next backward pass: says what broke it."""
+        return not_finite(what, self.model, self.norm, self.optimizer)
+
     def close(self) -> None:
         """Let the data thread end."""
         self.batches.close()
@@ -199,6 +206,9 @@ class Training:
             with self.made.autocast():
                 loss: Loss = self.model(part.to(self.device), plan, self.progress)
             times.mark("forward")
+            # Before the backward pass, where looking costs nothing: the weights still show what broke them.
+            if self.device.type == "cpu" and not math.isfinite(value := float(loss.loss.detach())):
+                raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
             # How many labels the later parts have is not known yet: assume as many as the first, correct at the end.
             expected = (result.counts or [loss.count])[0] * len(batch.parts)
             self.scaler.scale(loss.loss * (loss.count / expected)).backward()

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from workbench.choices.data.data import cache_folder
+from workbench.clocks import thread_clock
 from workbench.runs.folder import read_json, write_json
-from workbench.training.stopwatch import thread_clock
 
 PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
     # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32.

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from workbench.choices.progress import Progress
 from workbench.telemetry import TelemetryWriter
@@ -17,8 +17,39 @@ RECENT = 50
 """Losses whose mean is called the training loss of a run."""
 
 
+RESCUE = (
+    "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm, then resume from the last checkpoint or "
+    "launch the recipe anew"
+)
+"""What usually helps against a loss that is not finite."""
+
+
 class NotFinite(ArithmeticError):
-    """The loss became NaN or infinite; the message names the step and what usually helps."""
+    """The loss or the weights became NaN or infinite; the message names the step, the cause and what helps."""
+
+
+def not_finite(what: str, model: nn.Module, norm: Tensor | None, optimizer: torch.optim.Optimizer) -> NotFinite:
+    """The error for a model whose last update can still be looked at.
+
+    Args:
+        what: became not finite, and when.
+        model: as the last update left it.
+        norm: of the gradients of that update, 0-d, before clipping; None when nobody computed it.
+        optimizer: that made the update.
+    """
+    broken = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
+    if norm is None or not broken:
+        return NotFinite(f"{what}; {RESCUE}")
+    if not norm.isfinite():
+        return NotFinite(
+            f"{what}: the loss before it was finite, its gradients were not, so the backward pass overflowed; set "
+            "execution.precision to 'fp32' or 'bf16', or change the architecture"
+        )
+    return NotFinite(
+        f"{what}: the gradients before it were finite (norm {float(norm):.4g}), but {type(optimizer).__name__} left "
+        f"{broken[0]} not finite (and {len(broken) - 1} weights more). That is its own arithmetic, and a lower "
+        "learning rate rarely helps: use another optimizer, for example 'adamw', and report the recipe"
+    )
 
 
 @dataclass
@@ -135,10 +166,7 @@ class Recorder:
     def _look_at(self, steps: list[int], losses: list[float]) -> None:
         for step, loss in zip(steps, losses, strict=True):
             if not math.isfinite(loss):
-                raise NotFinite(
-                    f"the loss became {loss} at step {step}; lower optimizer.lr, lengthen its warm-up or set "
-                    "optimizer.clip_norm, then resume from the last checkpoint or launch the recipe anew"
-                )
+                raise NotFinite(f"the loss became {loss} at step {step}; {RESCUE}")
         self.recent.extend(losses)
         self.loss = losses[-1]
 

@@ -24,7 +24,6 @@ from workbench.training.forks import as_forked
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
-from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
@@ -249,7 +248,7 @@ class Session:
         model, tied = checkpoint.model_tensors(training.model)
         # A checkpoint is what a resume begins with: weights broken after the last loss would be kept for good.
         if not all(torch.isfinite(norm) for norm in torch._foreach_norm(list(training.model.parameters()))):
-            raise NotFinite(f"the weights hold NaN or infinite values after step {progress.step}; lower optimizer.lr")
+            raise training.not_finite(f"the weights hold NaN or infinite values after step {progress.step}")
         tensors, rest = checkpoint.optimizer_tensors(training.optimizer)
         meta = {
             "tokens": progress.tokens,

@@ -19,13 +19,13 @@ from workbench.live.latest import Latest
 from workbench.plots.forecast_facts import compared, off_line, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 from workbench.runs.view import follow
 from workbench.telemetry import TelemetryReader
 from workbench.ui.inputs import Shape, make_input
-from workbench.ui.marks import Note
+from workbench.ui.knob_notes import Note
 
 KEPT = 16
 """Forecasts kept by recipe, so that a launch finds the one that was on the screen."""

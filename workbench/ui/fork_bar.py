@@ -8,9 +8,9 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder
-from workbench.runs.fork_point import steps_of
-from workbench.runs.summary import name_of
+from workbench.runs.forks.point import steps_of
 
 
 class ForkBar(ipywidgets.HBox):

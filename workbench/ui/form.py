@@ -23,8 +23,8 @@ from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
 from workbench.ui.inputs import Shape, make_input, same, shape_of
 from workbench.ui.knob_help import help_of, label_of, value_text
-from workbench.ui.lean import lean
-from workbench.ui.marks import Note, Reset
+from workbench.ui.knob_notes import Note, Reset
+from workbench.ui.shared_layouts import with_shared_layout
 
 CONSTANT = "constant"
 """What the drop-down of a scheduled knob calls a plain number."""
@@ -58,7 +58,7 @@ class Knob:
         self._baseline = default
         # What a search looks through.
         self._words = f"{path} {tooltip}".replace("_", " ").lower()
-        self.widget = lean(ipywidgets.Box, [self.input.widget])
+        self.widget = with_shared_layout(ipywidgets.Box, [self.input.widget])
         self.widget.add_class("lab-knob")
         self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
         self.load(default, default)
@@ -149,7 +149,7 @@ class ChoiceKnob:
             constant = Knob(path, plain, "", tooltip, number, scale, self._heard)
             constant.widget.add_class("lab-constant")
             self._parts[CONSTANT] = constant
-        self.picker = lean(
+        self.picker = with_shared_layout(
             ipywidgets.Dropdown,
             options=([CONSTANT] if plain else []) + list(registry(axis)),
             description=label,
@@ -157,11 +157,11 @@ class ChoiceKnob:
             tooltip=tooltip,
         )
         self.picker.observe(self._picked, names="value")
-        self.summary = lean(ipywidgets.HTML)
+        self.summary = with_shared_layout(ipywidgets.HTML)
         self.summary.add_class("lab-summary")
-        self.body = lean(ipywidgets.VBox)
+        self.body = with_shared_layout(ipywidgets.VBox)
         self.body.add_class("lab-nested")
-        self.widget = lean(ipywidgets.Box, [self.picker, self.body])
+        self.widget = with_shared_layout(ipywidgets.Box, [self.picker, self.body])
         self.widget.add_class("lab-knob")
         self._words = f"{path} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
@@ -323,7 +323,7 @@ class Form:
         self.knobs: dict[str, Knob | ChoiceKnob] = {
             name: _knob(model, path, name, start[name], changed) for name in shown if name not in self._settled
         }
-        self.widget = lean(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
+        self.widget = with_shared_layout(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
         self.widget.add_class("lab-form")
 
     @property

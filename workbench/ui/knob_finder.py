@@ -9,8 +9,8 @@ import ipywidgets
 
 from workbench.ui.form import ChoiceKnob
 from workbench.ui.knob_search import elsewhere, words_of
-from workbench.ui.lean import lean
 from workbench.ui.section import Section
+from workbench.ui.shared_layouts import with_shared_layout
 
 
 class KnobFinder(ipywidgets.VBox):
@@ -24,10 +24,10 @@ class KnobFinder(ipywidgets.VBox):
 
     def __init__(self, sections: Sequence[Section], box: ipywidgets.Box, axes: Mapping[str, ChoiceKnob]) -> None:
         self._sections, self._box, self._axes = sections, box, axes
-        self.text = lean(ipywidgets.Text, placeholder="find a knob by its name or help")
+        self.text = with_shared_layout(ipywidgets.Text, placeholder="find a knob by its name or help")
         self.text.add_class("lab-search")
         self.text.observe(lambda _change: self.search(), names="value")
-        self.found = lean(ipywidgets.HTML)
+        self.found = with_shared_layout(ipywidgets.HTML)
         self.found.add_class("lab-summary")
         super().__init__([self.text])
         self.add_class("lab-finding")

@@ -11,12 +11,12 @@ from typing import Any
 import ipywidgets
 
 from workbench.recipe import Recipe
-from workbench.runs import store
-from workbench.runs.fork import fork
-from workbench.runs.fork_point import ForkPoint
+from workbench.runs.catalogue import run_list
+from workbench.runs.forks.fork import fork
+from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
-from workbench.ui import cells
+from workbench.ui import cell_widgets
 from workbench.ui.composer import Composer, default_recipe
 from workbench.ui.forecast_panel import ForecastPanel
 from workbench.ui.fork_bar import ForkBar
@@ -24,7 +24,7 @@ from workbench.ui.frame import Frame
 from workbench.ui.headless import headless
 from workbench.ui.monitor import Monitor
 from workbench.ui.page import Page
-from workbench.ui.run_actions import Said
+from workbench.ui.run_actions import ActionResult
 from workbench.ui.runs_table import RunsTable
 
 # Six colours and six dashes: more lines than this nobody tells apart.
@@ -115,7 +115,7 @@ class Lab(ipywidgets.Box):
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
-        cells.forget(self)
+        cell_widgets.forget(self)
         # Listed first: a closed widget forgets what it holds.
         for widget in list(_held(self)):
             if widget is not self:
@@ -124,7 +124,7 @@ class Lab(ipywidgets.Box):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # Run again, a cell takes its old Lab away.
-        cells.shown(self)
+        cell_widgets.shown(self)
         if not self._live:
             return self._text()
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
@@ -154,7 +154,7 @@ class Lab(ipywidgets.Box):
 
     def _text(self) -> dict[str, str]:
         """What stands in a notebook that no page has shown."""
-        recipe, found = self._recipe or default_recipe(), store.runs(self._runs_dir)
+        recipe, found = self._recipe or default_recipe(), run_list.runs(self._runs_dir)
         begins = f"It begins with the recipe {recipe.name} ({recipe.hash})."
         page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
         return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
@@ -178,8 +178,8 @@ class Lab(ipywidgets.Box):
         if point is not None:
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
-            self.table.say(Said(f"forking {point.recipe.name}: its checkpoint is verified first"))
-            self.table.work(lambda: self._started(fork(point.folder, point.changes(recipe), point.step), "forked"))
+            self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
+            self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
             return
         self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
 
@@ -187,7 +187,7 @@ class Lab(ipywidgets.Box):
         self.table.refresh()
         # After the refresh: the table drops selected ids that it does not know.
         self.table.selected = [run.id]
-        self.table.say(Said(f"{how} {run.name}: {run.id}"))
+        self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
 
     def _drawn(self, monitor: Monitor) -> None:
         """A page speaks from the view that is shown, so it stands there; what was selected meanwhile can follow."""
@@ -207,7 +207,7 @@ class Lab(ipywidgets.Box):
         # Beside its forecast: of several runs, nobody could tell which.
         self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
         if len(chosen) > WATCHED_AT_MOST:
-            self.table.say(Said(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
+            self.table.say(ActionResult(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
 
     def _fork_from(self, step: int) -> None:
         if self.fork_point is None:

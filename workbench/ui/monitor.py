@@ -22,16 +22,16 @@ from IPython.display import display
 from jupyter_core.paths import jupyter_runtime_dir
 
 from workbench.errors import RunError
-from workbench.live.places import NOTES, register
+from workbench.live.registered_roots import NOTES, register
 from workbench.live.view import view_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
-from workbench.ui import cells
+from workbench.ui import cell_widgets
 from workbench.ui.feed import Feed
 from workbench.ui.figures import Figures
-from workbench.ui.keepsake import Keepsake
+from workbench.ui.saved_picture import SavedPicture
 from workbench.ui.steering import Steering
 
 STATIC = Path(__file__).parent / "static"
@@ -79,7 +79,7 @@ class Monitor(anywidget.AnyWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
-        self._keepsake = Keepsake(self._drawing, publish)
+        self._keepsake = SavedPicture(self._drawing, publish)
         self.figures = Figures(self._views, publish, self._say)
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
@@ -103,7 +103,7 @@ class Monitor(anywidget.AnyWidget):
         if self._settled or self.feed_ended:
             publish(self._static_bundle(), display_id)
             self._be_lean()
-            cells.shown(self)
+            cell_widgets.shown(self)
             return self
         self._display_ids.append(display_id)
         if shell is not None and self._shell is None:
@@ -112,7 +112,7 @@ class Monitor(anywidget.AnyWidget):
         publish(self._live_bundle(), display_id)
         self._keepsake.show()
         self.figures.show()
-        cells.shown(self)
+        cell_widgets.shown(self)
         return self
 
     def settle(self) -> bool:
@@ -144,7 +144,7 @@ class Monitor(anywidget.AnyWidget):
             self._keepsake.end()
             self.figures.close()
             self._forget_cells()
-            cells.forget(self)
+            cell_widgets.forget(self)
             # A model of its own, which nobody else would close.
             self.layout.close()
         super().close()

@@ -12,11 +12,11 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs import control, lease
+from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.listing import flat
 from workbench.runs.run import REPORT, Run
 from workbench.runs.trash import empty, restore
 
@@ -29,7 +29,7 @@ _ANSWER_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Said:
+class ActionResult:
     """One sentence for the user.
 
     Attributes:
@@ -72,7 +72,7 @@ class RunActions:
 
     def __init__(self, root: Path, composed: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
         self.root, self._composed = root, composed
-        self._verbs: dict[str, Callable[[list[Run], Mapping[str, Any]], Iterator[Said]]] = {
+        self._verbs: dict[str, Callable[[list[Run], Mapping[str, Any]], Iterator[ActionResult]]] = {
             "compare": self._compare,
             "diff": self._diff,
             "report": self._report,
@@ -81,7 +81,7 @@ class RunActions:
             "delete": self._delete,
         }
 
-    def perform(self, verb: str, run_ids: Sequence[str], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def perform(self, verb: str, run_ids: Sequence[str], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
@@ -98,7 +98,7 @@ class RunActions:
             return
         if verb == "empty":
             count = empty(self.root)
-            yield Said(f"removed {count} deleted run{'s' * (count != 1)} for good")
+            yield ActionResult(f"removed {count} deleted run{'s' * (count != 1)} for good")
             return
         runs = [Run(run_id, self.root) for run_id in run_ids]
         if not runs:
@@ -115,7 +115,7 @@ class RunActions:
         else:
             raise RunError(f"'{verb}' is none of {', '.join((*ASKED, *self._verbs, 'restore', 'empty'))}")
 
-    def _ask(self, verb: str, runs: list[Run], who: Mapping[str, Any]) -> Iterator[Said]:
+    def _ask(self, verb: str, runs: list[Run], who: Mapping[str, Any]) -> Iterator[ActionResult]:
         tally, waiting = _Tally(), []
         for run in runs:
             # One that ended a moment ago must not keep the others from being asked.
@@ -135,10 +135,10 @@ class RunActions:
         over = {"verb": verb, "runs": tally.taken} if tally.taken else None
         if asked or tally.done or tally.refused:
             first = [*tally.refused, *tally.done] + ([f"{verb}: asked {', '.join(asked)}"] if asked else [])
-            yield Said("; ".join(first), bool(tally.refused), take_over=over)
+            yield ActionResult("; ".join(first), bool(tally.refused), take_over=over)
         if waiting:
             self._await(verb, waiting, tally)
-            yield Said("; ".join([*tally.refused, *tally.done]), bool(tally.refused), take_over=over)
+            yield ActionResult("; ".join([*tally.refused, *tally.done]), bool(tally.refused), take_over=over)
 
     def _await(self, verb: str, waiting: list[tuple[Run, str]], tally: _Tally) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -152,14 +152,14 @@ class RunActions:
             else:
                 tally.refused.append(f"{run.name} refused '{verb}': {answer.get('text', '')}")
 
-    def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes = rest.get("notes")
         for run in runs:
             label(run.folder, add=_texts(rest.get("add")), remove=_texts(rest.get("remove")), notes=notes)
         what = "tags" if notes is None else "note"
-        yield Said(f"{what} of {_names(runs)} changed")
+        yield ActionResult(f"{what} of {_names(runs)} changed")
 
-    def _delete(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def _delete(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         gone, refused = [], []
         # The names first: afterwards there is nothing left to ask.
         named = [(run, run.name) for run in runs]
@@ -171,9 +171,9 @@ class RunActions:
                 refused.append(str(error))
         count = f"{len(gone)} runs" if len(gone) != 1 else next(name for run, name in named if run.id == gone[0])
         said = [f"moved {count} to the trash"] if gone else []
-        yield Said("; ".join([*said, *refused]), bool(refused), undo=gone)
+        yield ActionResult("; ".join([*said, *refused]), bool(refused), undo=gone)
 
-    def _restore(self, run_ids: Sequence[str]) -> Said:
+    def _restore(self, run_ids: Sequence[str]) -> ActionResult:
         back, refused = [], []
         for run_id in run_ids:
             try:
@@ -181,14 +181,14 @@ class RunActions:
             except RunError as error:
                 refused.append(str(error))
         said = [f"brought back {_names(back)}"] if back else []
-        return Said("; ".join([*said, *refused]) or "nothing to bring back", bool(refused))
+        return ActionResult("; ".join([*said, *refused]) or "nothing to bring back", bool(refused))
 
-    def _compare(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def _compare(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         found = compare([run.folder for run in runs])
         title = f"Comparison of {_names(runs)}"
-        yield Said(f"compared {_names(runs)}", sheet={"kind": "compare", "title": title, **found})
+        yield ActionResult(f"compared {_names(runs)}", sheet={"kind": "compare", "title": title, **found})
 
-    def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         columns = [({"id": run.id, "name": run.name}, flat(read_json(run.folder.recipe, {}))) for run in runs]
         if len(columns) == 1:
             composed = self._composed()
@@ -199,10 +199,10 @@ class RunActions:
         knobs = differences({str(place): knobs for place, (_, knobs) in enumerate(columns)})
         title = f"Knobs that differ: {' and '.join(str(run['name']) for run, _ in columns)}"
         sheet = {"kind": "diff", "title": title, "runs": [run for run, _ in columns], "knobs": knobs}
-        yield Said(f"{len(knobs)} knob{'s' * (len(knobs) != 1)} differ", sheet=sheet)
+        yield ActionResult(f"{len(knobs)} knob{'s' * (len(knobs) != 1)} differ", sheet=sheet)
 
-    def _report(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
-        yield Said(f"report of {_names(runs)}: drawing the pictures")
+    def _report(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
+        yield ActionResult(f"report of {_names(runs)}: drawing the pictures")
         if len(runs) == 1:
             path = runs[0].report()
             page, place = path.read_bytes(), str(path)
@@ -211,14 +211,14 @@ class RunActions:
             page, place = _drawn(runs), ""
         file = f"report-{runs[0].id}.html"
         sheet = {"kind": "report", "title": f"Report of {_names(runs)}", "path": place, "file": file}
-        yield Said(f"report of {_names(runs)} is below", sheet=sheet, page=page)
+        yield ActionResult(f"report of {_names(runs)} is below", sheet=sheet, page=page)
 
-    def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[Said]:
+    def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         target = rest.get("target")
         if not isinstance(target, str) or not target.strip():
             raise RunError("name a new folder to export to")
-        yield Said(f"exporting {runs[0].name}: this takes some seconds")
-        yield Said(f"exported {runs[0].name} to {runs[0].export(target.strip())}")
+        yield ActionResult(f"exporting {runs[0].name}: this takes some seconds")
+        yield ActionResult(f"exported {runs[0].name} to {runs[0].export(target.strip())}")
 
 
 def _drawn(runs: Sequence[Run]) -> bytes:

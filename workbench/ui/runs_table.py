@@ -17,9 +17,9 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.runs.listing import Listed, Listing
+from workbench.runs.catalogue.listing import Listed, Listing
 from workbench.runs.run import Run
-from workbench.ui.run_actions import VERBS, RunActions, Said
+from workbench.ui.run_actions import VERBS, ActionResult, RunActions
 
 STATIC = Path(__file__).parent / "static"
 REFRESH_SECONDS = 2.0
@@ -41,7 +41,7 @@ class RunsTable(anywidget.AnyWidget):
         composed: gives the recipe (as a dictionary) that a single run's difference is shown against.
 
     Attributes:
-        rows: one mapping per run, newest first (:class:`workbench.runs.listing.Listed`).
+        rows: one mapping per run, newest first (:class:`workbench.runs.catalogue.listing.Listed`).
         selected: ids of the selected runs, newest first.
         look: filter, sort and columns as the page has them.
         complaint: why the folders cannot be read, else empty.
@@ -121,7 +121,7 @@ class RunsTable(anywidget.AnyWidget):
             self._workers.shutdown(wait=False, cancel_futures=True)
         super().close()
 
-    def say(self, said: Said, request: int = 0) -> None:
+    def say(self, said: ActionResult, request: int = 0) -> None:
         """Tell the user something, in the line above the table."""
         if self.comm is not None:
             self.send({"type": "said", "request": request, **said.message()})
@@ -133,7 +133,7 @@ class RunsTable(anywidget.AnyWidget):
             try:
                 do()
             except Exception as error:
-                self.say(Said(str(error) or type(error).__name__, error=True))
+                self.say(ActionResult(str(error) or type(error).__name__, error=True))
 
         self._workers.submit(safely)
 
@@ -193,7 +193,7 @@ class RunsTable(anywidget.AnyWidget):
         try:
             if verb == "fork" and self._fork is not None and len(ids) == 1:
                 self._fork(ids[0])
-                self.say(Said("fork: edit the recipe in the forms, then press the button under them"), number)
+                self.say(ActionResult("fork: edit the recipe in the forms, then press the button under them"), number)
                 return
             # Where it takes long, word comes before it is done.
             for said in self.actions.perform(verb, ids, message):
@@ -204,7 +204,7 @@ class RunsTable(anywidget.AnyWidget):
             if verb in ("delete", "restore", "empty"):
                 self._send_trash()
         except Exception as error:  # the widget is where the user who pressed the button looks
-            self.say(Said(f"{verb}: {error}", error=True), number)
+            self.say(ActionResult(f"{verb}: {error}", error=True), number)
 
 
 def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: threading.Event, seconds: float) -> None:

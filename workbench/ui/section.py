@@ -8,7 +8,7 @@ import ipywidgets
 
 from workbench.choices.choice import Problem
 from workbench.ui.form import ChoiceKnob, Form
-from workbench.ui.lean import lean
+from workbench.ui.shared_layouts import with_shared_layout
 
 
 class Section:
@@ -33,29 +33,31 @@ class Section:
         asked: Callable[[bool], None] = lambda _on: None,
     ) -> None:
         self.name, self._body, self._parts = name, body, parts
-        self.toggle = lean(
+        self.toggle = with_shared_layout(
             ipywidgets.ToggleButton, value=opened, description=name.capitalize(), tooltip=f"knobs of {name}"
         )
         self.toggle.add_class("lab-toggle")
         self.toggle.observe(lambda _change: self._arrange(), names="value")
-        self.badge = lean(ipywidgets.HTML)
+        self.badge = with_shared_layout(ipywidgets.HTML)
         self.badge.add_class("lab-badge")
         self.help: ipywidgets.ToggleButton | None = None
         heading: list[ipywidgets.Widget] = [self.toggle]
         if knob is not None:
-            self.help = lean(ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does")
+            self.help = with_shared_layout(
+                ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does"
+            )
             self.help.add_class("lab-help")
             self.help.observe(lambda change: asked(change["new"]), names="value")
             heading += [knob.picker, self.badge, self.help]
         else:
             heading += [self.badge]
-        self.heading = lean(ipywidgets.HBox, heading)
+        self.heading = with_shared_layout(ipywidgets.HBox, heading)
         self.heading.add_class("lab-heading")
         if knob is not None:
             knob.reset.move(self.heading)
         # How many knobs a search found in here; None while nobody searches.
         self._found: int | None = None
-        self.widget = lean(ipywidgets.VBox, [self.heading])
+        self.widget = with_shared_layout(ipywidgets.VBox, [self.heading])
         self.widget.add_class("lab-section")
         self._arrange()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs import control
-from workbench.runs.fork import changes_of, fork, would_change
+from workbench.runs.forks.fork import changes_of, fork, would_change
 from workbench.runs.run import ENDED, Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 
@@ -92,7 +92,7 @@ class Steering:
     def _fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(asked)
         # Not `run.fork`: a knob may be called as one of its arguments.
-        made = fork(run.folder, changes_of(edits), step)
+        made = Run(fork(run.folder, changes_of(edits), step))
         origin = made.origin
         at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
         new = {"run": made.id, "name": made.name, "step": at, "fresh": fresh}

@@ -3,7 +3,8 @@ from __future__ import annotations
 import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
-from workbench.choices.architectures.post_ln import EPS, PostLN
+from workbench.choices.architectures.post_ln import PostLN
+from workbench.choices.architectures.post_norm import EPS
 
 
 def test_branches_are_scaled_before_the_norm() -> None:

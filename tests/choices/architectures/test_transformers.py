@@ -13,8 +13,8 @@ import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.choices.architectures import transformers_config
+from workbench.choices.architectures.pretrained_bert import from_transformers
 from workbench.choices.architectures.transformers import Transformers
-from workbench.choices.architectures.transformers_bert import from_transformers
 from workbench.choices.architectures.transformers_stack import TransformersStack
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan

@@ -9,15 +9,11 @@ import torch
 
 from tests.choices.architectures.packing import documents, pack
 from workbench.choices.architectures.heads import LinearHead, TransformHead
-from workbench.choices.architectures.post_ln import PostLN, PostNormStack
+from workbench.choices.architectures.post_ln import PostLN
+from workbench.choices.architectures.post_norm import PostNormStack
 from workbench.choices.architectures.pre_ln import PreLN
-from workbench.choices.architectures.transformers_bert import (
-    copy_from_transformers,
-    from_transformers,
-    load_transformers,
-    save_transformers,
-    to_transformers,
-)
+from workbench.choices.architectures.pretrained_bert import from_transformers, load_transformers
+from workbench.choices.architectures.transformers_bert import copy_from_transformers, save_transformers, to_transformers
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 

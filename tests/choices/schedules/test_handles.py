@@ -16,7 +16,7 @@ from workbench.choices.schedules import (
     WarmupHoldDecay,
     WarmupStableDecay,
 )
-from workbench.choices.schedules.handles import Handle, Pull, fields_moved
+from workbench.choices.schedules.handles import Handle, Pull, move
 
 SHAPES: list[Schedule] = [
     *(registry("schedule")[kind]() for kind in registry("schedule")),  # type: ignore[misc]
@@ -102,7 +102,9 @@ def test_one_handle_more_leaves_the_curve_and_one_less_is_legal(shape: Schedule)
 def test_what_a_move_writes() -> None:
     shape = WarmupHoldDecay(warmup=0.1, hold=0.2)
     start, plateau, end = shape.handles()
-    assert fields_moved(shape, plateau, 0.5, 0.75) == {**shape.model_dump(mode="json"), "hold": 0.4, "peak": 0.75}
+    fields = shape.model_dump(mode="json")
+    move(plateau, fields, 0.5, 0.75)
+    assert fields == {**shape.model_dump(mode="json"), "hold": 0.4, "peak": 0.75}
     assert shape.moved(0, x=0.9).warmup == 0.8, "the plateau keeps its length and must end in time"
     assert end.at == (1.0, 0.0)
     assert start.y is not None

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
-from workbench.runs.store import runs
 
 LAUNCHER = """
 import sys, time

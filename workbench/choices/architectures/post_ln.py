@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from torch import Tensor, nn
+from torch import nn
 
 from workbench.choices.architectures.architecture import Backbone
-from workbench.choices.architectures.modular import Modular, ModularStack
-from workbench.choices.architectures.self_attention import BlockContext
-from workbench.choices.architectures.stack import Block, drop
+from workbench.choices.architectures.modular import Modular
+from workbench.choices.architectures.post_norm import EPS, PostNormBlock, PostNormStack
+from workbench.choices.architectures.transformers_bert import save_transformers
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Vocabulary
 
-# Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
-
-EPS = 1e-12
-"""Of every LayerNorm, as in the released weights."""
+# Shape legend: B rows, T positions, D width.
 
 
 class PostLN(Modular):
@@ -71,42 +68,5 @@ class PostLN(Modular):
         """As ``BertForMaskedLM``; False for causal models and wherever a knob is not BERT's."""
         if not self.is_bert or getattr(backbone, "causal", False):
             return False  # BertForMaskedLM has BERT's own parts and sees both sides
-        # Not at the top: that module imports this one.
-        from workbench.choices.architectures.transformers_bert import save_transformers
-
         save_transformers(backbone, head, folder, vocabulary.pad, layers)
         return True
-
-
-class PostNormBlock(Block):
-    """h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), each of shape (B, T, D).
-
-    Args:
-        choice: the knobs.
-        layer: counted from 0.
-        attention: name of the attention implementation.
-    """
-
-    def __init__(self, choice: PostLN, layer: int, attention: str) -> None:
-        super().__init__()
-        self.attention = choice.build_attention(layer, attention)
-        self.attention_norm = choice.build_norm()
-        self.feed_forward = choice.build_feed_forward()
-        self.feed_forward_norm = choice.build_norm()
-        self.dropout = choice.dropout
-
-    def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
-        branch = self.attention(x_BTD, context, rows_N)
-        # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
-        x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-        x = self.attention_norm(x + scale * drop(branch, self.dropout, self.training))
-        return self.feed_forward_norm(x + scale * drop(self.feed_forward(x), self.dropout, self.training))
-
-    def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
-        return self.attention.entropy(x_BTD, context)
-
-
-class PostNormStack(ModularStack):
-    """Backbone of :class:`PostLN`, tokens (B, T) -> states (B, T, D); arguments as for :class:`ModularStack`."""

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.architectures.heads import TransformHead
-from workbench.choices.architectures.post_ln import EPS, PostLN, PostNormBlock, PostNormStack
-from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.architectures.post_norm import EPS, PostNormBlock, PostNormStack
 from workbench.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
     """A ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32; logits (B, T, V) are the same.
 
     Args:
-        backbone: built by :class:`PostLN` for a masked objective.
+        backbone: built by ``post_ln`` for a masked objective.
         head: the model's :class:`TransformHead`.
         pad: id of the padding token, for the configuration.
         layers: of the backbone's, counted from the input; None for all (a model that grows may not have all yet).
@@ -63,43 +62,6 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
             for part, target in zip(ours.chunk(len(theirs)), theirs, strict=True):
                 target.copy_(part)
     return bert
-
-
-def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
-    """The choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows, segment A.
-
-    Args:
-        bert: any absolute-position BERT with GELU.
-        attention: name of the attention implementation.
-
-    Returns:
-        The choice that describes the model, and the modules with copies of the weights, on the CPU in fp32.
-
-    Raises:
-        RecipeError: a variant of BERT that post_ln does not express; the message names the field.
-    """
-    config = bert.config
-    legal = {"hidden_act": "gelu", "layer_norm_eps": EPS, "type_vocab_size": 2, "is_decoder": False}
-    for field, value in legal.items():
-        if getattr(config, field) != value:
-            raise RecipeError(
-                f"this BERT has {field} = {getattr(config, field)!r}; post_ln computes {value!r} only, "
-                "so its logits would differ; choose a checkpoint of the original BERT family"
-            )
-    choice = PostLN(
-        layers=config.num_hidden_layers,
-        width=config.hidden_size,
-        heads=config.num_attention_heads,
-        ffn_width=config.intermediate_size,
-        dropout=config.hidden_dropout_prob,
-        tied=config.tie_word_embeddings,
-    )
-    # Only the size matters to an architecture; special ids belong to the tokenizer.
-    vocabulary = Vocabulary(config.vocab_size, config.vocab_size, *([config.pad_token_id or 0] * 5))
-    stack = choice.build(vocabulary, config.max_position_embeddings, causal=False, attention=attention)
-    head = TransformHead(stack.embedding, choice.tied)
-    copy_from_transformers(stack, head, bert)
-    return choice, stack, head
 
 
 def copy_from_transformers(backbone: nn.Module, head: nn.Module, bert: BertForMaskedLM) -> None:
@@ -155,21 +117,6 @@ def save_transformers(
     return folder
 
 
-def load_transformers(folder: str | Path, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
-    """:func:`from_transformers` of a model folder, or of a name that transformers resolves.
-
-    Raises:
-        RecipeError: there is no such model, or post_ln does not express it.
-    """
-    from transformers import BertForMaskedLM
-
-    try:
-        bert = BertForMaskedLM.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise RecipeError(f"'{folder}' is no BERT that transformers can load: {error}") from error
-    return from_transformers(bert, attention)
-
-
 def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[PostNormStack, TransformHead]:
     if not isinstance(backbone, PostNormStack) or not isinstance(head, TransformHead) or backbone.causal:
         kind = "causal " if getattr(backbone, "causal", False) else ""
@@ -177,10 +124,9 @@ def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[PostNormStack, 
             f"a {kind}{type(backbone).__name__} with a {type(head).__name__} is no BertForMaskedLM; train with "
             "architecture post_ln, architecture.head 'transform' and a masked objective, or export safetensors"
         )
-    choice = backbone.choice
-    if not isinstance(choice, PostLN) or not choice.is_bert:
+    if not getattr(backbone.choice, "is_bert", False):
         raise RecipeError(
-            f"{choice!r} is no BertForMaskedLM: leave every knob of post_ln but its sizes at BERT's value, "
+            f"{backbone.choice!r} is no BertForMaskedLM: leave every knob of post_ln but its sizes at BERT's value, "
             "or export safetensors"
         )
     return backbone, head

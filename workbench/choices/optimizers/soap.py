@@ -14,6 +14,11 @@ from workbench.choices.optimizers.tensorwise import MatrixOptimizer, check, no_s
 
 # Shape legend: P matrices stacked in one weight, R rows, C columns, S either of the two.
 
+RIDGE = torch.finfo(torch.float32).eps
+"""Added to the diagonal of a covariance, as a share of its trace, before its eigenvectors are taken. Dead units give
+covariances with zero rows: of 180 such matrices float32 ``eigh`` failed on 33 and returned NaN for 9, with the ridge
+for none. The ridge also holds directions that no gradient has shown where they were, instead of rounding deciding."""
+
 
 class SoapOptimizer(MatrixOptimizer):
     r"""SOAP with its AdamW in one object; a plain optimizer, usable without the rest of the workbench.
@@ -26,7 +31,8 @@ class SoapOptimizer(MatrixOptimizer):
 
     Mhat and Vhat are corrected for their bias as Adam's. The first gradient of a tensor only sets the bases, so that
     none is judged in a basis made of itself alone; after every ``every`` steps the bases follow by one step of power
-    iteration and a QR decomposition. A side longer than ``longest_side`` keeps the identity for its basis.
+    iteration and a QR decomposition. Both see L / tr L + :data:`RIDGE` I, and K likewise. A side longer than
+    ``longest_side`` keeps the identity for its basis.
 
     Args:
         params: parameter groups. ``role`` (as ``parameter_groups`` sets it) decides: ``matrix``, the default, must hold
@@ -109,8 +115,7 @@ def _step_matrix(weight: Tensor, grad: Tensor, state: dict[str, Any], group: dic
     if step == 0:
         for name in ("rows", "columns"):
             if name in state:
-                # Ascending eigenvalues -> descending, the order that `_follow` keeps.
-                state[f"{name}_basis"].copy_(torch.linalg.eigh(state[name]).eigenvectors.flip(-1))
+                state[f"{name}_basis"].copy_(_eigenvectors(state[name]))
         return
     m, v = _stacked(state["exp_avg"], group), _stacked(state["exp_avg_sq"], group)
     m.lerp_(g, 1 - beta1)
@@ -130,6 +135,29 @@ def _accumulate(g_PRC: Tensor, state: dict[str, Any], beta2: float) -> None:
         state["rows"].lerp_(g_PRC @ g_PRC.mT, 1 - beta2)
     if "columns" in state:
         state["columns"].lerp_(g_PRC.mT @ g_PRC, 1 - beta2)
+
+
+def _conditioned(matrix_PSS: Tensor) -> Tensor:
+    """M / tr M + RIDGE I, (P, S, S): the same eigenvectors; the identity's share alone where M is zero."""
+    trace_P = matrix_PSS.diagonal(dim1=-2, dim2=-1).sum(-1)
+    scaled = matrix_PSS / torch.where(trace_P > 0, trace_P, 1.0)[:, None, None]
+    scaled.diagonal(dim1=-2, dim2=-1).add_(RIDGE)
+    return scaled
+
+
+def _eigenvectors(matrix_PSS: Tensor) -> Tensor:
+    """Orthonormal eigenvectors as columns, (P, S, S), largest eigenvalue first; the identity where none are found."""
+    conditioned = _conditioned(matrix_PSS)
+    # Then in float64 on the CPU, which every machine has: libraries differ in what they fail on.
+    for attempt in (conditioned, conditioned.double().cpu()):
+        try:
+            vectors = torch.linalg.eigh(attempt).eigenvectors
+        except torch.linalg.LinAlgError:
+            continue
+        if vectors.isfinite().all():
+            return vectors.flip(-1).to(matrix_PSS)
+    # Adam's own basis; `_follow` turns it towards the eigenvectors.
+    return torch.eye(matrix_PSS.shape[-1]).to(matrix_PSS).expand_as(matrix_PSS)
 
 
 def _rotate(x_PRC: Tensor, state: dict[str, Any], back: bool = False) -> Tensor:
@@ -152,8 +180,8 @@ def _follow(v_PRC: Tensor, state: dict[str, Any]) -> None:
     for name, dimension in (("rows", 1), ("columns", 2)):
         if name not in state:
             continue
-        preconditioner, basis = state[name], state[f"{name}_basis"]
-        product = preconditioner @ basis
+        basis = state[f"{name}_basis"]
+        product = _conditioned(state[name]) @ basis
         order_PS = (basis * product).sum(1).argsort(dim=-1, descending=True, stable=True)
         index = order_PS[:, :, None] if dimension == 1 else order_PS[:, None, :]
         # V is a view of the state, hence in place; gather makes the copy that this needs.

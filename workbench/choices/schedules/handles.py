@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from workbench.choices.schedules.schedule import Schedule
+from typing import Any
 
 NARROWEST = 0.01
 """Where two places must not meet (a fall of no length), they stay this share of their distance apart."""
@@ -65,15 +62,14 @@ def pull(name: str, *index: int, low: float | None = None, high: float | None = 
     return Pull((name, *index), low, high)
 
 
-def fields_moved(schedule: Schedule, handle: Handle, x: float | None, y: float | None) -> dict[str, Any]:
-    """The schedule's fields, as JSON has them, once ``handle`` was moved.
+def move(handle: Handle, fields: dict[str, Any], x: float | None, y: float | None) -> None:
+    """Write into a schedule's fields what moving one of its handles changes.
 
     Args:
-        schedule: whose handle it is.
         handle: one of ``schedule.handles()``.
+        fields: of the schedule, as JSON has them; changed in place.
         x, y: where to, in the curve's units; None leaves that direction. What cannot move is left as well.
     """
-    fields = schedule.model_dump(mode="json")
     for direction, place in ((handle.x, x), (handle.y, y)):
         if direction is None or place is None:
             continue
@@ -81,54 +77,6 @@ def fields_moved(schedule: Schedule, handle: Handle, x: float | None, y: float |
         for step in direction.path[:-1]:
             holder = holder[step]
         holder[direction.path[-1]] = direction.written(place)
-    return fields
-
-
-def handles_of_phase(
-    part: Schedule, index: int, peak: float, reach: tuple[float, float], end: Pull
-) -> Iterator[Handle]:
-    """The handles of one phase, from those of its part.
-
-    The part's own lengths are stretched over the phase. Its highest places move the phase's peak, since two numbers
-    for one height would be one too many; all others move the part.
-
-    Args:
-        part: the shape of the phase, its lengths shares of it.
-        index: of the phase, from 0.
-        peak: factor of the phase.
-        reach: where it begins and ends.
-        end: what moves its end.
-    """
-    inner, words = part.handles(), f"phase {index + 1}"
-    top = max((abs(handle.at[1]) for handle in inner), default=0.0)
-    begin, length = reach[0], reach[1] - reach[0]
-    for handle in inner:
-        x, y = handle.x and _within(handle.x, index, begin, length, 1.0), None
-        if handle.y is not None and abs(handle.at[1]) == top > 0:
-            y = Pull(("peaks", index), scale=1.0 / handle.at[1])
-        elif handle.y is not None and peak:
-            y = _within(handle.y, index, 0.0, peak, None)
-        at = begin + length * handle.at[0], peak * handle.at[1]
-        yield Handle(f"{words}, {handle.name}", at, end if handle.at[0] == 1.0 else x, y)
-    if not any(handle.at[0] == 1.0 for handle in inner):
-        yield Handle(f"{words}, end", (reach[1], peak * part.value(1.0)), end)
-
-
-def _within(inner: Pull, index: int, begin: float, length: float, most: float | None) -> Pull:
-    """A part's pull in the units of the phases: places are stretched by ``length`` and begin at ``begin``."""
-
-    def stretched(place: float | None) -> float | None:
-        return None if place is None else begin + length * place
-
-    # A part may outlive its phase (its length is above 1), its handles may not: they would lie on the next phase.
-    high = most if inner.high is None or most is None else min(inner.high, most)
-    return Pull(
-        ("parts", index, *inner.path),
-        stretched(inner.low),
-        stretched(high),
-        begin + length * inner.origin,
-        inner.scale / length,
-    )
 
 
 def without(values: Sequence[float], index: int) -> tuple[float, ...]:

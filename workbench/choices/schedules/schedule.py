@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from workbench.choices.choice import MOVES, Choice, _resolve, knob
 from workbench.choices.progress import Progress
-from workbench.choices.schedules.handles import Handle, fields_moved
+from workbench.choices.schedules.handles import Handle, move
 
 
 class Schedule(Choice):
@@ -72,7 +72,9 @@ class Schedule(Choice):
             >>> WarmupHoldDecay(warmup=0.1).moved(0, x=0.3, y=0.5).value(0.3)
             0.5
         """
-        return type(self).model_validate(fields_moved(self, self.handles()[handle], x, y))
+        fields = self.model_dump(mode="json")
+        move(self.handles()[handle], fields, x, y)
+        return type(self).model_validate(fields)
 
     def with_point(self, x: float) -> Self | None:
         """The same curve with one more handle at ``x``; None where a shape has no further ones."""

@@ -19,7 +19,7 @@ from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.launchers.surroundings import surroundings
+from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
@@ -34,7 +34,7 @@ class Handle:
         on: name of the launcher.
         folder: working folder of the launching process; relative paths of the recipe start there.
         pid: of the supervisor, a hint for people (0 before it started).
-        python, settings: of the launching process (:mod:`workbench.runs.launchers.surroundings`).
+        python, settings: of the launching process (:mod:`workbench.runs.launchers.launch_environment`).
     """
 
     on: str
@@ -77,7 +77,7 @@ class Launcher(ABC):
         try:
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
-            handle = Handle(self.name, str(working_folder), **surroundings())
+            handle = Handle(self.name, str(working_folder), **launch_environment())
             write_json(folder.launched, asdict(handle))
             # Under a umask that lets the group write, nobody could trust what is named there.
             folder.launched.chmod(0o644)

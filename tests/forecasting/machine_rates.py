@@ -1,0 +1,29 @@
+"""Rates of a machine that never was: round numbers, so that prices can be worked out by hand."""
+
+from __future__ import annotations
+
+from workbench.choices.choice import registry
+from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
+
+RATES = Rates(
+    device="a machine that never was",
+    date="2026-01-01",
+    kernels={
+        "product": (0.0, 1e-10, 0.0, 0.0, 0.0),
+        "attention": (0.0, 1e-10, 0.0, 0.0, 0.0),
+        "cheap": (0.0, 1e-10),
+        "costly": (0.0, 2e-10),
+    },
+    call=1e-5,
+    step=1e-4,
+    fused=FusedRates(graph=2e-5, byte=1e-10, costly=1e-9, kernel_seconds=1.0, start_seconds=5.0),
+    attention_choice={"64": "plain", "512": "sdpa"},
+    optimizers={
+        kind: OptimizerRates(matrix=((128.0, 1e-9), (384.0, 1e-9)), embedding=1e-9, vector=1e-6)
+        for kind in registry("optimizer")
+    },
+    moved=1e10,
+    page=1e-10,
+    memory_bytes=8 << 30,
+    reference=5e-3,
+)

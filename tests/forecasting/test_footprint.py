@@ -1,0 +1,99 @@
+"""Bytes by part: exact where shapes decide, against the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from tests.forecasting.test_trace import VOCABULARY, traced
+from workbench import presets
+from workbench.choices.architectures.flops import count_parameters
+from workbench.choices.choice import registry
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.optimizers.optimizer import parameter_groups
+from workbench.forecasting.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
+from workbench.forecasting.meta_tensors import meta_model
+from workbench.recipe import Recipe
+from workbench.training.loop import Training
+
+
+@pytest.mark.parametrize("kind", sorted(registry("optimizer")))
+def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: Callable[..., Training]) -> None:
+    recipe = tiny.with_(optimizer={"kind": kind, "lr": 1e-3})
+    training = build(recipe)
+    for _ in range(2):
+        training.step()
+    states = training.optimizer.state.values()
+    real = sum(t.numel() * t.element_size() for state in states for t in state.values() if torch.is_tensor(t))
+    vocabulary = training.made.vocabulary
+    said = optimizer_bytes(recipe.optimizer, recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
+    # Whether a step is counted on the device or on the host is eight bytes per tensor.
+    assert said == pytest.approx(real, rel=0.002)
+    found = sizes(recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
+    assert found.parameters == training.made.parameters
+    matrices = sum(numbers for numbers, _ in found.matrices)
+    assert matrices < sum(found.by_layer) < found.parameters
+    assert found.tables + matrices < found.parameters
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        {"layers": 7, "local_window": 16, "global_every": 3},
+        {"layers": 1},
+        {"kind": "post_ln", "layers": 5, "width": 48, "heads": 2},
+        {"kind": "transformers", "model": "bert", "layers": 4, "width": 32, "heads": 2},
+        # Its first layer has no norm before its attention.
+        {"kind": "transformers", "model": "modernbert", "layers": 5, "width": 32, "heads": 2},
+    ],
+)
+def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any]) -> None:
+    recipe = presets.fast().with_(architecture=architecture)
+    whole = meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    found = sizes(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    assert found.parameters == count_parameters(whole)
+    assert found.by_layer == tuple(count_parameters(block) for block in whole.backbone.blocks)
+    groups = {group["role"]: group["params"] for group in parameter_groups(whole, 0.0)}
+    assert found.vectors == len(groups["vector"])
+
+
+def _footprint(recipe: Recipe, plan: LayerPlan, parts: int = 1, rows: int = 4, heap: bool = False) -> Footprint:
+    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    return footprint(traced(recipe, rows), size, 1000, plan, parts, False, heap)
+
+
+def test_frozen_layers_below_keep_nothing_and_have_no_gradients() -> None:
+    recipe = presets.fast()
+    full = _footprint(recipe, LayerPlan.full(4))
+    plan = LayerPlan((True,) * 4, (1.0,) * 4, (False, False, True, True), (1.0,) * 4, 4, embedding=False)
+    frozen = _footprint(recipe, plan)
+    assert frozen.activations < 0.7 * full.activations
+    assert frozen.gradients < full.gradients
+    assert frozen.weights == full.weights
+
+
+def test_more_rows_and_more_micro_batches_take_more() -> None:
+    recipe, plan = presets.fast(), LayerPlan.full(4)
+    one = _footprint(recipe, plan)
+    assert _footprint(recipe, plan, rows=32).peak > one.peak
+    assert _footprint(recipe, plan, parts=2).peak >= one.peak
+    heap = _footprint(recipe, plan, heap=True)
+    assert heap.peak > sum(part for name, part in heap.to_dict().items() if name != "peak")
+
+
+def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:
+    recipe, plan = presets.fast(), LayerPlan.full(4)
+    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+
+    def peak(**how: bool) -> int:
+        asked = {"compiled": False, "heap": True, "moving": False, **how}
+        return footprint(traced(recipe), size, 1000, plan, 1, **asked).peak
+
+    steady = footprint(traced(recipe), size, 1000, plan, 1, False, True)
+    assert peak(moving=True) - peak() == pytest.approx((2 - LOOSE) * (steady.activations + steady.logits), abs=2)
+    # What compiled code keeps is less; what compiles it is more.
+    assert peak(compiled=True) < peak() + COMPILER_BYTES
+    assert peak(heap=False, moving=True) == peak(heap=False)

@@ -1,0 +1,81 @@
+"""The facts of one run, as numbers and as text."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from workbench.runs.catalogue.summary import describe, name_of, owner_of, started_of, summary
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
+from workbench.runs.state import write_state
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_json(folder.recipe, {"name": "a run"})
+    return folder
+
+
+def test_numbers_and_text_say_the_same(folder: RunFolder) -> None:
+    write_state(folder, status="finished", progress=0.5, step=12345, loss=2.34567, tokens_per_second=9876.5)
+    said = summary(folder)
+    assert (said["name"], said["status"], said["step"], said["loss"]) == ("a run", "finished", 12345, 2.34567)
+    assert describe(folder) == {
+        "run": "run-a",
+        "name": "a run",
+        "status": "finished",
+        "progress": "50%",
+        "step": "12,345",
+        "loss": "2.346",
+        "held-out": "",
+        "tokens/s": "9,876",
+        "tags": "",
+        "forked from": "",
+    }
+
+
+def test_a_failed_run_says_why(folder: RunFolder) -> None:
+    write_state(folder, status="failed", message="training", error="the disk is full")
+    assert summary(folder)["message"] == "the disk is full"
+
+
+def test_a_run_that_should_be_alive_and_is_not_is_lost(folder: RunFolder) -> None:
+    write_state(folder, status="running")
+    assert (summary(folder)["status"], describe(folder)["status"]) == ("lost", "lost")
+
+
+@pytest.mark.parametrize("recipe", ['{"name": 7}', '{"name": ""}', "[]", "{not json"])
+def test_without_a_readable_name_the_id_stands(folder: RunFolder, recipe: str) -> None:
+    folder.recipe.write_text(recipe)
+    assert name_of(folder) == "run-a"
+
+
+def test_labels_and_parent_are_said(folder: RunFolder) -> None:
+    write_state(folder, status="finished")
+    assert (summary(folder)["tags"], summary(folder)["notes"], summary(folder)["parent"]) == ([], "", None)
+    label(folder, add=["base", "good"], notes="as <b>hoped</b>")
+    write_json(folder.origin, {"run": "run-0", "step": 1200})
+    said, shown = summary(folder), describe(folder)
+    assert (said["tags"], said["notes"]) == (["base", "good"], "as <b>hoped</b>")
+    assert said["parent"] == {"run": "run-0", "step": 1200}
+    assert (shown["tags"], shown["forked from"]) == ("base good", "run-0 at 1,200")
+
+
+def test_owner_and_start_are_said(folder: RunFolder) -> None:
+    write_state(folder, status="finished", device="H200", host="node1")
+    said = summary(folder)
+    assert said["owner"] == pwd.getpwuid(os.getuid()).pw_name
+    assert (said["device"], said["host"]) == ("H200", "node1")
+    assert said["started"] == os.stat(folder.recipe).st_mtime, "an id without a time"
+    stamped = folder.path.rename(folder.path.parent / "20260102-030405-a-000000-0000")
+    assert summary(RunFolder(stamped))["started"] == 1767323045
+    made_up = RunFolder(stamped.rename(folder.path.parent / "99999999-999999-a"))
+    assert started_of(made_up) is None
+    assert started_of(RunFolder(folder.path.parent / "gone")) is None
+    assert owner_of(RunFolder(folder.path.parent / "gone")) == ""

@@ -1,0 +1,60 @@
+"""A checkpoint as the beginning of a fork: what is in force there, what may change (whole forks: test_fork)."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests.runs.tiny import tiny_recipe
+from workbench.errors import RunError
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.forks.point import ForkPoint, steps_of
+
+
+@pytest.fixture
+def parent(folder: RunFolder, tmp_path: Path) -> RunFolder:
+    """A run with checkpoints at steps 7 and 30, and a rate that was turned between them."""
+    tiny_recipe(tmp_path, steps=40).save(folder.recipe)
+    for step, overrides in ((7, {}), (30, {"optimizer.lr": 0.25})):
+        checkpoint = folder.checkpoints / f"step-{step}"
+        checkpoint.mkdir(parents=True)
+        write_json(checkpoint / "state.json", {"step": step, "tokens": 1, "seconds": 1.0, "overrides": overrides})
+    return folder
+
+
+def test_what_is_in_force_at_a_checkpoint_is_what_an_edit_starts_from(parent: RunFolder) -> None:
+    assert steps_of(parent) == [30, 7]
+    newest, older = ForkPoint.of(parent), ForkPoint.of(parent, 7)
+    assert (newest.step, newest.recipe.optimizer.lr) == (30, 0.25)
+    assert older.recipe == Recipe.load(parent.recipe)
+    edited = newest.recipe.with_(**{"optimizer.lr": 0.5})
+    assert list(newest.changes(edited)) == ["optimizer"]
+    assert newest.recipe.with_(**newest.changes(edited)) == edited
+    assert newest.changes(newest.recipe) == {}
+
+
+def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> None:
+    point = ForkPoint.of(parent)
+    assert point.problem(point.recipe) == ""
+    assert point.problem(point.recipe.with_(budget="90 steps")) == ""
+    assert point.longer() == point.recipe
+    recipe = point.recipe.with_(budget="30 steps")
+    spent = dataclasses.replace(point, asked=recipe, recipe=recipe)
+    assert "spent already" in spent.problem(spent.recipe)
+    assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
+    assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
+    assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))
+
+
+def test_what_is_not_there_is_said_with_the_way_out(parent: RunFolder) -> None:
+    with pytest.raises(RunError, match=r"no checkpoint of step 8 to fork from \(it has those of 7, 30\)"):
+        ForkPoint.of(parent, 8)
+    (parent.checkpoints / "step-30" / "state.json").write_text("[")
+    with pytest.raises(RunError, match=r"step-30 of run .* cannot be read"):
+        ForkPoint.of(parent)
+    empty = RunFolder(parent.path.parent / "empty")
+    with pytest.raises(RunError, match=r"no checkpoint to fork from .*'Checkpoint' saves one"):
+        ForkPoint.of(empty)

@@ -1,0 +1,70 @@
+"""A ``post_ln`` model from transformers' BertForMaskedLM: same numbers, same logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.choices.architectures.heads import TransformHead
+from workbench.choices.architectures.post_ln import PostLN
+from workbench.choices.architectures.post_norm import EPS, PostNormStack
+from workbench.choices.architectures.transformers_bert import copy_from_transformers
+from workbench.choices.data.tokens import Vocabulary
+from workbench.errors import RecipeError
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+# transformers is imported inside functions: it takes seconds.
+
+
+def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
+    """The choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows, segment A.
+
+    Args:
+        bert: any absolute-position BERT with GELU.
+        attention: name of the attention implementation.
+
+    Returns:
+        The choice that describes the model, and the modules with copies of the weights, on the CPU in fp32.
+
+    Raises:
+        RecipeError: a variant of BERT that post_ln does not express; the message names the field.
+    """
+    config = bert.config
+    legal = {"hidden_act": "gelu", "layer_norm_eps": EPS, "type_vocab_size": 2, "is_decoder": False}
+    for field, value in legal.items():
+        if getattr(config, field) != value:
+            raise RecipeError(
+                f"this BERT has {field} = {getattr(config, field)!r}; post_ln computes {value!r} only, "
+                "so its logits would differ; choose a checkpoint of the original BERT family"
+            )
+    choice = PostLN(
+        layers=config.num_hidden_layers,
+        width=config.hidden_size,
+        heads=config.num_attention_heads,
+        ffn_width=config.intermediate_size,
+        dropout=config.hidden_dropout_prob,
+        tied=config.tie_word_embeddings,
+    )
+    # Only the size matters to an architecture; special ids belong to the tokenizer.
+    vocabulary = Vocabulary(config.vocab_size, config.vocab_size, *([config.pad_token_id or 0] * 5))
+    stack = choice.build(vocabulary, config.max_position_embeddings, causal=False, attention=attention)
+    head = TransformHead(stack.embedding, choice.tied)
+    copy_from_transformers(stack, head, bert)
+    return choice, stack, head
+
+
+def load_transformers(folder: str | Path, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
+    """:func:`from_transformers` of a model folder, or of a name that transformers resolves.
+
+    Raises:
+        RecipeError: there is no such model, or post_ln does not express it.
+    """
+    from transformers import BertForMaskedLM
+
+    try:
+        bert = BertForMaskedLM.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"'{folder}' is no BERT that transformers can load: {error}") from error
+    return from_transformers(bert, attention)

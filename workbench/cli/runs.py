@@ -1,0 +1,110 @@
+"""``workbench runs`` and the verbs that steer, export and report one run. Imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from workbench.assignments import assignment
+from workbench.cli.live import follow
+from workbench.cli.training import summary as summary_of_result
+from workbench.errors import RunError
+from workbench.runs.catalogue.run_list import runs as list_runs
+from workbench.runs.catalogue.summary import summary
+from workbench.runs.run import ENDED, Run
+from workbench.runs.state import actual_status, read_state
+
+
+def runs(options: argparse.Namespace) -> int:
+    """List the runs, newest first."""
+    if options.limit < 0:
+        raise RunError(f"--limit {options.limit} is negative; 0 lists all")
+    found = list_runs(options.runs)
+    if options.tag:
+        found = found.tagged(*options.tag)
+    shown = found[: options.limit or None]
+    if options.json:
+        print(json.dumps({"folder": str(found.root), "count": len(found), "runs": [_as_data(run) for run in shown]}))
+        return 0
+    print(found.text(options.limit or None))
+    return 0
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Send a request and wait for the answer."""
+    run = Run(options.run, options.runs)
+    arguments: dict[str, Any] = {}
+    if options.command == "set":
+        path, value = assignment(options.assignment, "optimizer.lr=1e-4")
+        arguments = {"path": path, "value": value}
+    try:
+        if options.command == "resume":
+            text = run.resume(options.timeout, take_over=options.take_over)
+        else:
+            text = run.ask(options.command, options.timeout, take_over=options.take_over, **arguments)
+        answered = True
+    except TimeoutError as error:
+        # Not a failure: a run that compiles or evaluates answers when it is done with that.
+        text, answered = str(error), False
+    _say(options, text, run=run.id, state=run.status, request=options.command, answered=answered, text=text)
+    return 0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Follow a run until it ends; Ctrl-C only ends the watching.
+
+    Raises:
+        RunFailed: the run failed or is lost.
+    """
+    run = Run(options.run, options.runs)
+    try:
+        follow(run)
+    except KeyboardInterrupt:
+        status = run.status
+        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
+    status = run.status
+    if options.json:
+        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
+        print(json.dumps(result))
+    elif status in ENDED:
+        result = run.outcome()
+        print(summary_of_result(run, result))
+    return 1 if status in ("failed", "lost") else 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the model for transformers."""
+    run = Run(options.run, options.runs)
+    target = run.export(options.target)
+    _say(options, f"exported to {target}", run=run.id, folder=str(target))
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write report.html."""
+    run = Run(options.run, options.runs)
+    path = run.report()
+    _say(options, str(path), run=run.id, report=str(path))
+    return 0
+
+
+def log(options: argparse.Namespace) -> int:
+    """Print the end of the log."""
+    run = Run(options.run, options.runs)
+    text = run.tail(options.lines)
+    _say(options, text, run=run.id, log=text)
+    return 0
+
+
+def _as_data(run: Run) -> dict[str, Any]:
+    state = read_state(run.folder)
+    said = summary(run.folder)
+    rest = {"name": said["name"], "tags": said["tags"], "notes": said["notes"], "parent": said["parent"]}
+    return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
+
+
+def _say(options: argparse.Namespace, shown: str, /, **data: Any) -> None:
+    print(json.dumps(data) if options.json else shown)

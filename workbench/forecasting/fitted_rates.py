@@ -1,0 +1,190 @@
+"""Small real models in training: kernels are timed one by one, and steps put right what kernels do not show."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.clocks import thread_clock
+from workbench.forecasting.footprint import sizes
+from workbench.forecasting.pricing import Seconds, priced
+from workbench.forecasting.rates import Mode, Rates
+from workbench.forecasting.stopwatch import Reading, Stopwatch, lines, typical
+from workbench.forecasting.trace import trace
+from workbench.recipe import Recipe
+from workbench.training.assemble import assemble
+from workbench.training.loop import Training
+from workbench.training.recorder import NotFinite
+
+VOCABULARY = Vocabulary(2048, 2048, 1, 2, 3, 0, 4)
+PASSES = 3
+"""Times that every kernel of a model is timed."""
+REFERENCE = 1
+"""The model whose step tells how fast a machine is: a bit of everything."""
+LEAST_SECONDS, LEAST_STEPS = 0.25, 5
+"""Steps of a model are timed for so long, and so many at least."""
+HELD = 0.4
+"""How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone. At 0.1, on
+a busy machine, factors ran to 0.3 and 1.6 with what disturbed single models."""
+CALL, STEP = 3e-6, 1e-3
+"""Seconds beside an operation's kernel, and of a step of any size, before the models have their say."""
+
+_MODELS: tuple[dict[str, Any], ...] = (
+    # Next to nothing but calls.
+    {"architecture": {"layers": 3, "width": 32, "heads": 1}, "data": {"sequence_length": 32, "batch_size": 4}},
+    {"architecture": {"layers": 3, "width": 128, "heads": 2}, "data": {"sequence_length": 64, "batch_size": 16}},
+    # Products.
+    {"architecture": {"layers": 2, "width": 512, "heads": 8}, "data": {"sequence_length": 64, "batch_size": 6}},
+    # Attention, in the other implementation, over short rows and long ones.
+    {"architecture": {"layers": 2, "width": 64, "heads": 2}, "data": {"sequence_length": 64, "batch_size": 8},
+     "execution": {"attention": "sdpa"}},
+    {"architecture": {"layers": 2, "width": 128, "heads": 2}, "data": {"sequence_length": 256, "batch_size": 4},
+     "execution": {"attention": "sdpa"}},
+    # BERT's own parts.
+    {"architecture": {"kind": "post_ln", "layers": 2, "width": 192, "heads": 3, "dropout": 0.1},
+     "data": {"sequence_length": 128, "batch_size": 4}},
+    # A decoder with gates, norms of the other kind, long rows, and labels at every position.
+    {"architecture": {"layers": 2, "width": 192, "heads": 6, "norm": "layer_norm", "ffn": "swiglu", "bias": True,
+                      "tied": False},
+     "data": {"sequence_length": 256, "batch_size": 2}, "objective": "causal"},
+)  # fmt: skip
+
+
+def models(mode: Mode) -> list[Recipe]:
+    """The recipes of the models that are trained: dominated by calls, by moving numbers, by products; eager."""
+    execution = {
+        "device": mode.device, "precision": mode.precision, "compile": False, "threads": mode.threads,
+        "attention": "plain",
+    }  # fmt: skip
+    base = Recipe(budget="1000 steps").with_(execution=execution, optimizer={"kind": "adamw"})
+    return [base.with_(**model) for model in _MODELS]
+
+
+class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
+    """A model in training on random text.
+
+    Args:
+        recipe: what to train.
+        device: where.
+    """
+
+    def __init__(self, recipe: Recipe, device: torch.device) -> None:
+        self.recipe, self._device = recipe, device
+        self._training = Training(recipe, assemble(recipe, _random_text(), device))
+        self._clock = thread_clock(device)
+
+    def __exit__(self, *_: object) -> None:
+        self._training.close()
+
+    def readings(self) -> list[Reading]:
+        """Every kernel of a forward and backward pass, in the order in which they run."""
+        return typical([self._timed_pass() for _ in range(PASSES + 1)][1:])
+
+    def step_seconds(self) -> float:
+        """Of one step, the median of several: a run pays for every step, not for its best one."""
+        began, each = time.perf_counter(), list[float]()
+        while len(each) < LEAST_STEPS or time.perf_counter() - began < LEAST_SECONDS:
+            each.append(self.step())
+        return statistics.median(each[1:])
+
+    def step(self) -> float:
+        """Take a step; returns its seconds."""
+        start = self._clock()
+        with contextlib.suppress(NotFinite):
+            self._training.step()
+        _wait(self._device)
+        return self._clock() - start
+
+    def _timed_pass(self) -> list[Reading]:
+        made, training = self._training.made, self._training
+        batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
+        watch = Stopwatch(self._clock, lambda: _wait(self._device))
+        with watch:
+            with made.autocast():
+                loss = made.model(batch, LayerPlan.full(made.layers), training.progress)
+            loss.loss.backward()
+        made.model.zero_grad(set_to_none=True)
+        return watch.readings
+
+
+def fit_rates(rates: Rates, mode: Mode) -> Rates:
+    """The rates with kernels read from small models in training, and factors that make their steps come out right."""
+    device = torch.device(mode.device)
+    readings, seconds = list[Reading](), list[float]()
+    recipes = models(mode)
+    for recipe in recipes:
+        with SmallModel(recipe, device) as small:
+            readings += small.readings()
+            seconds.append(small.step_seconds())
+    rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
+    parts = [predicted(recipe, rates) for recipe in recipes]
+    optimizers = [optimizer_seconds(recipe, rates) for recipe in recipes]
+    # Relative errors: a model of a millisecond counts as much as one of a hundred.
+    rows = np.array([[part / whole for part in each] for each, whole in zip(parts, seconds, strict=True)])
+    known = np.array([one / whole for one, whole in zip(optimizers, seconds, strict=True)])
+    factors = fitted_factors(rows, 1 - known)
+    left = np.abs(rows @ np.array(factors) + known - 1).mean()
+    products, moving, calls, call, step = factors
+    return rates.model_copy(
+        update={
+            "factors": (products, moving, calls), "call": CALL * call / calls, "step": STEP * step,
+            "error": round(float(left), 4), "reference": seconds[REFERENCE],
+        }
+    )  # fmt: skip
+
+
+def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ...]:
+    """Factors f near 1 and within [0.3, 3] with rows f = wanted as nearly as can be (ridge regression, then clipped).
+
+    Args:
+        rows_NK: (N, K): predicted parts over the measured whole, by model.
+        wanted_N: (N,): share of the whole that they should make up.
+    """
+    ones = np.ones(rows_NK.shape[1])
+    hold = HELD**2 * np.eye(len(ones))
+    moved = np.linalg.solve(rows_NK.T @ rows_NK + hold, rows_NK.T @ (wanted_N - rows_NK @ ones))
+    return tuple(float(factor) for factor in (ones + moved).clip(0.3, 3.0))
+
+
+def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float, float]:
+    """Seconds of a step of a small model: products, moving, kernels' calls, calls beside them, and the step's own."""
+    length, rows = recipe.data.longest, recipe.data.most_rows
+    found = trace(
+        recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, recipe.execution.precision,
+        recipe.execution.attention,
+    )  # fmt: skip
+    kernels = rates.model_copy(update={"call": 0.0})
+    whole = priced(found, kernels, False, recipe.execution.device == "cuda")
+    total, operations = Seconds(), 0
+    layers = [*(whole.layers[sort] for sort in whole.sorts), whole.last]
+    for price in (whole.shared, *layers, whole.head):
+        total = total.plus(price.forward).plus(price.backward)
+    parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
+    operations = sum(len(part.forward) + len(part.backward) for part in parts)
+    return *total, operations * rates.call, rates.step
+
+
+def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:
+    """Seconds of an optimizer's step over all of a small model's parameters."""
+    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    return rates.optimizers[recipe.optimizer.kind].seconds_of(size.matrices, size.vectors, size.tables)
+
+
+def _random_text() -> PreparedData:
+    """Documents of 100 random tokens: how fast a model trains does not depend on what it reads."""
+    drawn = np.random.default_rng(0).integers(5, VOCABULARY.used, (600, 100)).astype(np.uint16)
+    drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
+    store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))
+    return PreparedData(store, store, VOCABULARY, "", 0.0)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

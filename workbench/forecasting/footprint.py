@@ -1,0 +1,211 @@
+"""Bytes that a recipe takes in training, by part: exact where shapes decide, traced where code does."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import count_parameters
+from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.forecasting.meta_tensors import meta_model
+from workbench.forecasting.operations import Trace
+from workbench.forecasting.trace import shortened
+
+PROCESS_BYTES = 50 << 20
+"""What a trainer on a CPU grows by beside its model: kernels' scratch space, pages of the text, threads. What the
+smallest models took beyond their parts: 51 and 52 MiB of 103 and 119."""
+LOOSE = 1.2
+"""A heap is not packed tight: over what activations and logits take, in the median of 24 recipes."""
+COMPILER_BYTES = 90 << 20
+"""What the compiler leaves in the heap of the trainer's own process on a CPU: 80 to 105 MiB beyond the parts of a
+recipe in six of eight, 50 to 80 where there are logits at every position; it differs by 30 MiB from run to run."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes by part, each at its own largest.
+
+    Attributes:
+        weights: parameters, fp32.
+        gradients: of those that train.
+        optimizer: its state.
+        activations: what the layers keep for the backward pass, copies of weights in low precision included.
+        logits: what head and loss hold at most.
+        peak: of all together. On a GPU less than their sum, since gradients take the place of activations; on a CPU
+            the heap keeps what it once had, and :data:`PROCESS_BYTES` come on top.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    logits: int
+    peak: int
+
+    def to_dict(self) -> dict[str, int]:
+        """The parts by name, bytes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers in a model's parameters.
+
+    Attributes:
+        parameters: all, tied ones once.
+        by_layer: of each block.
+        matrices: (numbers, smaller side) of the hidden matrices, those of equal sides together.
+        tables: numbers in embeddings and output matrices.
+        vectors: how many biases, norms and the like there are.
+    """
+
+    parameters: int
+    by_layer: tuple[int, ...]
+    matrices: tuple[tuple[int, int], ...]
+    tables: int
+    vectors: int
+
+
+@functools.lru_cache(maxsize=64)
+def sizes(
+    architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int, attention: str = "plain"
+) -> Sizes:
+    """The exact numbers of the model that would be built, by role; nothing is allocated.
+
+    Args:
+        architecture, objective: what to build.
+        vocabulary: V rows of the embedding.
+        longest: T, tokens per row.
+        attention: of the model that is looked at; named, it is the one that was traced, and need not be built again.
+    """
+    short = shortened(architecture)
+    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
+    times = _occurrences(model, short.twins)
+    roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
+    for group in parameter_groups(model, 0.0):
+        roles[group["role"]] += group["params"]
+    matrices: dict[int, int] = {}
+    for matrix in roles["matrix"]:
+        side = min(matrix.shape)
+        matrices[side] = matrices.get(side, 0) + matrix.numel() * times[id(matrix)]
+    blocks = [count_parameters(block) for block in model.backbone.blocks]
+    return Sizes(
+        sum(p.numel() * times[id(p)] for p in model.parameters()),
+        tuple(blocks[twin] for twin in short.twins),
+        tuple((numbers, side) for side, numbers in matrices.items()),
+        sum(p.numel() for p in roles["embedding"]),
+        sum(times[id(p)] for p in roles["vector"]),
+    )
+
+
+def _occurrences(model: TrainingModel, twins: Sequence[int]) -> dict[int, int]:
+    """How often each parameter of a shallow model stands in the deep one, by its id."""
+    times = dict.fromkeys(map(id, model.parameters()), 1)
+    for layer, block in enumerate(model.backbone.blocks):
+        times |= dict.fromkeys(map(id, block.parameters()), twins.count(layer))
+    return times
+
+
+@functools.lru_cache(maxsize=64)
+def optimizer_bytes(
+    choice: OptimizerChoice, architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int,
+    attention: str = "plain",
+) -> int:  # fmt: skip
+    """Bytes of the optimizer's state once every parameter has had a gradient.
+
+    The optimizer itself makes its state, for parameters without memory.
+
+    Args:
+        choice: the optimizer.
+        architecture, objective, vocabulary, longest, attention: as for :func:`sizes`.
+    """
+    short = shortened(architecture)
+    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
+    times = _occurrences(model, short.twins)
+    optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
+    start = getattr(optimizer, "start", None)
+    if start is None:
+        fixed, per_number = _state_of_one(choice)
+        return sum(times[id(p)] * (fixed + per_number * p.numel()) for p in model.parameters())
+    return sum(
+        times[id(parameter)] * tensor.numel() * tensor.element_size()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        for tensor in start(parameter, group).values()
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
+    """Bytes of state per parameter, and per number in it, of one of torch's own optimizers: found by taking a step."""
+    sizes_of = []
+    for numbers in (1, 2):
+        parameter = torch.nn.Parameter(torch.zeros(numbers, 8))
+        parameter.grad = torch.zeros_like(parameter)
+        group = {"params": [parameter], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
+        optimizer = choice.build([group], torch.device("cpu"))
+        optimizer.step()
+        tensors = [value for value in optimizer.state[parameter].values() if isinstance(value, torch.Tensor)]
+        sizes_of.append(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
+    one, two = sizes_of
+    return 2 * one - two, (two - one) // 8
+
+
+@functools.lru_cache(maxsize=64)
+def compiles_step(choice: OptimizerChoice) -> bool:
+    """Whether its optimizer has a step to compile (of the tensors' own shapes)."""
+    group = {"params": [torch.nn.Parameter(torch.zeros(2, 2))], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
+    return hasattr(choice.build([group], torch.device("cpu")), "compile_step")
+
+
+def footprint(
+    found: Trace,
+    size: Sizes,
+    optimizer: int,
+    plan: LayerPlan,
+    parts: int,
+    compiled: bool,
+    heap: bool,
+    moving: bool = False,
+) -> Footprint:
+    """Bytes of a step.
+
+    Args:
+        found: of one micro-batch.
+        size: of the model.
+        optimizer: bytes of its state.
+        plan: what every layer does; layers below the first that trains keep nothing.
+        parts: micro-batches of the step.
+        compiled: blocks keep what products read and write; the rest is computed again.
+        heap: memory is a CPU's.
+        moving: numbers of rows, tokens or labels change from step to step.
+    """
+    first = plan.trains.index(True) if True in plan.trains else plan.layers
+    kept = [part.kept_products if compiled else part.kept for part in (*found.layers, found.last)]
+    above = [layer for layer, run in enumerate(plan.runs) if run and layer >= first]
+    activations = sum(kept[found.sorts[layer]] for layer in above[:-1]) + (kept[-1] if above else 0)
+    activations += found.shared.kept if first == 0 else 0
+    # Compiled, the loss is computed in passes over one copy of the logits, which their gradient replaces.
+    logits = found.head.kept if compiled else max(0, found.head_peak - found.kept_below_head)
+    resting = sum(size.by_layer[layer] for layer in range(len(size.by_layer)) if not _trains(plan, layer))
+    gradients = 4 * (size.parameters - resting)
+    weights = 4 * size.parameters
+    # Several micro-batches: the gradients of the first are there while the second runs.
+    forward = activations + logits + (gradients if parts > 1 else 0)
+    # Sizes that move leave gaps: under a mask rate from 30% to 15%, 8 layers x 64 took 86 MiB at first and 172 after
+    # 40 steps, 103 with a steady rate; 4 x 256 went from 137 to 279 within 16.
+    alive = (activations + logits) * (2.0 if moving else LOOSE)
+    on_heap = alive + gradients + PROCESS_BYTES + (COMPILER_BYTES if compiled else 0)
+    peak = weights + optimizer + (on_heap if heap else max(forward, gradients + max(kept)))
+    return Footprint(weights, gradients, optimizer, round(activations), round(logits), round(peak))
+
+
+def _trains(plan: LayerPlan, layer: int) -> bool:
+    return layer < plan.layers and plan.trains[layer]

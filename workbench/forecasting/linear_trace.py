@@ -1,0 +1,246 @@
+"""A traced micro-batch, noted part by part for any number of rows: what is divisible by the rows grows with them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from workbench.choices.objectives.objective import TrainingModel
+from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode
+from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes
+
+Line = tuple[int, int]
+"""A number of bytes, or of anything, as (fixed, per row)."""
+
+
+class _Note(NamedTuple):
+    """One operation as it was seen: where, what, and the numbers of the storages that it read and wrote."""
+
+    here: Any
+    backward: bool
+    name: str
+    operation: tuple[Any, ...]
+    read: list[int]
+    written: list[int]
+
+
+@dataclass
+class _LinearPart:
+    """A :class:`Part` for any number of rows: operations as (fixed fields, lines of the others)."""
+
+    forward: list[tuple[tuple[Any, ...], tuple[Line, ...]]] = field(default_factory=list)
+    backward: list[tuple[tuple[Any, ...], tuple[Line, ...]]] = field(default_factory=list)
+    kept: Line = (0, 0)
+    kept_products: Line = (0, 0)
+
+    def at(self, rows: int) -> Part:
+        forward, backward = (
+            [Operation(*fixed, *[a + rows * b for a, b in lines]) for fixed, lines in operations]
+            for operations in (self.forward, self.backward)
+        )
+        return Part(forward, backward, _value(self.kept, rows), _value(self.kept_products, rows))
+
+
+@dataclass(frozen=True)
+class LinearTrace:
+    """A :class:`Trace` for any number of rows."""
+
+    shared: _LinearPart
+    layers: tuple[_LinearPart, ...]
+    last: _LinearPart
+    head: _LinearPart
+    labels: Line
+    head_peaks: tuple[Line, ...]
+
+    def at(self, rows: int, sorts: tuple[int, ...]) -> Trace:
+        """At B rows; ``sorts`` as in :class:`Trace`."""
+        return Trace(
+            self.shared.at(rows), tuple(layer.at(rows) for layer in self.layers), sorts, self.last.at(rows),
+            self.head.at(rows), _value(self.labels, rows), max(_value(peak, rows) for peak in self.head_peaks),
+        )  # fmt: skip
+
+
+def _value(line: Line, rows: int) -> int:
+    return line[0] + rows * line[1]
+
+
+def _total(lines: Iterable[Line]) -> Line:
+    fixed = per_row = 0
+    for a, b in lines:
+        fixed, per_row = fixed + a, per_row + b
+    return fixed, per_row
+
+
+class TraceRecorder(MetaTensorMode):
+    """Notes operations and kept tensors by the part of the model they belong to.
+
+    Args:
+        model: on the meta device.
+        rows: B, the prime.
+        runs: by layer.
+    """
+
+    def __init__(self, model: TrainingModel, rows: int, runs: Sequence[bool]) -> None:
+        super().__init__()
+        self._rows, self._runs = rows, runs
+        self._blocks = list(model.backbone.blocks)
+        self._weights = {p.untyped_storage()._cdata for p in model.parameters()}
+        self._here: Any = "shared"
+        self._backward = self._begun = False
+        # Storages are told by a number of our own: an address is used again once its storage is gone.
+        self._numbers = weakref.WeakKeyDictionary[Any, int]()
+        self._sizes: list[Line] = []
+        self._alive: Line = (0, 0)
+        self._peaks: set[Line] = {(0, 0)}
+        self._notes: list[_Note] = []
+        self._kept: dict[int, Any] = {}
+
+    @contextlib.contextmanager
+    def placed(self) -> Iterator[None]:
+        """Inside, the model's blocks say when they are entered and left."""
+        handles = [
+            handle
+            for index, block in enumerate(self._blocks)
+            if self._runs[index]
+            for handle in (
+                block.register_forward_pre_hook(functools.partial(self._enter, index), with_kwargs=True),
+                block.register_forward_hook(functools.partial(self._leave, index)),
+            )
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def begin(self) -> None:
+        """The batch is there: from now on operations are the model's."""
+        self._begun = True
+
+    def saw(self, name: str, read: list[Tensor], written: list[Tensor]) -> None:
+        """Note an operation; see :class:`MetaTensorMode`."""
+        numbers = [self._number(t) for t in read], [self._number(t) for t in written]
+        if self._begun:
+            self._notes.append(_Note(self._here, self._backward, name, self._operation(name, read, written), *numbers))
+
+    def keep(self, tensor: Tensor) -> Tensor:
+        """Called by autograd for every tensor that the backward pass will read."""
+        meta = tensor.meta if isinstance(tensor, MetaTensor) else tensor
+        if meta.untyped_storage()._cdata not in self._weights:
+            self._kept.setdefault(self._number(meta), self._here)
+        return tensor
+
+    def turn(self) -> None:
+        """The forward pass is over."""
+        self._backward = True
+
+    def finish(self, labels: int) -> LinearTrace:
+        """Everything by part."""
+        products: set[int] = set()
+        readers: dict[int, int] = {}
+        parts: dict[Any, _LinearPart] = {}
+        for place, note in enumerate(self._notes):
+            for number in note.read:
+                readers[number] = place
+            if note.name.startswith(PRODUCTS):
+                products |= {*note.read, *note.written}
+        for note, fused in zip(self._notes, self._fused(readers), strict=True):
+            part = parts.setdefault(note.here, _LinearPart())
+            fixed, (*dims, moved, numbers, fresh) = note.operation
+            (part.backward if note.backward else part.forward).append((fixed, (*dims, moved, fused, numbers, fresh)))
+        for number, here in self._kept.items():
+            part = parts.setdefault(here, _LinearPart())
+            part.kept = _total((part.kept, self._sizes[number]))
+            if number in products:
+                part.kept_products = _total((part.kept_products, self._sizes[number]))
+        last = len(self._runs) - 1
+        inner = tuple(parts.get(layer, _LinearPart()) for layer in range(last) if self._runs[layer])
+        shared, end, head = (parts.get(key, _LinearPart()) for key in ("shared", last, "head"))
+        return LinearTrace(shared, inner, end, head, self._line(labels), tuple(self._peaks))
+
+    def _fused(self, readers: dict[int, int]) -> Iterator[Line]:
+        """Bytes of each operation that cross the edge of its group: neighbours between two products are one kernel."""
+        groups: list[int] = []
+        group = 0
+        before: tuple[Any, bool] | None = None
+        for note in self._notes:
+            product, where = note.name.startswith(PRODUCTS), (note.here, note.backward)
+            group += product or before != where
+            groups.append(group)
+            group += product
+            before = where
+        ends = {group: place for place, group in enumerate(groups)}
+        made: dict[int, int] = {}
+        loaded: set[tuple[int, int]] = set()
+        for place, note in enumerate(self._notes):
+            mine, crossing = groups[place], []
+            for number in set(note.read):
+                if made.get(number) != mine and (mine, number) not in loaded:
+                    loaded.add((mine, number))
+                    crossing.append(self._sizes[number])
+            for number in set(note.written):
+                made[number] = mine
+                if readers.get(number, place) > ends[mine] or number in self._kept:
+                    crossing.append(self._sizes[number])
+            yield _total(crossing)
+
+    def _number(self, tensor: Tensor) -> int:
+        storage = tensor.untyped_storage()
+        number = self._numbers.get(storage)
+        if number is None:
+            size = self._line(storage.nbytes())
+            number = self._numbers[storage] = len(self._sizes)
+            self._sizes.append(size)
+            # The weights are counted by whoever knows the whole model.
+            if storage._cdata not in self._weights:
+                self._alive = _total((self._alive, size))
+                if self._here == "head":
+                    self._peaks.add(self._alive)
+                weakref.finalize(storage, self._free, size)
+        return number
+
+    def _free(self, size: Line) -> None:
+        self._alive = self._alive[0] - size[0], self._alive[1] - size[1]
+
+    def _line(self, size: int) -> Line:
+        return (0, size // self._rows) if size % self._rows == 0 else (size, 0)
+
+    def _operation(self, name: str, read: list[Tensor], written: list[Tensor]) -> tuple[Any, ...]:
+        moved = _total(self._line(t.numel() * t.element_size()) for t in (*read, *written))
+        numbers = _total(self._line(t.numel()) for t in written)
+        fresh = _total(self._line(fresh_bytes(name, [t])) for t in written)
+        key, kind, dims = described(name, read, written)
+        return (name, key, kind), (*map(self._line, dims), moved, numbers, fresh)
+
+    def _enter(self, index: int, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._here = index
+        given = next(_tensors([*args, *kwargs.values()]), None)
+        if index == self._runs.index(True) and given is not None and given.requires_grad:
+            given.register_hook(self._going("shared"))
+
+    def _leave(self, index: int, _: nn.Module, __: Any, out: Any) -> None:
+        self._here = "head" if index == len(self._blocks) - 1 else index
+        given = next(_tensors([out]), None)
+        if given is not None and given.requires_grad:
+            # The gradient of a layer's output is whole exactly when its own backward pass begins.
+            given.register_hook(self._going(index))
+
+    def _going(self, where: Any) -> Callable[[Tensor], None]:
+        def go(_: Tensor) -> None:
+            self._here = where
+
+        return go
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _tensors(value)

@@ -1,0 +1,142 @@
+"""What a traced micro-batch costs at the rates of a machine: seconds by part of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from workbench.choices.depth.plan import LayerPlan
+from workbench.forecasting.operations import PRODUCT_KINDS, Operation, Part, Trace
+from workbench.forecasting.rates import Rates
+
+MAPPED_BYTES = 32 << 20
+"""Size from which the C library asks the system for the memory of a tensor, every time anew, instead of keeping it: the
+pages are then filled with zeros one by one as they are touched (glibc's largest M_MMAP_THRESHOLD)."""
+
+
+class Seconds(NamedTuple):
+    """Seconds of some operations, by what they are proportional to.
+
+    Attributes:
+        products: matrix products.
+        moving: everything else that grows with sizes.
+        calls: what the number of operations costs.
+    """
+
+    products: float = 0.0
+    moving: float = 0.0
+    calls: float = 0.0
+
+    def plus(self, other: Seconds, share: float = 1.0) -> Seconds:
+        """The sum with a share of another; all in seconds."""
+        return Seconds(*(a + share * b for a, b in zip(self, other, strict=True)))
+
+    def scaled(self, share: float) -> float:
+        """Seconds in all where sizes are a share of those priced, calls the same."""
+        return share * (self.products + self.moving) + self.calls
+
+
+@dataclass(frozen=True)
+class Price:
+    """Seconds of both passes of one part.
+
+    Attributes:
+        forward, backward: of it.
+        linear: of the forward products with weights; the gradient of the weights costs as much again.
+    """
+
+    forward: Seconds
+    backward: Seconds
+    linear: float
+
+    def pays(self, trains: bool, passes: bool) -> Seconds:
+        """Seconds of a layer that trains, one that merely passes gradients on, or one below all gradients."""
+        if not passes:
+            return self.forward
+        both = self.forward.plus(self.backward)
+        return both if trains else both._replace(products=both.products - self.linear)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a trace's parts.
+
+    Attributes:
+        shared, last, head: as in the trace.
+        layers: one of each sort.
+        sorts: index into ``layers`` for every layer but the last.
+    """
+
+    shared: Price
+    layers: tuple[Price, ...]
+    sorts: tuple[int, ...]
+    last: Price
+    head: Price
+
+
+def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
+    """Every part of a trace at a machine's rates.
+
+    Args:
+        trace: of one micro-batch.
+        rates: of the machine.
+        fused: blocks and head are compiled.
+        launched: calls run beside the work (a GPU), so that the longer of the two counts.
+    """
+    layers = tuple(_price(layer, rates, fused, launched) for layer in trace.layers)
+    # What precedes the layers is never compiled.
+    shared = _price(trace.shared, rates, False, launched)
+    last, head = (_price(part, rates, fused, launched) for part in (trace.last, trace.head))
+    return Prices(shared, layers, trace.sorts, last, head)
+
+
+def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labels: float = 1.0) -> float:
+    """Seconds of one micro-batch, forward and backward, under a plan.
+
+    Args:
+        prices: of a micro-batch in which every layer trains.
+        plan: what every layer does.
+        rows, labels: tokens and labelled positions as shares of those priced.
+    """
+    first = plan.trains.index(True) if True in plan.trains else plan.layers
+    running = [layer for layer, run in enumerate(plan.runs) if run]
+    total = prices.shared.pays(True, first == 0).scaled(rows)
+    for layer in running:
+        price = prices.last if layer == running[-1] else prices.layers[prices.sorts[layer]]
+        total += price.pays(plan.trains[layer], layer >= first).scaled(rows)
+    # The head passes gradients on unless nothing below it needs any.
+    return total + prices.head.pays(plan.head, plan.head or first < plan.layers or plan.embedding).scaled(labels)
+
+
+def _price(part: Part, rates: Rates, fused: bool, launched: bool) -> Price:
+    forward, backward = (_seconds(operations, rates, fused, launched) for operations in (part.forward, part.backward))
+    products = [operation for operation in part.forward if operation.kind == "product"]
+    return Price(forward, backward, _seconds(products, rates, False, launched).products)
+
+
+def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launched: bool) -> Seconds:
+    by_product, by_size, by_call = rates.factors
+    compiled = rates.fused if fused else None
+    products = moving = calls = 0.0
+    for operation in operations:
+        # Of code that is compiled, only what leaves a kernel lies in memory.
+        if operation.fresh > MAPPED_BYTES and (compiled is None or operation.fused_bytes >= operation.fresh):
+            moving += operation.fresh * rates.page
+        is_product = operation.kind in PRODUCT_KINDS
+        if compiled is not None and not is_product:
+            moving += operation.fused_bytes * compiled.byte
+            moving += operation.numbers * compiled.costly if operation.kind == "costly" else 0.0
+            continue
+        line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["cheap"]
+        once, *grows = (rate * size for rate, size in zip(line, operation.sizes, strict=False))
+        seconds = sum(grows) * (by_product if is_product else by_size)
+        if is_product:
+            products += seconds
+        else:
+            moving += seconds
+        call = (once + rates.call) * by_call
+        calls += max(0.0, call - seconds) if launched else call
+    if compiled is not None and operations:
+        calls += compiled.graph
+    return Seconds(products, moving, calls)

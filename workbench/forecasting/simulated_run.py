@@ -1,0 +1,284 @@
+"""A run simulated before it starts: batches, layers, schedules, FLOPs and seconds along its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import step_flops
+from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.progress import Progress
+from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
+from workbench.forecasting.footprint import Footprint, Sizes, compiles_step, footprint, optimizer_bytes, sizes
+from workbench.forecasting.operations import Trace
+from workbench.forecasting.pricing import Prices, micro_batch_seconds, priced
+from workbench.forecasting.rates import Rates
+from workbench.forecasting.trace import trace
+from workbench.recipe import Recipe
+from workbench.training.batch_size import BatchSize
+from workbench.training.batches import StepShape
+
+# Shape legend: B rows, T positions of a row.
+
+POINTS = 50
+"""Places along the budget at which a recipe is asked what it will do."""
+DRAWS = 4
+"""Micro-batches whose plans are averaged where layers are dropped at random."""
+LENGTHS = 3
+"""Row lengths that are traced at most; the cost of those between lies on straight lines."""
+
+
+_COMPILED_STEP = 1.1
+"""Optimizers that compile their step, over AdamW's fused one: 0.96 to 1.37, mostly 1.0 (LOG.md, 2026-11-21)."""
+_STEP_KERNELS = 4
+"""Kernels of such a step: five to seven seconds to compile (ibid.)."""
+
+
+@dataclass
+class Point:
+    """One place along the budget.
+
+    Attributes:
+        progress: steps, tokens and seconds done by then.
+        steps: that are taken from here to the next point (a share of one is possible).
+        shape: of the batch.
+        labels: N, labelled positions of a micro-batch.
+        layers: that exist.
+        forward, backward: by layer of the finished model, the share of micro-batches in which it computes, and trains.
+        knobs: learning rate and every knob that may move, by path.
+        flops, seconds: of one step.
+    """
+
+    progress: Progress
+    steps: float
+    shape: StepShape
+    labels: int
+    layers: int
+    forward: list[float]
+    backward: list[float]
+    knobs: dict[str, float]
+    flops: float
+    seconds: float
+
+
+@dataclass
+class SimulatedRun:
+    """A whole run.
+
+    Attributes:
+        points: along the budget, evenly spaced in its unit.
+        steps, tokens, flops, seconds: of the run.
+        parameters: of the finished model.
+    """
+
+    points: list[Point] = field(default_factory=list)
+    steps: float = 0.0
+    tokens: float = 0.0
+    flops: float = 0.0
+    seconds: float = 0.0
+    parameters: int = 0
+
+
+class Simulator:
+    """Simulates a recipe point by point along its budget.
+
+    Args:
+        recipe: what would be run.
+        vocabulary: of its data.
+        attention: name of the implementation in force.
+        rates: of the machine.
+        launched: calls run beside the work (a GPU).
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates, launched: bool) -> None:
+        self.recipe, self.vocabulary, self.attention = recipe, vocabulary, attention
+        self.rates, self.launched = rates, launched
+        self.batches = BatchSize(recipe)
+        self._prices: dict[Any, tuple[Trace, Prices]] = {}
+        self._stages: dict[int, tuple[Architecture, Sizes]] = {}
+        begin = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
+        places = (Progress(0, 0, 0.0, recipe.budget), *(_at(begin, i / POINTS) for i in range(POINTS)))
+        lengths = sorted({self.batches.shape(place).length for place in places})
+        middle = lengths[len(lengths) // 2]
+        self._lengths = lengths if len(lengths) <= LENGTHS else sorted({lengths[0], middle, lengths[-1]})
+
+    def run(self) -> SimulatedRun:
+        """Simulate from the first step to the last."""
+        recipe, simulated = self.recipe, SimulatedRun()
+        simulated.parameters = self._size(recipe.architecture).parameters
+        progress = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
+        for index in range(POINTS):
+            point = self._point(_at(progress, (index + 0.5) / POINTS))
+            tokens, share = point.shape.tokens, recipe.budget.amount / POINTS
+            per_step = {"steps": 1.0, "tokens": float(tokens), "seconds": point.seconds}[recipe.budget.unit]
+            point.steps = share / per_step
+            simulated.points.append(point)
+            simulated.steps += point.steps
+            simulated.tokens += point.steps * tokens
+            simulated.flops += point.steps * point.flops
+            simulated.seconds += point.steps * point.seconds
+            progress = Progress(round(simulated.steps), round(simulated.tokens), simulated.seconds, recipe.budget)
+        return simulated
+
+    def memory(self, simulated: SimulatedRun) -> Footprint:
+        """Bytes of the largest step of a simulated run."""
+        largest: dict[tuple[int, int], Point] = {}
+        for point in simulated.points:
+            # Of every stage and number of gradients, the largest micro-batch: only those few are traced.
+            key = (self._stage(point.progress), sum(share > 0 for share in point.backward))
+            size = (point.shape.part_rows * point.shape.length, point.shape.length)
+            if key not in largest or size > (
+                largest[key].shape.part_rows * largest[key].shape.length,
+                largest[key].shape.length,
+            ):
+                largest[key] = point
+        moving = len({(point.labels, point.shape) for point in simulated.points}) > 1
+        return max((self._memory(point, moving) for point in largest.values()), key=lambda found: found.peak)
+
+    def compile_seconds(self, simulated: SimulatedRun) -> float:
+        """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
+        fused = self.rates.fused
+        if fused is None or not self.recipe.execution.compile:
+            return 0.0
+        points = simulated.points
+        shapes = {(point.shape.part_rows, point.shape.length) for point in points}
+        labels = {point.labels / point.shape.part_rows / point.shape.length for point in points}
+        rests = any(f > b == 0 for point in points for f, b in zip(point.forward, point.backward, strict=True))
+        kernels = _STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
+        # By architecture: a model that is widened compiles anew.
+        for point in {self._stage_model(self._stage(point.progress))[0]: point for point in points}.values():
+            found = self._priced(self._stage(point.progress), self._lengths[-1], point.shape)[0]
+            layers, ends = found.layers, found.last.kernels() + found.head.kernels()
+            whole = sum(layer.kernels() for layer in layers) + ends
+            # A second number of rows or of labels compiles once more, for all numbers that follow.
+            again = whole if len(shapes) > 1 else ends if len(labels) > 1 else 0
+            # Layers that rest, and the one above them, whose input needs no gradient.
+            frozen = sum(layer.kernels(backward=False) + layer.kernels() for layer in layers) if rests else 0
+            kernels += whole + again + frozen
+        return fused.start_seconds + kernels * fused.kernel_seconds
+
+    def _point(self, progress: Progress) -> Point:
+        recipe = self.recipe
+        layers, seed = recipe.architecture.layers, recipe.seed
+        stage = self._stage(progress)
+        shape = self.batches.shape(progress)
+        first = recipe.depth.plan(layers, progress, seed)
+        # One plan says it all unless layers are drawn.
+        drawn = any(keep < 1 for keep in first.keep) or not all(first.runs)
+        plans = [recipe.depth.plan(layers, progress, seed, draw) for draw in range(DRAWS)] if drawn else [first]
+        labels = max(1, round(recipe.objective.labelled_fraction(progress) * shape.length)) * shape.part_rows
+        parts = shape.rows // shape.part_rows
+        size = self.vocabulary.size
+        flops = step_flops(
+            self._stage_model(stage)[0], size, plans, shape.tokens, labels * parts, shape.length, shape.length
+        )
+        both = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
+        # Curvature is estimated by one more pass, forward and backward.
+        passes = parts * (1 + self._curvature(progress))
+        seconds = passes * sum(both) / len(both) + self._update(stage, plans)
+        knobs = {"optimizer.lr": recipe.optimizer.lr_at(progress) * recipe.depth.rate_factor(layers, progress)}
+        for axis in (recipe.data, recipe.objective, recipe.depth, recipe.optimizer):
+            knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(progress).items()}
+        knobs |= {"data.batch_size": float(shape.rows), "data.sequence_length": float(shape.length)}
+        return Point(
+            progress, 0.0, shape, labels, first.layers, _mean(plans, layers, lambda p, i: p.runs[i]),
+            _mean(plans, layers, lambda p, i: p.runs[i] and p.trains[i]), knobs, flops, seconds,
+        )  # fmt: skip
+
+    def _micro_batch(self, stage: int, plan: LayerPlan, shape: StepShape, labels: int) -> float:
+        below = max((t for t in self._lengths if t <= shape.length), default=self._lengths[0])
+        above = min((t for t in self._lengths if t >= shape.length), default=self._lengths[-1])
+        ends = []
+        for length in (below, above):
+            found, prices = self._priced(stage, length, shape)
+            rows = shape.part_rows / self._rows(length, shape)
+            share = labels * length / shape.length / found.labels
+            ends.append(micro_batch_seconds(prices, plan, rows, share))
+        if below == above:
+            return ends[0]
+        return ends[0] + (ends[1] - ends[0]) * (shape.length - below) / (above - below)
+
+    def _priced(self, stage: int, length: int, shape: StepShape) -> tuple[Trace, Prices]:
+        rows = self._rows(length, shape)
+        key = (stage, length, rows)
+        if key not in self._prices:
+            found = self._trace(self._stage_model(stage)[0], rows, length)
+            compiled = self.recipe.execution.compile
+            self._prices[key] = found, priced(found, self.rates, compiled, self.launched)
+        return self._prices[key]
+
+    def _rows(self, length: int, shape: StepShape) -> int:
+        """Rows that are traced: the next power of two, so that a batch that grows is traced a few times only."""
+        if isinstance(self.recipe.data.batch_size, int) and isinstance(self.recipe.data.sequence_length, int):
+            return shape.part_rows
+        return 1 << (shape.part_rows - 1).bit_length()
+
+    def _trace(self, architecture: Architecture, rows: int, length: int) -> Trace:
+        recipe = self.recipe
+        return trace(
+            architecture, recipe.objective, self.vocabulary, recipe.data.longest, rows, length,
+            recipe.execution.precision, self.attention,
+        )  # fmt: skip
+
+    def _memory(self, point: Point, moving: bool) -> Footprint:
+        recipe = self.recipe
+        architecture, size = self._stage_model(self._stage(point.progress))
+        plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
+        found = self._trace(architecture, point.shape.part_rows, point.shape.length)
+        steady, longest = _steady(recipe.optimizer), recipe.data.longest
+        state = optimizer_bytes(steady, architecture, recipe.objective, self.vocabulary, longest, self.attention)
+        parts = point.shape.rows // point.shape.part_rows
+        # The widest that chance allows: a plan that drops layers may drop none.
+        worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
+        return footprint(found, size, state, worst, parts, recipe.execution.compile, not self.launched, moving)
+
+    def _update(self, stage: int, plans: list[LayerPlan]) -> float:
+        """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
+        architecture, size = self._stage_model(stage)
+        kind, dearer = self.recipe.optimizer.kind, 1.0
+        if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
+            kind, dearer = "adamw", _COMPILED_STEP
+        trains = _mean(plans, architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
+        share = sum(trains) / max(1, len(trains))
+        seconds = self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
+        # Gradients are read for their norm.
+        return float(dearer * seconds + 4 * size.parameters / self.rates.moved + self.rates.step)
+
+    def _curvature(self, progress: Progress) -> float:
+        """Share of the steps that begin with a pass for curvature."""
+        steps = range(progress.step, progress.step + 100)
+        return sum(map(self.recipe.optimizer.curvature_due, steps)) / len(steps)
+
+    def _stage(self, progress: Progress) -> int:
+        return int(self.recipe.depth.stage(self.recipe.architecture.layers, progress))
+
+    def _stage_model(self, stage: int) -> tuple[Architecture, Sizes]:
+        if stage not in self._stages:
+            architecture = self.recipe.depth.architecture_at(self.recipe.architecture, stage)
+            self._stages[stage] = architecture, self._size(architecture)
+        return self._stages[stage]
+
+    def _size(self, architecture: Architecture) -> Sizes:
+        return sizes(architecture, self.recipe.objective, self.vocabulary, self.recipe.data.longest, self.attention)
+
+
+def _steady(choice: OptimizerChoice) -> OptimizerChoice:
+    """The optimizer without what its state does not depend on, so that a learning rate is no new question."""
+    return choice.model_copy(update={"lr": 1e-3, "schedule": WarmupHoldDecay(), "weight_decay": 0.01})
+
+
+def _at(done: Progress, fraction: float) -> Progress:
+    """``done`` with the budget's own unit at a share of the budget."""
+    amount = fraction * done.budget.amount
+    spent: dict[str, float] = {"steps": done.step, "tokens": done.tokens, "seconds": done.seconds}
+    spent[done.budget.unit] = amount
+    return Progress(int(spent["steps"]), int(spent["tokens"]), spent["seconds"], done.budget)
+
+
+def _mean(plans: list[LayerPlan], layers: int, of: Callable[[LayerPlan, int], bool]) -> list[float]:
+    """Share of the plans for which ``of`` is true, by layer; layers that do not exist yet have none."""
+    return [sum(of(plan, i) for plan in plans if i < plan.layers) / len(plans) for i in range(layers)]

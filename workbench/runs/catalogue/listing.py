@@ -1,0 +1,192 @@
+"""All runs as rows of a table that stays open: read once, and from then on only those that have changed.
+
+Every writer here replaces files by rename, and a rename changes the modification time of the folder around it. So one
+look at each run's folder tells whether anything in it is new, where reading would open four files. What that look
+cannot tell is read again anyway: a folder that was changed in the tick in which it was read, one whose state could not
+be read, and every now and then each of the others, for files that somebody edited in place. No torch.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.runs.catalogue.summary import summary
+from workbench.runs.find import TRASH
+from workbench.runs.folder import RunFolder, is_run_id, read_json, runs_root
+from workbench.runs.state import RunState, actual_status, message_of, read_state
+
+MOST = 1000
+"""Rows of a listing, the newest; older runs are counted."""
+# File systems round times to two seconds at worst: a folder that changed later than this before it was read may have
+# changed again under the same time.
+_SETTLED_SECONDS = 3.0
+# One in so many rows is read again at each look although nothing seems to have changed.
+_AGAIN = 30
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One look at a runs folder.
+
+    Attributes:
+        rows: newest first, see :func:`workbench.runs.catalogue.summary.summary`; a queued run has its place in the
+            queue under ``queue``, from 1 (None for all others).
+        total: runs in the folder; those beyond ``rows`` are older.
+        trashed: deleted runs that could be restored.
+    """
+
+    rows: list[dict[str, Any]]
+    total: int
+    trashed: int
+
+
+@dataclass
+class _Known:
+    mark: tuple[int, int]
+    settled: bool
+    state: RunState
+    row: dict[str, Any]
+
+
+class Listing:
+    """The rows of one runs folder, with what was read of it so far; safe to ask from several threads.
+
+    Args:
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+    """
+
+    def __init__(self, runs_dir: str | Path | None = None) -> None:
+        self.root = runs_root(runs_dir)
+        self._known: dict[str, _Known] = {}
+        self._knobs: dict[str, dict[str, Any]] = {}
+        self._round = 0
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def warm(self) -> bool:
+        """Whether it was looked at before: then a look at all runs is quick."""
+        return self._round > 0
+
+    def look(self, most: int = MOST) -> Listed:
+        """The newest ``most`` runs as they are now.
+
+        Raises:
+            OSError: the runs folder is there and cannot be read.
+        """
+        with self._one_at_a_time:
+            marks = _marks(self.root)
+            newest = sorted(marks, key=_time_in, reverse=True)[:most]
+            self._round += 1
+            for place, run_id in enumerate(newest):
+                self._refresh(run_id, marks[run_id], again=(place + self._round) % _AGAIN == 0)
+            # Kept beyond `most`, since a first look at few is followed by one at all; deleted runs are forgotten.
+            self._known = {run_id: known for run_id, known in self._known.items() if run_id in marks}
+            self._knobs = {run_id: knobs for run_id, knobs in self._knobs.items() if run_id in marks}
+            rows = [self._known[run_id].row for run_id in newest]
+            return Listed(in_order(rows), len(marks), len(_marks(self.root / TRASH)))
+
+    def trash(self, most: int = MOST) -> list[dict[str, Any]]:
+        """The newest ``most`` deleted runs, as rows."""
+        root = self.root / TRASH
+        newest = sorted(_marks(root), key=_time_in, reverse=True)[:most]
+        return in_order([summary(RunFolder(root / run_id)) for run_id in newest])
+
+    def knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
+        """What was asked of these runs, knob by knob; see :func:`columns_of`."""
+        with self._one_at_a_time:
+            for run_id in run_ids:
+                # A recipe never changes once its run is there; one that cannot be read may still come.
+                if not self._knobs.get(run_id) and is_run_id(run_id):
+                    self._knobs[run_id] = flat(read_json(RunFolder(self.root / run_id).recipe, {}))
+            return columns_of({run_id: self._knobs.get(run_id, {}) for run_id in run_ids})
+
+    def _refresh(self, run_id: str, mark: tuple[int, int], again: bool) -> None:
+        folder = RunFolder(self.root / run_id)
+        known = self._known.get(run_id)
+        if known is not None and known.settled and known.mark == mark and not again:
+            # Whether a process of it is alive is written in no file.
+            status = actual_status(folder, known.state)
+            message = known.state.error or message_of(known.state, status)
+            if (status, message) != (known.row["status"], known.row["message"]):
+                known.row = known.row | {"status": status, "message": message}
+            return
+        # The mark is older than the reading: what changes meanwhile changes the mark of the next look.
+        state = read_state(folder)
+        settled = time.time() - mark[0] / 1e9 > _SETTLED_SECONDS
+        # A file that a network file system showed in part is no news worth keeping.
+        whole = state.status != "lost" or not state.message.startswith("state.json")
+        self._known[run_id] = _Known(mark, settled and whole, state, summary(folder, state))
+
+
+def in_order(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows newest first, with everybody's place in the queue."""
+    # By id within one second, so that the order of two is the same at every look.
+    ordered = sorted(rows, key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
+    queued = [row["id"] for row in reversed(ordered) if row["status"] == "queued"]
+    places = {run_id: place for place, run_id in enumerate(queued, 1)}
+    return [{**row, "queue": places.get(row["id"])} for row in ordered]
+
+
+def flat(recipe: Any) -> dict[str, Any]:
+    """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
+    found: dict[str, Any] = {}
+    todo = [("", recipe)] if isinstance(recipe, Mapping) else []
+    while todo:
+        prefix, fields = todo.pop()
+        for key, value in fields.items():
+            path = f"{prefix}{key}"
+            if isinstance(value, Mapping):
+                todo.append((f"{path}.", value))
+            else:
+                found[path] = value if value is None or isinstance(value, (str, int, float)) else str(value)
+    return dict(sorted(found.items()))
+
+
+def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Knobs of many runs without repeating what all have in common.
+
+    Args:
+        knobs: by run id, knobs by path.
+
+    Returns:
+        ``runs`` (ids), ``same`` (``{path: value}`` of knobs that are equal in all runs), ``differ``
+        (``{path: [value per run]}``, None where a run has no such knob).
+    """
+    same: dict[str, Any] = {}
+    differ: dict[str, list[Any]] = {}
+    for path in sorted({path for each in knobs.values() for path in each} - {"schema_version"}):
+        values = [each.get(path) for each in knobs.values()]
+        # As JSON tells them apart: in Python True equals 1.
+        if all(value == values[0] and type(value) is type(values[0]) for value in values):
+            same[path] = values[0]
+        else:
+            differ[path] = values
+    return {"runs": list(knobs), "same": same, "differ": differ}
+
+
+def _marks(root: Path) -> dict[str, tuple[int, int]]:
+    """Of every run in a folder: modification time (ns) and number of its own folder."""
+    marks = {}
+    try:
+        with os.scandir(root) as entries:
+            for entry in entries:
+                if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False):
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # deleted meanwhile
+                    marks[entry.name] = (found.st_mtime_ns, found.st_ino)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return marks
+
+
+def _time_in(run_id: str) -> tuple[bool, str]:
+    # Ids begin with their time; those that somebody made up come last.
+    return (run_id[:8].isdecimal() and run_id[8:9] == "-", run_id)

@@ -1,0 +1,98 @@
+"""All runs of a runs folder, newest first: what the tables of terminal and notebook show."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+from workbench.runs.catalogue.summary import describe
+from workbench.runs.find import run_ids
+from workbench.runs.folder import RunFolder, runs_root
+from workbench.runs.run import Run
+
+# Every row reads two files; more of them scroll out of sight anyway.
+SHOWN = 30
+# Columns that most lists would only be made wide by.
+_RARE = ("tags", "forked from")
+_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
+
+
+class RunList(list[Run]):
+    """Runs, newest first; shows itself as a table.
+
+    Args:
+        root: the runs folder they are from.
+    """
+
+    def __init__(self, runs: list[Run], root: Path) -> None:
+        super().__init__(runs)
+        self.root = root
+
+    def table(self, limit: int | None = None) -> list[dict[str, str]]:
+        """One row of texts per run (the newest ``limit``), read now; without what no row of them says."""
+        rows = [describe(run.folder) for run in self[:limit]]
+        spoken = {column for row in rows for column, text in row.items() if text or column not in _RARE}
+        return [{column: text for column, text in row.items() if column in spoken} for row in rows]
+
+    def tagged(self, *tags: str) -> RunList:
+        """The runs that have all of these tags."""
+        wanted = set(tags)
+        return RunList([run for run in self if wanted <= set(run.tags)], self.root)
+
+    def text(self, limit: int | None = SHOWN) -> str:
+        """The table as text, its newest ``limit`` rows (None: all)."""
+        rows = self.table(limit)
+        if not rows:
+            return f"no runs in {self.root}"
+        columns = list(rows[0])
+        widths = [max(len(column), *(len(row[column]) for row in rows)) for column in columns]
+        lines = [dict(zip(columns, columns, strict=True)), *rows]
+        text = "\n".join(
+            "  ".join(line[column].ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
+            for line in lines
+        )
+        return text + self._more(len(rows))
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        rows = self.table(SHOWN)
+        if not rows:
+            return f"<em>no runs in {escape(str(self.root))}</em>"
+        # Escaped throughout: names come from anybody's recipes and must not become markup of this notebook.
+        head = "".join(f"<th style='text-align:left'>{escape(column)}</th>" for column in rows[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row.values()) + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more(len(rows)))}"
+
+    def _more(self, shown: int) -> str:
+        return f"\n... and {len(self) - shown} older" if len(self) > shown else ""
+
+
+def runs(runs_dir: str | Path | None = None) -> RunList:
+    """Every run in the runs folder, newest first; damaged ones are listed too, as ``lost``.
+
+    Args:
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``. A missing one holds no runs.
+
+    Returns:
+        A list of :class:`workbench.runs.run.Run` that shows itself as a table.
+    """
+    root = runs_root(runs_dir)
+    # By id rather than by the folder's own time, which every heartbeat changes.
+    folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
+    return RunList([Run(folder) for folder in folders], root)
+
+
+def _age(folder: RunFolder) -> tuple[str, float]:
+    """Sorts by the time in the id; within one second by when the recipe was written."""
+    stamp = _STAMP.match(folder.id)
+    try:
+        written = folder.recipe.stat().st_mtime
+    except OSError:
+        written = 0.0
+    return (stamp[0] if stamp else "", written)

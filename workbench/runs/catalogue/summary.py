@@ -1,0 +1,113 @@
+"""What tables of runs say about one run: the same few facts, as numbers for the page and as text for people."""
+
+from __future__ import annotations
+
+import calendar
+import functools
+import os
+import pwd
+import re
+import time
+from typing import Any
+
+from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.forks.origin import origin_of
+from workbench.runs.labels import read_labels
+from workbench.runs.state import RunState, actual_status, message_of, read_state
+
+_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
+
+
+def name_of(folder: RunFolder) -> str:
+    """What people call a run; the id when its recipe cannot be read. Data from a user, to be escaped where shown."""
+    recipe = read_json(folder.recipe)
+    name = recipe.get("name") if isinstance(recipe, dict) else None
+    return name if isinstance(name, str) and name else folder.id
+
+
+def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
+    """The facts of one run, from one reading of its state.
+
+    Args:
+        folder: the run's folder.
+        state: a reading of it, to save a second one.
+
+    Returns:
+        ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
+        error where it failed); numbers it has not said yet are None. Where and when: ``owner`` (user), ``host``,
+        ``device`` (words), ``started`` (Unix seconds of its launch, None when nothing tells). What people said:
+        ``tags`` (list), ``notes``; and of a fork ``parent``: ``{"run", "step"}``, else None.
+    """
+    # One reading for the whole row: a status beside the step of another moment would contradict it.
+    state = state or read_state(folder)
+    labels, origin = read_labels(folder), origin_of(folder)
+    status = actual_status(folder, state)
+    return {
+        "id": folder.id,
+        "name": name_of(folder),
+        "status": status,
+        "progress": state.progress,
+        "step": state.step,
+        "loss": state.loss,
+        "heldout_loss": state.heldout_loss,
+        "tokens_per_second": state.tokens_per_second,
+        "message": state.error or message_of(state, status),
+        "owner": owner_of(folder),
+        "host": state.host,
+        "device": state.device,
+        "started": started_of(folder),
+        "tags": list(labels.tags),
+        "notes": labels.notes,
+        "parent": None if origin is None else {"run": origin.run, "step": origin.step},
+    }
+
+
+def owner_of(folder: RunFolder) -> str:
+    """The user who owns the run's folder: a number where this machine knows no name, empty where there is no folder."""
+    try:
+        return _user(os.stat(folder.path).st_uid)
+    except OSError:
+        return ""
+
+
+def started_of(folder: RunFolder) -> float | None:
+    """Unix seconds of the launch: the time in the id, else when the recipe was written; None when nothing tells."""
+    stamp = _STAMP.match(folder.id)
+    try:
+        if stamp:
+            return float(calendar.timegm(time.strptime(stamp[0], "%Y%m%d-%H%M%S")))
+        return os.stat(folder.recipe).st_mtime
+    # Digits that are no date, as in an id that somebody made up, or no recipe.
+    except (OSError, ValueError):
+        return None
+
+
+def describe(folder: RunFolder) -> dict[str, str]:
+    """The columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
+    said = summary(folder)
+    parent = said["parent"]
+    return {
+        "run": said["id"],
+        "name": said["name"],
+        "status": said["status"],
+        "progress": f"{said['progress']:.0%}",
+        "step": f"{said['step']:,}",
+        "loss": _number(said["loss"], ".3f"),
+        "held-out": _number(said["heldout_loss"], ".3f"),
+        "tokens/s": _number(said["tokens_per_second"], ",.0f"),
+        "tags": " ".join(said["tags"]),
+        "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",
+    }
+
+
+# A thousand runs of few users: the user database may be a network service.
+@functools.lru_cache(maxsize=256)
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

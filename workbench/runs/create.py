@@ -1,0 +1,83 @@
+"""A new run folder: written aside, locked, then moved into place whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder, new_run_id, write_json
+from workbench.runs.launchers.launcher import begin
+from workbench.runs.state import fill_reserve, write_state
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+# A clash takes the same recipe, second and random number: eight in a row mean that something else is wrong.
+_ID_ATTEMPTS = 8
+
+
+def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolder, int]:
+    """Write a run folder aside, take its lock, move it into place; returns it and the lock's descriptor.
+
+    Args:
+        root: the runs folder; made when missing.
+        prepare: puts into the draft what else the run begins with, and returns its recipe.
+
+    Raises:
+        RunError: the runs folder cannot be written to. Whatever is raised, nothing half-written stays behind.
+    """
+    aside = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # The name starts with a dot, which no run id does: lists never see it.
+        aside = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        # mkdtemp makes folders for the owner alone; colleagues may want to watch.
+        aside.chmod(0o755)
+        draft = RunFolder(aside)
+        draft.telemetry.mkdir()
+        draft.control.mkdir()
+        draft.checkpoints.mkdir()
+        recipe = prepare(draft)
+        write_json(draft.recipe, recipe.to_dict())
+        fill_reserve(draft)
+        write_state(draft, status="queued", message="waiting to start")
+        # Taken while nobody can see the folder, so that no list ever finds a run that is not alive yet and calls it
+        # lost. The lock is on the file and moves with it.
+        lock = begin(draft)
+        try:
+            return _move_into_place(draft, recipe, root), lock
+        except OSError:
+            os.close(lock)
+            raise
+    except BaseException as error:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        way_out = (
+            "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that it can be written to"
+        )
+        raise RunError(
+            f"runs folder '{root}' cannot take a new run: {error.strerror or error}; {way_out}, or choose another "
+            "with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)"
+        ) from None
+
+
+def _move_into_place(draft: RunFolder, recipe: Recipe, root: Path) -> RunFolder:
+    for _ in range(_ID_ATTEMPTS):
+        folder = RunFolder(root / new_run_id(recipe.name, recipe.hash))
+        try:
+            # Onto an existing run this fails, since that folder is not empty; another id is tried.
+            draft.path.rename(folder.path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        else:
+            return folder
+    raise FileExistsError(errno.EEXIST, "no free run id was found")

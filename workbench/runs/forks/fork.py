@@ -1,0 +1,180 @@
+"""Fork: a new run that goes on from a checkpoint of another, running or ended, under an edited recipe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.assignments import assignment
+from workbench.errors import RunError
+from workbench.runs import control, lease
+from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
+from workbench.runs.create import create
+from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.launchers import launcher_named
+from workbench.runs.launchers.launcher import Handle
+from workbench.runs.state import lock_held, take_lock
+from workbench.telemetry import TelemetryWriter
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local") -> RunFolder:
+    """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
+
+    Weights, optimizer state, place in the data, stage of growth and state of the batch rule are taken over, and every
+    draw depends on the seed and the step alone: without changes the fork repeats its parent bit for bit.
+
+    Args:
+        folder: of the parent; it may be running.
+        changes: as for :meth:`workbench.recipe.Recipe.with_`; :func:`workbench.changes.fork` says which are possible.
+        step: of the checkpoint; None for the newest that is whole.
+        on: the launcher.
+
+    Returns:
+        The folder of the new run, ``starting``.
+
+    Raises:
+        RecipeError: a change that a fork cannot make, or a budget that is spent already.
+        RunError: no such checkpoint, it is damaged, or the new run cannot be made.
+    """
+    launcher = launcher_named(on)
+    new, lock = create_fork(folder, changes, step, on=launcher.name)
+    launcher.submit(new, lock, resume=True)
+    _tell_parent(folder, new)
+    return new
+
+
+def changes_of(edits: Iterable[str]) -> dict[str, Any]:
+    """Changes of a fork from ``PATH=VALUE`` texts; values are read as JSON and, where they are none, as plain text.
+
+    Raises:
+        RecipeError: no ``=`` in one of them, or a value that no knob takes.
+
+    Example:
+        >>> changes_of(["optimizer.lr=1e-3", "budget=400 steps"])
+        {'optimizer.lr': 0.001, 'budget': '400 steps'}
+    """
+    return dict(map(assignment, edits))
+
+
+def would_change(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None) -> dict[str, tuple[Any, Any]]:
+    """What a fork would change against the recipe in force at its checkpoint, ``{path: (before, after)}``; makes none.
+
+    Args:
+        folder, changes, step: as for :func:`fork`.
+
+    Raises:
+        RecipeError: as for :func:`fork`.
+        RunError: no such checkpoint, or it cannot be read.
+    """
+    from workbench.changes import fork as fork_recipe
+    from workbench.recipe import Recipe
+
+    path = _wanted(folder, step)[0]
+    try:
+        saved = state_of(path)
+    except (OSError, ValueError) as error:
+        raise RunError(f"checkpoint {path.name} of run '{folder.id}' cannot be read: {error}") from None
+    return fork_recipe(Recipe.load(folder.recipe), saved, changes).diff
+
+
+def create_fork(
+    folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, *, on: str = "local"
+) -> tuple[RunFolder, int]:
+    """The folder of a fork, whole but without a process yet, and its lock's descriptor; see :func:`fork`."""
+    from workbench.changes import fork as fork_recipe
+    from workbench.recipe import Recipe
+
+    asked = Recipe.load(folder.recipe)
+
+    def prepare(draft: RunFolder) -> Recipe:
+        # First of all a copy: what the parent deletes from now on no longer matters, and what is checked is trained.
+        copy = _copy_checkpoint(folder, step, draft.checkpoints)
+        saved = state_of(copy)
+        made = fork_recipe(asked, saved, changes)
+        environment, launched = (_object(path) for path in (folder.environment, folder.launched))
+        origin = {
+            "run": folder.id,
+            "name": asked.name,
+            "step": saved["step"],
+            "diff": made.diff,
+            "fresh": made.fresh,
+            "overrides": made.overrides,
+            "checkpoint": identity_of(copy),
+            "data": environment.get("data"),
+        }
+        write_json(draft.origin, origin)
+        # Relative paths of the recipe start where they started for the parent.
+        if isinstance(launched.get("folder"), str):
+            write_json(draft.launched, asdict(Handle(on, launched["folder"])))
+        return made.recipe
+
+    return create(folder.path.parent, prepare)
+
+
+def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> Path:
+    """A whole checkpoint of the run under ``target``: the one of ``step``, or the newest that verifies.
+
+    Raises:
+        RunError: there is none, or it is damaged, or was deleted meanwhile.
+    """
+    problems = []
+    for path in _wanted(folder, step):
+        copy = target / path.name
+        try:
+            duplicate(path, copy)
+            problem = problem_with(copy)
+        except FileNotFoundError:
+            problem = "it was deleted meanwhile"
+        if problem is None:
+            return copy
+        problems.append(f"{path.name}: {problem}")
+        shutil.rmtree(copy, ignore_errors=True)
+    raise RunError(f"no checkpoint of run '{folder.id}' can be forked from ({'; '.join(problems)})")
+
+
+def _wanted(folder: RunFolder, step: int | None) -> list[Path]:
+    """Checkpoints that a fork may begin with, the best first."""
+    have = checkpoints(folder.checkpoints)
+    if not have:
+        raise RunError(
+            f"run '{folder.id}' has no checkpoint to fork from; while it runs, `workbench checkpoint {folder.id}` "
+            "saves one"
+        )
+    wanted = [path for path in reversed(have) if step is None or path.name == f"step-{step}"]
+    if not wanted:
+        names = ", ".join(path.name.removeprefix("step-") for path in have)
+        raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
+    return wanted
+
+
+def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
+    """Have the parent's telemetry say that it was forked; a fork is no worse where that cannot be."""
+    origin = _object(fork.origin)
+    arguments = {"run": fork.id, "step": origin.get("step", 0)}
+    with contextlib.suppress(RunError, OSError):
+        if lock_held(folder):
+            # Telemetry has one writer: its trainer.
+            control.send(folder, control.FORKED, **arguments)
+            return
+        # Held, so that nobody resumes the run while we write.
+        lock = take_lock(folder)
+        try:
+            writer = TelemetryWriter(folder.telemetry)
+            words = control.forked_in_words(arguments, lease.whoami())
+            writer.event(arguments["step"], "fork", words, run=fork.id)
+            writer.close()
+        finally:
+            os.close(lock)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    value = read_json(path, {})
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,85 @@
+"""A checkpoint as the place where a fork begins: the recipe in force there, and what an edited one would mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RecipeError, RunError
+from workbench.runs.checkpoints import checkpoints, state_of
+from workbench.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+def steps_of(folder: RunFolder) -> list[int]:
+    """Steps of the checkpoints that a run has now, newest first (unverified)."""
+    return [int(path.name.removeprefix("step-")) for path in reversed(checkpoints(folder.checkpoints))]
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """One checkpoint of a run, read once; see :func:`workbench.runs.forks.fork.fork`, which makes the fork itself.
+
+    Attributes:
+        folder: of the run. step: of the checkpoint.
+        asked: recipe of the run. saved: what the checkpoint says besides its tensors.
+        recipe: in force at the checkpoint, with the knobs that were turned until then: what an edit starts from.
+    """
+
+    folder: RunFolder
+    step: int
+    asked: Recipe
+    saved: dict[str, Any]
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, folder: RunFolder, step: int | None = None) -> ForkPoint:
+        """The checkpoint of ``step``, or the newest. (Imports torch, through the choices.)
+
+        Raises:
+            RunError: the run has no such checkpoint, or it cannot be read.
+            RecipeError: the run's recipe cannot be read.
+        """
+        from workbench.recipe import Recipe
+
+        steps = steps_of(folder)
+        if not steps or (step is not None and step not in steps):
+            have = f"it has those of {', '.join(map(str, reversed(steps)))}" if steps else "it has none"
+            wanted = "checkpoint" if step is None else f"checkpoint of step {step}"
+            raise RunError(
+                f"run '{folder.id}' has no {wanted} to fork from ({have}); while it runs, 'Checkpoint' saves one"
+            )
+        at = steps[0] if step is None else step
+        asked = Recipe.load(folder.recipe)
+        try:
+            saved = state_of(folder.checkpoints / f"step-{at}")
+            return cls(folder, at, asked, saved, asked.with_(**(saved.get("overrides") or {})))
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise RunError(f"checkpoint step-{at} of run '{folder.id}' cannot be read ({error})") from None
+
+    def changes(self, recipe: Recipe) -> dict[str, Any]:
+        """What turns :attr:`recipe` into ``recipe``, as :meth:`workbench.runs.run.Run.fork` takes it."""
+        before, after = self.recipe.to_dict(), recipe.to_dict()
+        return {key: after[key] for key in after if after[key] != before[key]}
+
+    def longer(self) -> Recipe:
+        """:attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.
+
+        Whoever forks a finished run has to enlarge its budget; a form that begins with what can run says so best.
+        """
+        doubled = self.recipe.with_(budget={"amount": 2 * self.recipe.budget.amount})
+        return doubled if self.problem(self.recipe) and not self.problem(doubled) else self.recipe
+
+    def problem(self, recipe: Recipe) -> str:
+        """Why a fork cannot go on under ``recipe``; empty when it can."""
+        from workbench.changes import fork
+
+        try:
+            fork(self.asked, self.saved, self.changes(recipe))
+        except RecipeError as error:
+            return str(error)
+        except (KeyError, TypeError, ValueError) as error:
+            return f"checkpoint step-{self.step} of run '{self.folder.id}' cannot be read ({error!r})"
+        return ""
