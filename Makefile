@@ -31,6 +31,7 @@ bench: $(STAMP)
 	$(BIN)/python -m workbench bench peers
 
 frontend:
+	$(BIN)/python -m workbench.quantities
 	cd workbench/ui/frontend && npm ci && npm test && npm run build
 
 # Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.

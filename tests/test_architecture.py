@@ -25,7 +25,7 @@ RUN_FORMATS = {
 WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.server")
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
-GROUND = {"workbench.assignments", "workbench.errors", "workbench.floors"}
+GROUND = {"workbench.assignments", "workbench.errors", "workbench.floors", "workbench.quantities"}
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.assignments": {"workbench.errors"},
     "workbench.floors": set(),
     "workbench.clocks": set(),
+    "workbench.quantities": set(),
     "workbench.huge_pages": set(),
     "workbench.telemetry": set(),
     "workbench.ops": {"workbench.atomic", "workbench.telemetry"},

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from workbench import presets
 from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
-from workbench.plots.facts import decimal, facts, heldout_loss, learned, measured, progress_line, unigram_entropy
+from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured, progress_line
 from workbench.plots.palette import plain
 from workbench.plots.report import write_report
 from workbench.plots.results import outcome, require, verdict, write_outcome
@@ -198,7 +198,14 @@ def table(views: Sequence[RunView]) -> Table:
     for view in views:
         shown.add_column(Text(plain(view.name)), justify="right")
     rows = [facts(view) for view in views]
-    for label in ("held-out loss (nats)", "unigram entropy (nats)", "what was learned", "tokens/s"):
+    for label in (
+        "held-out loss (nats)",
+        "bits per byte",
+        "word frequencies (nats)",
+        "neighbours (nats)",
+        "what was learned",
+        "tokens/s",
+    ):
         shown.add_row(label, *(Text(row[label]) for row in rows))
     speeds = [measured(view, "tokens_per_second") for view in views]
     first = speeds[0]
@@ -225,11 +232,11 @@ def judge(views: Sequence[RunView]) -> None:
     Raises:
         TargetMissed: it has not.
     """
-    loss, entropy = heldout_loss(views[-1]), unigram_entropy(views[-1])
-    if loss is None or entropy is None or not loss <= entropy - LEARNED_NATS:
+    loss, floor = heldout_loss(views[-1]), views[-1].yardstick.levels.get("word frequencies")
+    if loss is None or floor is None or not loss <= floor - LEARNED_NATS:
         raise TargetMissed(
             f"{plain(views[-1].name)} ended at held-out loss {decimal(loss, 3)}, less than {LEARNED_NATS} nats below "
-            f"the unigram entropy {decimal(entropy, 3)} ({learned(views[-1])}); give it more with --seconds"
+            f"word frequencies, {decimal(floor, 3)} ({learned_in_words(views[-1])}); give it more with --seconds"
         )
 
 

@@ -103,6 +103,20 @@ class Yardstick(NamedTuple):
         """What a held-out loss of this score is called on axes and in tables."""
         return SCORE_TITLES[self.score]
 
+    @property
+    def levels(self) -> dict[str, float]:
+        """Lines to compare losses with, nats by name: the floors, and what training reaches without context."""
+        lines: dict[str, float] = {}
+        if self.floors is not None:
+            lines["word frequencies"] = self.floors.unigram
+            if math.isfinite(self.floors.neighbours):
+                lines["neighbours"] = self.floors.neighbours
+        # A causal objective trains at what it is scored at: one line for both.
+        floor, unigram = self.training_floor, lines.get("word frequencies", math.nan)
+        if floor is not None and not abs(floor - unigram) < 0.01:
+            lines["training without context"] = floor
+        return lines
+
     def learned(self, loss: float | None) -> Learned | None:
         """The word for a held-out loss in nats; None where none may be said (no loss, no floors)."""
         return None if loss is None or self.floors is None else learned(loss, self.floors)

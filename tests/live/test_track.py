@@ -147,8 +147,15 @@ def test_status_reports_changes_only_and_a_dead_run_is_lost(tmp_path: Path) -> N
     assert track.poll().changes["step"] == 0
     assert track.name == "a <b>run</b>"
     assert track.poll().changes == {}
+    said = {"unigram_entropy": 6.5, "bigram_entropy": 4.5, "score": {"kind": "masked-only", "version": 2}}
+    write_json(folder.environment, said)
+    changes = track.poll().changes
+    assert changes == {"score": "held-out loss at [MASK]", "levels": {"word frequencies": 6.5, "neighbours": 4.5}}
+    write_state(folder, heldout_loss=6.0)
+    assert track.poll().changes["learned"] == "neighbours"
+    # As a trainer of before left it: its score is named, and nothing is claimed.
     write_json(folder.environment, {"unigram_entropy": 6.5})
-    assert track.poll().changes == {"unigram_entropy": 6.5}
+    assert track.poll().changes == {"score": "80/10/10 score", "levels": {}, "learned": None}
     write_state(folder, status="running", step=3, loss=float("nan"))
     track._looked_at_lock = -math.inf
     changes = track.poll().changes

@@ -22,13 +22,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def view(root: Path) -> RunView:
-    """A run that grew, dropped and froze layers and got far below word frequencies."""
+    """A run that grew, dropped and froze layers and got below the neighbours' floor."""
     return trained(root)
 
 
 @pytest.fixture(scope="session")
 def plateau(root: Path) -> RunView:
-    """A run that ended 0.03 nats below the unigram entropy, four times as slow."""
+    """A run that ended 0.03 nats below word frequencies, four times as slow."""
     return trained(root, "plateau", "slow one", final_loss=ENTROPY - 0.06, tokens_per_second=2000)
 
 

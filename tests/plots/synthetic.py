@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from workbench.runs.state import write_state
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryWriter
 
-ENTROPY = 6.2
+ENTROPY, NEIGHBOURS, TRAINING_FLOOR = 6.2, 4.1, 5.7
+FLOORS = {
+    "unigram_entropy": ENTROPY, "bigram_entropy": NEIGHBOURS, "training_floor": TRAINING_FLOOR,
+    "score": {"kind": "masked-only", "version": 2, "positions": 4096, "tokens": 32768, "bytes": 15000},
+}  # fmt: skip
 
 
 def folder_of(root: Path, run_id: str, name: str, status: str = "finished", **state: Any) -> RunFolder:
@@ -24,6 +29,7 @@ def folder_of(root: Path, run_id: str, name: str, status: str = "finished", **st
     recipe = {
         "name": name,
         "seed": 0,
+        "objective": {"kind": "masked"},
         "optimizer": {"kind": "adamw", "lr": 3e-3},
         "budget": {"amount": 200, "unit": "steps"},
     }
@@ -65,7 +71,9 @@ def trained(
         if step % 5 == 0:
             writer.layers(step, **_layers(layers, share, rng, stages))
         if step % (steps // 4) == 0:
-            heldout.append({"step": step, "tokens": tokens, "seconds": seconds, "loss": loss, "evaluated_tokens": 4096})
+            heldout.append(
+                {"step": step, "tokens": tokens, "seconds": seconds, "loss": loss, "bits_per_byte": loss / 3}
+            )
             writer.event(step, "evaluation", f"held-out loss {loss:.3f}")
     writer.event(
         steps // 2, "stage", f"stage 2 of 2: layers {layers // 2 + 1}-{layers} added as copies of 1-{layers // 2}"
@@ -75,20 +83,30 @@ def trained(
     result = {
         "steps": steps, "tokens": steps * tokens_per_step, "seconds": steps * tokens_per_step / tokens_per_second,
         "tokens_per_second": tokens_per_second, "train_loss": final_loss, "heldout_loss": heldout[-1]["loss"],
-        "unigram_entropy": ENTROPY, "learned": "context", "mfu": 0.31, "parameters": 4_200_000, "useful_flops": 1e13,
-        "stopped_early": False,
+        "bits_per_byte": heldout[-1]["loss"] / 3, "learned": "context", "mfu": 0.31, "parameters": 4_200_000,
+        "useful_flops": 1e13, "stopped_early": False,
     }  # fmt: skip
-    write_json(folder.evaluations, {"unigram_entropy": ENTROPY, "heldout": heldout, "result": result})
+    write_json(folder.evaluations, {**FLOORS, "heldout": heldout, "result": result})
     write_json(
         folder.environment,
         {
             "python": "3.12.1", "packages": {"torch": "2.13.0", "numpy": "2.4.6"}, "git": "abc1234", "host": "here",
             "device": "CPU, 2 cores", "cores": 2, "threads": 1, "gemm_flops": 3.1e11, "peak_flops": None,
             "data": {"documents": 10, "sources": {"numpy": "2.4.6"}}, "attention": "plain", "parameters": 4_200_000,
-            "compile_seconds": 3.5, "unigram_entropy": ENTROPY,
+            "compile_seconds": 3.5, **FLOORS,
         },
     )  # fmt: skip
     return RunView.read(folder)
+
+
+def as_before(view: RunView) -> RunView:
+    """The same run as a trainer of before the held-out score had a name left it."""
+    old = {"unigram_entropy": ENTROPY}
+    return replace(
+        view,
+        evaluations={key: value for key, value in view.evaluations.items() if key not in FLOORS} | old,
+        environment={key: value for key, value in view.environment.items() if key not in FLOORS} | old,
+    )
 
 
 def _layers(layers: int, share: float, rng: np.random.Generator, stages: bool) -> dict[str, list[float | int | None]]:

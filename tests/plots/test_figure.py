@@ -10,7 +10,8 @@ import pytest
 
 from workbench.plots.curves import Curve
 from workbench.plots.figure import mark_events, require, run_line, span, template
-from workbench.plots.palette import RUN_COLOURS, RUN_DASHES
+from workbench.plots.palette import plotly_dash
+from workbench.quantities import run_colour, run_dash
 
 
 def test_events_are_marked_where_they_happened(view):
@@ -60,6 +61,6 @@ def test_lines_of_one_run_are_one_group_of_the_legend_in_its_colour(view):
     first, second = (run_line(view, 1, line, legend=legend, hover=".4g") for legend in (True, False))
     assert first.legendgroup == second.legendgroup == view.id
     assert (first.showlegend, second.showlegend) == (True, False)
-    assert (first.line.color, first.line.dash) == (RUN_COLOURS[1], RUN_DASHES[1])
+    assert (first.line.color, first.line.dash) == (run_colour(1), plotly_dash(run_dash(1)))
     assert first.hovertemplate.startswith("%{y:.4g} at ")
     assert np.isnan(first.y[1]), "a gap stays a gap"

@@ -7,7 +7,7 @@ import pytest
 
 from workbench.plots.activity import work
 from workbench.plots.layers import MOST_COLUMNS, available, layers_figure
-from workbench.plots.palette import LAYER_STATES, SLICES
+from workbench.quantities import LAYER_STATES, SLICES
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryWriter
 

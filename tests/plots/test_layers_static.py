@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from workbench.plots.layers_static import Activity, layers_png
-from workbench.plots.palette import LAYER_STATES
 from workbench.plots.static import summary_png
+from workbench.quantities import LAYER_STATES
 
 
 def _near(png: bytes, colour: str) -> np.ndarray:

@@ -12,6 +12,8 @@ import pytest
 from workbench.errors import RunFailed, TargetMissed
 from workbench.plots.results import outcome, require, verdict, write_outcome
 
+from .synthetic import as_before
+
 
 def test_finished_without_target(view):
     found = outcome(view)
@@ -19,7 +21,19 @@ def test_finished_without_target(view):
     assert found["state"] == "finished"
     assert found["target_met"] is None
     assert found["steps"] == 200
-    assert verdict(found).endswith("uses context: 2.17 nats below word frequencies")
+    assert verdict(found).endswith(
+        "(word frequencies 6.200, neighbours 4.100): has learned context: 2.17 nats below word frequencies"
+    )
+    assert (found["learned"], found["score"], found["unigram_entropy"], found["bigram_entropy"]) == (
+        "context", "masked-only", 6.2, 4.1,
+    )  # fmt: skip
+    assert found["bits_per_byte"] == pytest.approx(4.034 / 3, abs=1e-3)
+
+
+def test_an_old_run_claims_nothing(view):
+    found = outcome(as_before(view))
+    assert (found["learned"], found["score"], found["unigram_entropy"]) == (None, "80-10-10", None)
+    assert "nothing to hold the 80/10/10 score against" in verdict(found)
 
 
 @pytest.mark.parametrize(("target", "met"), [(4.5, True), (3.5, False)])

@@ -13,7 +13,7 @@ def test_one_line_per_run_with_its_name(view, plateau):
     assert len(lines) == 2
     assert all(len(line.x) for line in lines)
     assert lines[0].line.color != lines[1].line.color
-    assert (figure.layout.title.text, figure.layout.yaxis.type) == ("step_ms", "log")
+    assert (figure.layout.title.text, figure.layout.yaxis.type) == ("step time (ms)", "log")
 
 
 def test_knobs_have_titles_and_unknown_numbers_are_told(view):

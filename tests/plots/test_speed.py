@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.plots.palette import PARTS
-from workbench.plots.speed import median_split, speed_figure
+from workbench.plots.speed import OTHER, median_split, speed_figure
+from workbench.quantities import PARTS
 
 
 def test_split_adds_up_to_the_step(view, empty):
     split = median_split(view)
-    assert list(split) == list(PARTS)
+    assert list(split) == [*PARTS, OTHER]
     assert sum(split.values()) == 100.0
     assert split["other"] == 5.0
     assert median_split(empty) == {}
@@ -19,9 +19,9 @@ def test_split_adds_up_to_the_step(view, empty):
 def test_panels(view, plateau):
     figure = speed_figure([view, plateau], x="seconds")
     titles = [note.text for note in figure.layout.annotations]
-    assert titles == ["tokens/s", "MFU (% of peak)", "median step (ms)", "memory (GiB)"]
+    assert titles == ["speed (tokens/s)", "MFU (%)", "median step (ms)", "peak memory (GiB)"]
     bars = [trace for trace in figure.data if trace.type == "bar"]
-    assert [bar.name for bar in bars] == list(PARTS)
+    assert [bar.name for bar in bars] == [*PARTS, OTHER]
     assert list(bars[1].x) == [30.0, 30.0]
     mfu = next(trace for trace in figure.data if trace.yaxis == "y2")
     np.testing.assert_allclose(mfu.y, 31.0, rtol=1e-5)

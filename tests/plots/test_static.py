@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from workbench.plots.palette import run_colour
 from workbench.plots.static import facts_html, summary_html, summary_png, summary_text
+from workbench.quantities import run_colour
 
 
 def _pixels(png: bytes) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_runs_without_a_step_have_facts_and_no_picture(view, empty):
 def test_text_has_one_column_per_run(view, plateau, empty):
     text = summary_text([view, plateau, empty])
     line = next(line for line in text.splitlines() if line.startswith("what was learned"))
-    assert "uses context: 2.17 nats" in line
+    assert "has learned context: 2.17 nats" in line
     assert "has learned word frequencies only" in line
     assert "not evaluated yet" in line
     assert "too early failed: RuntimeError" in text

@@ -14,7 +14,9 @@ def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any]
     folder = RunFolder(root / run_id)
     folder.path.mkdir()
     write_json(folder.recipe, recipe)
-    write_json(folder.evaluations, {"unigram_entropy": 6.0, "heldout": [], "result": result})
+    score = {"kind": "masked-only", "version": 2}
+    said = {"unigram_entropy": 6.0, "bigram_entropy": 4.0, "score": score, "heldout": [], "result": result}
+    write_json(folder.evaluations, said)
     write_state(folder, **{"status": "finished", **state})
     return folder
 
@@ -33,10 +35,25 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     assert rows["tokens/s"]["best"] == [0]
     assert rows["steps"]["values"] == [10, 10, 4]
     assert rows["steps"]["best"] == []
-    assert rows["unigram entropy (nats)"]["best"] == []
+    assert rows["word frequencies (nats)"] == {
+        "label": "word frequencies (nats)", "values": [6.0, 6.0, 6.0], "best": [],
+    }  # fmt: skip
     assert rows["MFU (%)"]["values"] == [25.0, None, None]
     assert "parameters" not in rows, "nobody said it"
     assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
+
+
+def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
+    new, old = (
+        make(tmp_path, name, {"name": name}, {"heldout_loss": loss, "mfu": loss})
+        for name, loss in (("a", 5.0), ("b", 4.0))
+    )
+    write_json(old.evaluations, {"unigram_entropy": 6.0, "heldout": [], "result": {"heldout_loss": 4.0, "mfu": 0.1}})
+    rows = {row["label"]: row for row in compare([new, old])["numbers"]}
+    assert rows["held-out loss (nats)"]["values"] == [5.0, 4.0]
+    assert rows["held-out loss (nats)"]["best"] == []
+    assert rows["MFU (%)"]["best"] == [0]
+    assert rows["word frequencies (nats)"]["values"] == [6.0, None], "its score is not held against floors"
 
 
 def test_a_resumed_run_shows_what_it_does_now_and_damage_is_passed_over(tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ from workbench.recipe import AXES, Recipe
 from workbench.training.card import model_card
 
 FACTS = {"step": 12, "tokens": 4000, "parameters": 123_456, "layers": 2}
-SAID = {"heldout": [{"step": 10, "loss": 3.25}, {"step": 20, "loss": 3.0}], "unigram_entropy": 5.5}
+SAID = {
+    "heldout": [{"step": 10, "loss": 3.25}, {"step": 20, "loss": 3.0}],
+    "unigram_entropy": 5.5, "bigram_entropy": 4.0, "score": {"kind": "next-token", "version": 2},
+}  # fmt: skip
 KINDS = [(axis, kind) for axis in AXES for kind in registry(axis)]
 
 
@@ -29,11 +32,19 @@ def test_any_choice_has_words(axis: str, kind: str) -> None:
 
 def test_numbers_are_those_of_the_exported_step() -> None:
     card = model_card(presets.gpt_tiny(), SAID, FACTS, "WorkbenchForCausalLM", True)
-    assert "| held-out loss | 3.2500 nats at step 10; unigram entropy 5.5000 |" in card
+    assert "| held-out loss of the next token | 3.2500 nats at step 10 |" in card
+    assert "| losses without context | word frequencies 5.5000; neighbours 4.0000 |" in card
+    assert "| learned | context |" in card
     assert "| layers | 2 of 4: the run had not grown up |" in card
     assert "pipeline_tag: text-generation" in card
     assert "no cache of keys and values" in card
     assert "not evaluated" in model_card(presets.gpt_tiny(), {}, FACTS, "WorkbenchForCausalLM", True)
+
+
+def test_a_run_of_before_claims_nothing() -> None:
+    card = model_card(presets.bert_tiny(), {**SAID, "score": None}, FACTS, "WorkbenchForMaskedLM", True)
+    assert "| 80/10/10 score | 3.2500 nats at step 10 |" in card
+    assert "| learned | not known |" in card
 
 
 def test_only_our_own_classes_ask_for_an_import() -> None:

@@ -36,7 +36,7 @@ def view(tmp_path: Path) -> RunView:
         ({"view": "loss", "log": True, "smoothing": 0.012, "target": 2.0}, "Loss"),
         ({"view": "loss", "x": "flops", "smoothing": None}, "Loss"),
         ({"view": "speed", "x": "seconds"}, "Speed"),
-        ({"view": "scalar", "name": "grad_norm", "log": True}, "grad_norm"),
+        ({"view": "scalar", "name": "grad_norm", "log": True}, "gradient norm"),
         ({"view": "layers", "quantity": "grad_norm"}, "Layers: gradient norm"),
         ({"view": "layers", "x": "tokens"}, "Layers: activity"),
     ],

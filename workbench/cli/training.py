@@ -168,7 +168,8 @@ def summary(run: Run, result: dict[str, Any]) -> str:
     lines = [
         f"{run.name} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
-        f"held-out loss {number('heldout_loss', '.4f')} nats; unigram entropy {number('unigram_entropy', '.4f')}"
+        f"held-out loss {number('heldout_loss', '.4f')} nats; word frequencies {number('unigram_entropy', '.4f')}, "
+        f"neighbours {number('bigram_entropy', '.4f')}"
         + (f"; learned: {result['learned']}" if result.get("learned") else ""),
         f"run    {run.folder.path}",
     ]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.floors import Yardstick
 from workbench.live.columns import Columns, rising
 from workbench.live.tail import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
@@ -99,7 +100,7 @@ class Track:
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
         self.recipe: dict[str, Any] = {}
-        self.unigram_entropy: float | None = None
+        self._said: dict[str, dict[str, Any]] = {}
 
     def clear(self) -> None:
         """Forget all numbers; events and status stay."""
@@ -206,8 +207,7 @@ class Track:
             self.recipe = _object(read_json(self.folder.recipe))
         for source in ("environment", "evaluations"):
             if self._changed(source):
-                entropy = _object(read_json(getattr(self.folder, source))).get("unigram_entropy")
-                self.unigram_entropy = float(entropy) if isinstance(entropy, int | float) else self.unigram_entropy
+                self._said[source] = _object(read_json(getattr(self.folder, source)))
         now = self._status_line(read_state(self.folder))
         changes = {key: value for key, value in now.items() if self.status.get(key) != value}
         self.status = now
@@ -223,7 +223,10 @@ class Track:
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
         line["message"] = message_of(state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
-        line["unigram_entropy"] = self.unigram_entropy
+        objective = _object(self.recipe.get("objective")).get("kind")
+        yardstick = Yardstick.of(self._said.get("evaluations", {}), self._said.get("environment", {}), str(objective))
+        line["score"], line["levels"] = yardstick.title, yardstick.levels
+        line["learned"] = yardstick.learned(line["heldout_loss"])
         return line | self._poll_steering()
 
     def _poll_steering(self) -> dict[str, Any]:

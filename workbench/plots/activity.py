@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.plots.palette import LAYER_STATES, STATES
+from workbench.quantities import LAYER_STATES, STATES
 from workbench.telemetry import number
 
 RUNNING, DROPPED, FROZEN, ABSENT, GROWN, COPIED = range(len(STATES))

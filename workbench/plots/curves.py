@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import unknown
+from workbench.quantities import AXES
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
-X_LABELS = {"step": "optimizer steps", "tokens": "tokens", "seconds": "seconds of training", "flops": "useful FLOPs"}
+X_LABELS = {axis.name: axis.label for axis in AXES}
 SMOOTHING = 0.03
 """Share of a curve that one smoothed point averages over."""
 

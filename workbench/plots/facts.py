@@ -12,17 +12,7 @@ from workbench.telemetry import number
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
-PLATEAU_NATS = 0.1
-"""A model within this of the unigram entropy has learned word frequencies and nothing else."""
 UNKNOWN = "-"
-
-
-def unigram_entropy(view: RunView) -> float | None:
-    """Nats per token of the held-out text's own token frequencies, if the run has said it."""
-    for source in (view.evaluations, view.environment):
-        if source.get("unigram_entropy") is not None:
-            return number(source["unigram_entropy"])
-    return None
 
 
 def heldout_loss(view: RunView) -> float | None:
@@ -38,24 +28,28 @@ def heldout_loss(view: RunView) -> float | None:
     return None if stated is None else number(stated)
 
 
-def on_plateau(loss: float, entropy: float) -> bool:
-    """True within :data:`PLATEAU_NATS` of the unigram entropy, on either side."""
-    return abs(loss - entropy) <= PLATEAU_NATS
+def bits_per_byte(view: RunView) -> float | None:
+    """The latest held-out bits per byte of scored text: of the final result, else of the last evaluation."""
+    points = [point for point in view.evaluations.get("heldout") or [] if point.get("loss") is not None]
+    for source in (view.evaluations.get("result") or {}, *points[-1:]):
+        if source.get("bits_per_byte") is not None:
+            return number(source["bits_per_byte"])
+    return None
 
 
-def learned(view: RunView) -> str:
-    """What the held-out loss says the model has learned, in words."""
-    loss, entropy = heldout_loss(view), unigram_entropy(view)
-    if loss is None or entropy is None:
+def learned_in_words(view: RunView) -> str:
+    """The one word of :func:`workbench.floors.learned` in a sentence, or why there is none."""
+    yardstick, loss = view.yardstick, heldout_loss(view)
+    if loss is None:
         return "not evaluated yet"
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
-    # Before the comparison: a loss just below the entropy is still word frequencies, not context.
-    if on_plateau(loss, entropy):
-        return "has learned word frequencies only"
-    if loss > entropy:
-        return "has not learned word frequencies yet"
-    return f"uses context: {entropy - loss:.2f} nats below word frequencies"
+    word = yardstick.learned(loss)
+    if word is None or yardstick.floors is None:
+        return f"not known: nothing to hold the {yardstick.title} against"
+    below = f"{yardstick.floors.unigram - loss:.2f} nats below word frequencies"
+    more = {"neighbours": f": {below}", "context": f": {below}", "word frequencies": " only"}
+    return f"has learned {word}{more.get(word, '')}"
 
 
 def measured(view: RunView, name: str) -> float | None:
@@ -77,7 +71,7 @@ def measured(view: RunView, name: str) -> float | None:
 
 def facts(view: RunView) -> dict[str, str]:
     """Rows of a run's table: label -> formatted value, ``-`` where the run has not said it (yet)."""
-    loss, entropy = heldout_loss(view), unigram_entropy(view)
+    levels = view.yardstick.levels
     mfu = measured(view, "mfu")
     parameters = measured(view, "parameters")
     if parameters is None:
@@ -85,9 +79,12 @@ def facts(view: RunView) -> dict[str, str]:
     steps = measured(view, "steps") or measured(view, "step")
     return {
         "status": str(view.status),
-        "held-out loss (nats)": decimal(loss, 3),
-        "unigram entropy (nats)": decimal(entropy, 3),
-        "what was learned": learned(view),
+        "held-out loss (nats)": decimal(heldout_loss(view), 3),
+        "score": view.yardstick.title,
+        "bits per byte": decimal(bits_per_byte(view), 3),
+        "word frequencies (nats)": decimal(levels.get("word frequencies"), 3),
+        "neighbours (nats)": decimal(levels.get("neighbours"), 3),
+        "what was learned": learned_in_words(view),
         "tokens/s": count(measured(view, "tokens_per_second")),
         "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
         "steps": count(steps),

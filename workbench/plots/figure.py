@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from workbench.plots.activity import boundary_labels, stages
 from workbench.plots.curves import X_LABELS, Curve, check_axis, curve, x_at_steps
-from workbench.plots.palette import REFERENCE_COLOUR, RUN_COLOURS, plotly_text, run_colour, run_dash
+from workbench.plots.palette import plotly_dash, plotly_text
+from workbench.quantities import REFERENCE_COLOUR, RUN_COLOURS, run_colour, run_dash
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -177,7 +178,7 @@ def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str
         # Half the bytes of the page, and still more digits than a screen shows.
         x=line.x_N, y=line.y_N.astype("float32"), mode="lines", name=plotly_text(view.name),
         legendgroup=view.id, showlegend=legend,
-        line={"color": run_colour(index), "width": 2, "dash": run_dash(index)},
+        line={"color": run_colour(index), "width": 2, "dash": plotly_dash(run_dash(index))},
         hovertemplate=f"%{{y:{hover}}} at %{{x:.4s}}<extra>%{{fullData.name}}</extra>",
     )  # fmt: skip
 

@@ -21,8 +21,8 @@ from workbench.plots.forecast_facts import (
     moving,
 )
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
-from workbench.plots.palette import KNOB_TITLES, WORK_PARTS
 from workbench.plots.tables import escape
+from workbench.quantities import SCALARS, WORK_PARTS, scalar
 
 STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
 """What both functions' HTML looks like, in either theme; for pages that show it."""
@@ -153,7 +153,8 @@ def _schedules(found: Mapping[str, Any]) -> str:
         return ""
     cells = []
     for path, (places, values) in shown:
-        name = KNOB_TITLES.get(path, KNOB_TITLES.get(path.rpartition(".")[2], path))
+        last = path.rpartition(".")[2]
+        name = scalar(last if last in SCALARS else path).label
         begin, end, most = (_value(value) for value in (values[0], values[-1], max(values)))
         words = f"{name} along the budget: {begin} at first, {most} at most, {end} at the end"
         over = f"{begin} → {end}" if max(values) <= max(values[0], values[-1]) else f"{begin} → {most} → {end}"

@@ -22,26 +22,14 @@ from workbench.plots.activity import (
 )
 from workbench.plots.curves import x_at_steps
 from workbench.plots.figure import finish, label_stages, require, x_title
-from workbench.plots.palette import LAYER_STATES, SLICES, WORK_PARTS, plotly_text
+from workbench.plots.palette import plotly_text
+from workbench.quantities import LAYER_STATES, PER_LAYER, RAMP, SLICES, WORK_PARTS
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
 # Shape legend: L layers, K columns (telemetry records), S slices of a layer's row.
 
-QUANTITIES = {
-    "state": "activity",
-    "ran": "share of micro-batches in which it ran",
-    "keep": "keep probability",
-    "scale": "residual scale",
-    "grad_norm": "gradient norm",
-    "update_ratio": "update / weight",
-    "activation_rms": "activation RMS",
-    "attention_entropy": "attention entropy (nats)",
-    "trust_ratio": "trust ratio",
-}
-LOGARITHMIC = ("grad_norm", "update_ratio", "trust_ratio")
-"""Quantities that differ by orders of magnitude between layers: coloured by their power of ten."""
 MOST_COLUMNS = 400
 LAYER_TITLE = "layer (1 at the input)"
 
@@ -54,17 +42,17 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
 
     Args:
         view: the run.
-        quantity: a key of :data:`QUANTITIES`; ``state`` shows what each layer does, in words.
+        quantity: a key of :data:`~workbench.quantities.PER_LAYER`; ``state`` shows what each layer does, in words.
         x: ``step``, ``tokens`` or ``seconds``.
 
     Raises:
         ValueError: an unknown quantity or x.
     """
     require([view], x)
-    if quantity not in QUANTITIES:
-        raise ValueError(unknown("quantity", quantity, QUANTITIES))
+    if quantity not in PER_LAYER:
+        raise ValueError(unknown("quantity", quantity, PER_LAYER))
     records = [record for record in view.telemetry.layers if record.get(quantity) is not None]
-    title = f"Layers: {QUANTITIES[quantity]}, {plotly_text(view.name)}"
+    title = f"Layers: {PER_LAYER[quantity].label}, {plotly_text(view.name)}"
     if quantity == "state" and records:
         return _activity(view, records, x, title)
     figure = go.Figure()
@@ -82,9 +70,9 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
 
 
 def available(view: RunView) -> list[str]:
-    """The quantities that this run has said, in the order of :data:`QUANTITIES`."""
+    """The quantities that this run has said, in the order of their declaration."""
     said = {name for record in view.telemetry.layers for name, value in record.items() if value is not None}
-    return [name for name in QUANTITIES if name in said]
+    return [name for name in PER_LAYER if name in said]
 
 
 def _starts(records: list[dict[str, Any]]) -> np.ndarray:
@@ -206,14 +194,15 @@ def _shares(done: Work) -> list[go.Bar]:
 
 def _numbers(values_LK: np.ndarray, where_K: np.ndarray, quantity: str) -> go.Heatmap:
     shown_LK = values_LK
-    bar: dict[str, Any] = {"title": {"text": QUANTITIES[quantity], "side": "right"}, "thickness": 14}
-    if quantity in LOGARITHMIC:
+    bar: dict[str, Any] = {"title": {"text": PER_LAYER[quantity].label, "side": "right"}, "thickness": 14}
+    # Coloured by their power of ten.
+    if PER_LAYER[quantity].scale == "log":
         with np.errstate(divide="ignore", invalid="ignore"):
             # A frozen layer's zero has no logarithm; it stays empty instead of pulling the scale to minus infinity.
             shown_LK = np.where(values_LK > 0, np.log10(values_LK), np.nan)
         bar |= {"tickprefix": "10^", "tickformat": ".1f"}
     return go.Heatmap(
         z=shown_LK.astype("float32"), customdata=values_LK.astype("float32"), x=where_K,
-        y=np.arange(1, len(values_LK) + 1), colorscale="Cividis", colorbar=bar, xgap=0, ygap=1,
+        y=np.arange(1, len(values_LK) + 1), colorscale=list(RAMP), colorbar=bar, xgap=0, ygap=1,
         hovertemplate="layer %{y} at %{x:.4s}: %{customdata:.4g}<extra></extra>",
     )  # fmt: skip

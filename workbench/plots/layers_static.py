@@ -20,7 +20,8 @@ from workbench.plots.activity import (
     state_codes,
     work,
 )
-from workbench.plots.palette import LAYER_STATES, SLICES, WORK_PARTS, State, matplotlib_text
+from workbench.plots.palette import matplotlib_text
+from workbench.quantities import LAYER_STATES, SLICES, WORK_PARTS, LayerState
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -65,7 +66,7 @@ class Activity:
         return cls(codes_LK[:, columns], edges, found, work(records), columns)
 
     @property
-    def present(self) -> list[State]:
+    def present(self) -> list[LayerState]:
         """The states that occur."""
         return [state for code, state in enumerate(LAYER_STATES) if (self.codes_LK == code).any()]
 
@@ -93,7 +94,7 @@ class Activity:
         # Any, because matplotlib's stubs know no handles but artists; a handler draws ours.
         handles: Any = present
         drawn = axes.legend(
-            handles, [state.words for state in present], handler_map={State: _Swatch()}, fontsize=fontsize,
+            handles, [state.words for state in present], handler_map={LayerState: _Swatch()}, fontsize=fontsize,
             frameon=False, ncols=min(len(present), ENTRIES), loc="lower left", bbox_to_anchor=(0.0, above),
             borderaxespad=0.0, borderpad=0.0, handlelength=1.3, handleheight=1.2, handletextpad=0.5, columnspacing=1.2,
         )  # fmt: skip
@@ -196,7 +197,7 @@ def _draw_counts(axes: Axes, picture: Activity) -> None:
     picture.mark(axes, labelled=False)
 
 
-def _ink(state: State, mark: str) -> tuple[float, float, float, float]:
+def _ink(state: LayerState, mark: str) -> tuple[float, float, float, float]:
     red, green, blue = (int(state.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return red, green, blue, state.opacity if mark == "#" else 0.0
 
@@ -204,7 +205,7 @@ def _ink(state: State, mark: str) -> tuple[float, float, float, float]:
 class _Swatch:
     """Draws a state's shape into a legend."""
 
-    def legend_artist(self, legend: Legend, state: State, fontsize: float, box: Any) -> Artist:
+    def legend_artist(self, legend: Legend, state: LayerState, fontsize: float, box: Any) -> Artist:
         """One rectangle per slice with ink, in the box that the legend keeps for it."""
         from matplotlib.patches import Rectangle
 

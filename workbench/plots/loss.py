@@ -1,21 +1,22 @@
-"""The loss picture: training and held-out loss, what word frequencies alone would give, and a target."""
+"""The loss picture: training and held-out loss, what needs no context, and a target."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import plotly.graph_objects as go
 
 from workbench.plots.curves import SMOOTHING, Curve, curve, heldout_curve, smooth, thin
-from workbench.plots.facts import heldout_loss, on_plateau, unigram_entropy
+from workbench.plots.facts import heldout_loss
 from workbench.plots.figure import finish, label_stages, require, span, x_title
-from workbench.plots.palette import REFERENCE_COLOUR, plotly_text, run_colour, run_dash
+from workbench.plots.levels import level_text, levels_of, loss_range
+from workbench.plots.palette import plotly_dash, plotly_text
+from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
-
-PLATEAU_WORDS = "has learned word frequencies only"
 
 
 def loss_figure(
@@ -28,8 +29,9 @@ def loss_figure(
 ) -> go.Figure:
     """Loss in nats over steps, tokens or seconds.
 
-    Per run: the raw training loss, thin; its centred moving mean, thick; held-out losses as diamonds. The dash-dotted
-    line is the unigram entropy of the held-out text: a run within 0.1 nats of it is told so.
+    Per run: the raw training loss, thin; its centred moving mean, thick; held-out losses as diamonds, the last one with
+    the word for what was learned. Grey lines are the floors (:class:`workbench.floors.Yardstick`); one that lies far
+    from the curves is in the legend alone.
 
     Args:
         views: the runs, one colour and dash each.
@@ -50,16 +52,14 @@ def loss_figure(
     for index, view in enumerate(views):
         figure.add_traces(_training(view, index, x, smoothing))
         figure.add_trace(_heldout(view, index, x))
-    # Runs on one corpus share one line: rounding removes what only float noise tells apart.
-    levels = {round(e, 4): "dashdot" for view in views if (e := unigram_entropy(view)) is not None}
-    names = {level: f"unigram entropy {level:.2f}: word frequencies only" for level in levels}
-    if target is not None:
-        levels[target], names[target] = "dash", f"target {target:.2f}"
-    reach = span(views, x)
+    levels, reach = levels_of(views, target), span(views, x)
+    shown = loss_range([np.asarray(trace.y) for trace in figure.data], levels, log)
     if reach is not None:
-        figure.add_traces([_level(reach, level, names[level], dash) for level, dash in sorted(levels.items())])
+        figure.add_traces([_level(reach, level.nats, level_text(level, shown), level.name) for level in levels])
     figure.update_layout(title="Loss", xaxis_title=x_title(x), yaxis_title="nats per predicted token")
     figure.update_yaxes(type="log" if log else "linear")
+    if shown is not None:
+        figure.update_yaxes(range=list(np.log10(shown)) if log else list(shown))
     finish(figure, views, x, height=460)
     # Of several runs, names of stages would lie over each other; their lines tell them on hover.
     return label_stages(figure, views[0], x, reach) if reach is not None and len(views) == 1 else figure
@@ -84,28 +84,26 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
     thinned = thin(line)
     return go.Scatter(
         x=thinned.x_N, y=thinned.y_N.astype("float32"), mode="lines", name=name, legendgroup=view.id,
-        line={"color": run_colour(index), "width": 2.2, "dash": run_dash(index)},
+        line={"color": run_colour(index), "width": 2.2, "dash": plotly_dash(run_dash(index))},
         hovertemplate="%{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 
 
 def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     points = heldout_curve(view, x)
-    entropy, latest = unigram_entropy(view), heldout_loss(view)
     words = [""] * len(points)
-    if words and entropy is not None and latest is not None and on_plateau(latest, entropy):
-        words[-1] = PLATEAU_WORDS
+    words[-1:] = [view.yardstick.learned(heldout_loss(view)) or ""][: len(points)]
     return go.Scatter(
-        x=points.x_N, y=points.y_N, mode="markers+text", name=f"{plotly_text(view.name)}, held-out",
+        x=points.x_N, y=points.y_N, mode="markers+text", name=f"{plotly_text(view.name)}, {view.yardstick.title}",
         legendgroup=view.id, text=words, textposition="top left", textfont={"color": run_colour(index)},
         marker={"symbol": "diamond", "size": 10, "color": run_colour(index), "line": {"color": "white", "width": 1}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 
 
-def _level(reach: tuple[float, float], height: float, words: str, dash: str) -> go.Scatter:
+def _level(reach: tuple[float, float], height: float, words: str, name: str) -> go.Scatter:
     # A trace, not a shape: the same code is right on a logarithmic axis, and the legend can hide it.
     return go.Scatter(
         x=list(reach), y=[height, height], mode="lines", name=words, hoverinfo="name",
-        line={"color": REFERENCE_COLOUR, "width": 1.5, "dash": dash},
+        line={"color": REFERENCE_COLOUR, "width": 1.5, "dash": plotly_dash(LEVEL_DASHES[name])},
     )  # fmt: skip

@@ -19,11 +19,11 @@ import workbench
 from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
 from workbench.plots.curves import axes_of
-from workbench.plots.facts import failure, learned
+from workbench.plots.facts import failure, learned_in_words
 from workbench.plots.figure import template
 from workbench.plots.forecast_facts import compared, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, forecast_html
-from workbench.plots.layers import QUANTITIES, available, layers_figure
+from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import loss_figure
 from workbench.plots.palette import plain
 from workbench.plots.schedule import schedule_figure
@@ -38,6 +38,7 @@ from workbench.plots.tables import (
     recipe_table,
     result_table,
 )
+from workbench.quantities import PER_LAYER
 from workbench.runs.folder import RunFolder
 from workbench.runs.view import RunView
 
@@ -94,10 +95,8 @@ def report_html(views: Sequence[RunView]) -> str:
 
 def _head(views: Sequence[RunView]) -> str:
     title = " and ".join(escape(plain(view.name, 80)) for view in views)
-    said = "".join(
-        f'<p class="quiet">{escape(", ".join((f"{view.id}: {view.status}", learned(view), *view.labels.tags)))}</p>'
-        for view in views
-    )
+    states = [(f"{view.id}: {view.status}", learned_in_words(view), *view.labels.tags) for view in views]
+    said = "".join(f'<p class="quiet">{escape(", ".join(parts))}</p>' for parts in states)
     errors = "".join(
         f'<p class="error" role="alert"><strong>{escape(plain(view.name))}</strong>\n{escape(failure(view))}</p>'
         for view in views
@@ -150,8 +149,9 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     axes = {x: f"over {label}" for x, label in axes_of(views).items()}
     places.append(
         _place(
-            "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. A run within 0.1 "
-            "nats of the dash-dotted line has learned word frequencies only.",
+            "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. Grey lines: what "
+            "word frequencies and the nearest words alone reach on held-out text, and, where it is another, what "
+            "training reaches without context: it shows some of the words that it asks for.",
         )
     )  # fmt: skip
     places.append(_place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
@@ -160,7 +160,7 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
         quantities = available(view) or ["state"]
         for quantity in quantities:
             figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)
-        options = {quantity: QUANTITIES[quantity] for quantity in quantities}
+        options = {quantity: PER_LAYER[quantity].label for quantity in quantities}
         places.append(
             _place(
                 f"layers{index}", options, "What each layer did, as the training method decided it; the more ink, the "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.atomic import write_bytes
 from workbench.errors import RunFailed, TargetMissed
-from workbench.plots.facts import failure, heldout_loss, learned, measured, unigram_entropy
+from workbench.plots.facts import bits_per_byte, failure, heldout_loss, learned_in_words, measured
 from workbench.plots.palette import plain, plain_lines
 from workbench.runs.folder import write_json
 from workbench.telemetry import number
@@ -29,12 +29,14 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
         target_loss: held-out loss in nats that was to be reached, if any.
 
     Returns:
-        ``run, name, state, steps, tokens, seconds, tokens_per_second, train_loss, heldout_loss, unigram_entropy,
-        learned, mfu, parameters, target_loss, target_met, error, recipe, environment``.
+        ``run, name, state, steps, tokens, seconds, tokens_per_second, train_loss, heldout_loss, bits_per_byte, score,
+        unigram_entropy, bigram_entropy, learned, learned_in_words, mfu, parameters, target_loss, target_met, error,
+        recipe, environment``; ``learned`` as :data:`workbench.floors.Learned`, None where nothing can be claimed.
     """
     result = view.evaluations.get("result") or {}
     # A loss that is not finite is none: JSON has no word for it, and it can meet no target.
     loss = _finite(heldout_loss(view))
+    yardstick = view.yardstick
     met = None if target_loss is None else loss is not None and loss <= target_loss
     steps = measured(view, "steps") or measured(view, "step")
     tokens = measured(view, "tokens")
@@ -48,8 +50,12 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
         "tokens_per_second": _finite(measured(view, "tokens_per_second")),
         "train_loss": _finite(None if result.get("train_loss") is None else number(result["train_loss"])),
         "heldout_loss": loss,
-        "unigram_entropy": _finite(unigram_entropy(view)),
-        "learned": learned(view),
+        "bits_per_byte": _finite(bits_per_byte(view)),
+        "score": yardstick.score,
+        "unigram_entropy": yardstick.levels.get("word frequencies"),
+        "bigram_entropy": yardstick.levels.get("neighbours"),
+        "learned": yardstick.learned(loss),
+        "learned_in_words": learned_in_words(view),
         "mfu": _finite(measured(view, "mfu")),
         "parameters": result.get("parameters", view.environment.get("parameters")),
         "target_loss": target_loss,
@@ -70,7 +76,8 @@ def verdict(found: dict[str, Any]) -> str:
         return f"{name} {state} without a held-out loss"
     said = (
         f"{name} {state} at held-out loss {found['heldout_loss']:.3f} nats"
-        f" (unigram entropy {_number(found['unigram_entropy'])}): {found['learned']}"
+        f" (word frequencies {_number(found['unigram_entropy'])}, neighbours {_number(found['bigram_entropy'])}): "
+        f"{found['learned_in_words']}"
     )
     if found["target_loss"] is None:
         return said

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from workbench.plots.curves import curve, thin
+from workbench.plots.curves import Curve, curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import KNOB_TITLES, plotly_text
+from workbench.plots.palette import plotly_text
+from workbench.quantities import scalar
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -28,10 +29,13 @@ def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: 
         ValueError: no runs, or an unknown x.
     """
     require(views, x)
-    title = KNOB_TITLES.get(name, plotly_text(name))
+    quantity = scalar(name)
+    title = plotly_text(quantity.label)
     figure = go.Figure()
     for index, view in enumerate(views):
-        figure.add_trace(run_line(view, index, thin(curve(view, name, x)), legend=True, hover=".4g"))
+        line = thin(curve(view, name, x))
+        drawn = Curve(line.x_N, line.y_N * quantity.factor)
+        figure.add_trace(run_line(view, index, drawn, legend=True, hover=".4g"))
     figure.update_layout(title=title, xaxis_title=x_title(x), yaxis_title=title)
     figure.update_yaxes(type="log" if log else "linear")
     return finish(figure, views, x)

@@ -11,7 +11,8 @@ from plotly.subplots import make_subplots
 
 from workbench.plots.curves import curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import KNOB_TITLES, plotly_text
+from workbench.plots.palette import plotly_text
+from workbench.quantities import scalar
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -31,7 +32,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     """
     require(views, x)
     names = moving_knobs(views)
-    titles = [KNOB_TITLES.get(name, plotly_text(name)) for name in names]
+    titles = [plotly_text(scalar(name).label) for name in names]
     # The gap is a share of the whole height, which grows with the rows.
     figure = make_subplots(
         rows=len(names), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.14 / len(names) ** 0.5

@@ -11,10 +11,14 @@ from plotly.subplots import make_subplots
 
 from workbench.plots.curves import Curve, curve, smooth, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import PART_COLOURS, PARTS, plotly_text
+from workbench.plots.palette import plotly_text
+from workbench.quantities import PARTS, scalar
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
+
+OTHER, OTHER_COLOUR = "other", "#BBBBBB"
+"""What the parts of a step do not explain."""
 
 
 def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
@@ -28,14 +32,15 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
         ValueError: no runs, or an unknown x.
     """
     require(views, x)
-    titles = ("tokens/s", "MFU (% of peak)", "median step (ms)", "memory (GiB)")
+    speed, mfu, memory = (scalar(name).label for name in ("tokens_per_second", "mfu", "memory_gib"))
+    titles = (speed, mfu, "median step (ms)", memory)
     figure = make_subplots(rows=2, cols=2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.16)
     for index, view in enumerate(views):
         figure.add_trace(_over_time(view, index, "tokens_per_second", x, legend=True), row=1, col=1)
-        figure.add_trace(_over_time(view, index, "mfu", x, factor=100.0), row=1, col=2)
+        figure.add_trace(_over_time(view, index, "mfu", x), row=1, col=2)
         figure.add_trace(_over_time(view, index, "memory_gib", x), row=2, col=2)
     splits = [median_split(view) for view in views]
-    for part, colour in zip(PARTS, PART_COLOURS, strict=True):
+    for part, colour in {**PARTS, OTHER: OTHER_COLOUR}.items():
         figure.add_trace(_part(views, splits, part, colour), row=2, col=1)
     figure.update_layout(title="Speed", barmode="stack")
     figure.update_yaxes(rangemode="tozero")
@@ -49,10 +54,10 @@ def median_split(view: RunView) -> dict[str, float]:
     """Median milliseconds of each part of a step; ``other`` is what the parts do not explain.
 
     Returns:
-        part -> ms, in the order of :data:`~workbench.plots.palette.PARTS`; empty before anything was measured.
+        part -> ms, in the order of :data:`~workbench.quantities.PARTS`; empty before anything was measured.
     """
     # Medians: one step that waited for an evaluation or a compiler would hide what all the others cost.
-    medians = {part: _median(curve(view, f"{part}_ms")) for part in PARTS[:-1]}
+    medians = {part: _median(curve(view, f"{part}_ms")) for part in PARTS}
     whole = _median(curve(view, "step_ms"))
     if whole is None and all(value is None for value in medians.values()):
         return {}
@@ -60,7 +65,7 @@ def median_split(view: RunView) -> dict[str, float]:
     # Medians of parts need not add up to the median of the whole; a negative bar would mean nothing. A step's own time
     # ends where its telemetry begins.
     explained = sum(value for part, value in known.items() if part != "telemetry")
-    return {**known, "other": max(0.0, (whole or 0.0) - explained)}
+    return {**known, OTHER: max(0.0, (whole or 0.0) - explained)}
 
 
 def _median(line: Curve) -> float | None:
@@ -68,11 +73,9 @@ def _median(line: Curve) -> float | None:
     return float(np.median(finite)) if len(finite) else None
 
 
-def _over_time(
-    view: RunView, index: int, name: str, x: str, *, factor: float = 1.0, legend: bool = False
-) -> go.Scatter:
+def _over_time(view: RunView, index: int, name: str, x: str, *, legend: bool = False) -> go.Scatter:
     line = thin(smooth(curve(view, name, x)))
-    return run_line(view, index, Curve(line.x_N, line.y_N * factor), legend=legend, hover=".4s")
+    return run_line(view, index, Curve(line.x_N, line.y_N * scalar(name).factor), legend=legend, hover=".4s")
 
 
 def _part(views: Sequence[RunView], splits: Sequence[dict[str, float]], part: str, colour: str) -> go.Bar:

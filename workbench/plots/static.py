@@ -15,16 +15,11 @@ import numpy as np
 
 from workbench.plots.activity import stages
 from workbench.plots.curves import curve, heldout_curve, smooth, thin, x_at_steps
-from workbench.plots.facts import facts, failure, heldout_loss, on_plateau, unigram_entropy
+from workbench.plots.facts import facts, failure, heldout_loss
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
-from workbench.plots.palette import (
-    REFERENCE_COLOUR,
-    matplotlib_text,
-    plain,
-    plain_lines,
-    run_colour,
-    run_dash,
-)
+from workbench.plots.levels import level_text, levels_of, loss_range
+from workbench.plots.palette import matplotlib_text, plain, plain_lines
+from workbench.quantities import AXES, LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,14 +30,13 @@ SIZE_INCHES = (10.0, 6.0)
 DOTS_PER_INCH = 100
 LABEL = 0.13
 """Share of a panel's width that the name of a stage takes."""
-# The same dashes under the names that Plotly gives them in the palette.
-_DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3)), "longdashdot": (0, (8, 3, 2, 3))}
+_X_TITLES = {axis.name: axis.label for axis in AXES}
 # Inline, because GitHub and nbconvert keep no style sheets of ours.
 _CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
 
 
 def summary_png(views: Sequence[RunView]) -> bytes:
-    """One picture: loss with held-out points and unigram entropy, tokens/s, layer activity, learning rate.
+    """One picture: loss with held-out points and floors, tokens/s, layer activity, learning rate.
 
     Args:
         views: the runs, in the order of their colours; the layer panel shows the first that has said anything.
@@ -61,9 +55,9 @@ def summary_png(views: Sequence[RunView]) -> bytes:
     canvas = FigureCanvasAgg(figure)
     ((loss, speed), (layers, rate)) = figure.subplots(2, 2, width_ratios=[3, 2])
     _draw_loss(loss, views)
-    _draw_lines(speed, views, "tokens_per_second", "tokens/s")
+    _draw_lines(speed, views, "tokens_per_second")
     _draw_layers(layers, views)
-    _draw_lines(rate, views, "lr", "learning rate")
+    _draw_lines(rate, views, "lr")
     # From zero: a speed that wavers by a percent must not look like a cliff.
     speed.set_ylim(bottom=0)
     for axes in (loss, speed, rate):
@@ -138,7 +132,12 @@ def _require(views: Sequence[RunView]) -> None:
 
 
 def _style(index: int) -> dict[str, Any]:
-    return {"color": run_colour(index), "linestyle": _DASHES.get(run_dash(index), "-")}
+    return {"color": run_colour(index), "linestyle": _linestyle(run_dash(index))}
+
+
+def _linestyle(dash: tuple[int, ...]) -> Any:
+    # matplotlib counts in widths of the line.
+    return (0, tuple(pixels / 1.6 for pixels in dash)) if dash else "-"
 
 
 def _label(view: RunView, longest: int = 32) -> str:
@@ -146,46 +145,59 @@ def _label(view: RunView, longest: int = 32) -> str:
 
 
 def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
-    axes.set_title("loss (nats); points: held-out text", fontsize=10, loc="left")
-    axes.set_xlabel("seconds of training", fontsize=9)
-    entropies: set[float] = set()
-    drawn = False
+    titles = dict.fromkeys(view.yardstick.title for view in views)
+    axes.set_title(f"loss (nats); points: {', '.join(titles)}", fontsize=10, loc="left")
+    axes.set_xlabel(_X_TITLES["seconds"], fontsize=9)
+    drawn: list[np.ndarray] = []
     for index, view in enumerate(views):
         raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
-        drawn = drawn or len(raw) > 0 or len(heldout) > 0
+        drawn += [raw.y_N, heldout.y_N]
         thinned = thin(raw, 400)
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)
         axes.plot(line.x_N, line.y_N, label=_label(view), linewidth=1.6, **_style(index))
         axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
-        entropy, loss = unigram_entropy(view), heldout_loss(view)
-        if entropy is not None:
-            entropies.add(round(entropy, 4))
-        if entropy is not None and loss is not None and on_plateau(loss, entropy) and len(heldout):
+        word = view.yardstick.learned(heldout_loss(view))
+        if word is not None and len(heldout):
             axes.annotate(
-                "has learned word frequencies only", (heldout.x_N[-1], loss), (-8, 10),
+                word, (heldout.x_N[-1], heldout.y_N[-1]), (-8, 10),
                 textcoords="offset points", ha="right", fontsize=8, color=run_colour(index),
             )  # fmt: skip
-    for entropy in sorted(entropies):
-        axes.axhline(entropy, color=REFERENCE_COLOUR, linestyle="-.", linewidth=1)
-        axes.annotate(
-            f"unigram entropy {entropy:.2f}", (0.01, entropy), (0, -10), xycoords=("axes fraction", "data"),
-            textcoords="offset points", fontsize=8, color="#555555",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-        )  # fmt: skip
+    _draw_levels(axes, views, drawn)
     found = stages(views[0].telemetry.events) if len(views) == 1 else []
     if found:
         axes.set_title(axes.get_title(loc="left"), fontsize=10, loc="left", pad=17)
         mark_stages(axes, found, x_at_steps(views[0], [stage.step for stage in found], "seconds").tolist(), needs=LABEL)
-    if drawn:
+    if any(map(len, drawn)):
         axes.legend(fontsize=8, frameon=False, loc="upper right")
     else:
         _say_nothing_yet(axes, views)
 
 
-def _draw_lines(axes: Axes, views: Sequence[RunView], name: str, title: str) -> None:
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel("seconds of training", fontsize=9)
+def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> None:
+    """The floors, each with its name at the left; one that is out of sight is named at the edge it lies behind."""
+    levels = levels_of(views)
+    shown = loss_range(losses, levels)
+    if shown is None:
+        return
+    axes.set_ylim(shown)
+    for level in levels:
+        inside = shown[0] <= level.nats <= shown[1]
+        if inside:
+            axes.axhline(
+                level.nats, color=REFERENCE_COLOUR, linestyle=_linestyle(LEVEL_DASHES[level.name]), linewidth=1
+            )
+        at = min(max(level.nats, shown[0]), shown[1])
+        axes.annotate(
+            level_text(level, shown), (0.01, at), (0, -10 if inside or level.nats > shown[1] else 4),
+            xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8, color="#555555",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
+
+
+def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
+    axes.set_title(scalar(name).label, fontsize=10, loc="left")
+    axes.set_xlabel(_X_TITLES["seconds"], fontsize=9)
     drawn = False
     for index, view in enumerate(views):
         raw = curve(view, name, "seconds")
@@ -210,7 +222,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
     axes.set_title(f"layer activity{whose}", fontsize=10, loc="left", pad=pad)
     picture.draw(axes, LABEL)
     picture.legend(axes, fontsize=7, above=1.09)
-    axes.set_xlabel("optimizer steps", fontsize=9)
+    axes.set_xlabel(_X_TITLES["step"], fontsize=9)
 
 
 def _say_nothing_yet(axes: Axes, views: Sequence[RunView]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workbench.floors import Yardstick
 from workbench.runs.catalogue.listing import columns_of, flat
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder, read_json
@@ -14,7 +15,9 @@ from workbench.runs.state import actual_status, read_state
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("held-out loss (nats)", "heldout_loss", "low"),
     ("training loss (nats)", "train_loss", "low"),
-    ("unigram entropy (nats)", "unigram_entropy", None),
+    ("held-out bits per byte", "bits_per_byte", "low"),
+    ("word frequencies (nats)", "unigram_entropy", None),
+    ("neighbours (nats)", "bigram_entropy", None),
     ("tokens/s", "tokens_per_second", "high"),
     ("MFU (%)", "mfu", "high"),
     ("steps", "steps", None),
@@ -22,6 +25,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("seconds", "seconds", None),
     ("parameters", "parameters", None),
 )
+_SCORED = ("heldout_loss", "bits_per_byte")
 # Free text of the user's: different in nearly all runs, and no reason for a difference.
 _NO_KNOBS = ("name", "notes", "schema_version")
 
@@ -37,12 +41,16 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
         (None where it has none) and the places of the best (empty where neither end is better, or only one run has
         it); ``knobs``: ``[{"path", "values"}]`` of those that differ.
     """
-    numbers = [_numbers(folder) for folder in folders]
+    yardsticks = [_yardstick(folder) for folder in folders]
+    numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
+    # Losses of two scores have nothing to say to each other.
+    apart = len({yardstick.score for yardstick in yardsticks}) > 1
     rows = []
     for label, key, better in _NUMBERS:
         values = [found.get(key) for found in numbers]
         if any(value is not None for value in values):
-            rows.append({"label": label, "values": values, "best": _best(values, better)})
+            best = _best(values, None if apart and key in _SCORED else better)
+            rows.append({"label": label, "values": values, "best": best})
     names = [{"id": folder.id, "name": name_of(folder), "status": actual_status(folder)} for folder in folders]
     recipes = {folder.id: flat(read_json(folder.recipe, {})) for folder in folders}
     return {"runs": names, "numbers": rows, "knobs": differences(recipes)}
@@ -58,11 +66,20 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in _NO_KNOBS]
 
 
-def _numbers(folder: RunFolder) -> dict[str, Any]:
+def _yardstick(folder: RunFolder) -> Yardstick:
+    objective = _object(_object(read_json(folder.recipe, {})).get("objective"))
+    said = [_object(read_json(path, {})) for path in (folder.evaluations, folder.environment)]
+    return Yardstick.of(*said, str(objective.get("kind")))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
     """The result of a run that has one; what its state says so far of any other."""
-    evaluations = read_json(folder.evaluations, {})
-    evaluations = evaluations if isinstance(evaluations, dict) else {}
-    state = read_state(folder)
+    evaluations = _object(read_json(folder.evaluations, {}))
+    state, levels = read_state(folder), yardstick.levels
     so_far = {
         "steps": state.step,
         "tokens": state.tokens,
@@ -70,12 +87,12 @@ def _numbers(folder: RunFolder) -> dict[str, Any]:
         "tokens_per_second": state.tokens_per_second,
         "train_loss": state.loss,
         "heldout_loss": state.heldout_loss,
-        "unigram_entropy": evaluations.get("unigram_entropy"),
     }
     result = evaluations.get("result")
     # A resumed run has an older result beside newer numbers until it ends again.
     known = result if isinstance(result, dict) and state.status == "finished" else {}
     found = so_far | {key: value for key, value in known.items() if value is not None}
+    found |= {"unigram_entropy": levels.get("word frequencies"), "bigram_entropy": levels.get("neighbours")}
     if isinstance(found.get("mfu"), float):
         found["mfu"] *= 100
     return {key: value for key, value in found.items() if isinstance(value, (int, float))}

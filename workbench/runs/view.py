@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from workbench.floors import Yardstick
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
@@ -23,7 +24,7 @@ class RunView:
         status: what is true now (:func:`workbench.runs.state.actual_status`).
         recipe: as in ``recipe.json``. state: every field of :class:`workbench.runs.state.RunState`.
         environment: packages, device, measured rates; empty until the trainer wrote it.
-        evaluations: ``unigram_entropy``, ``heldout`` and ``result``; empty until the first evaluation.
+        evaluations: ``score``, floors, ``heldout`` and ``result``; empty until the first evaluation.
         telemetry: all records so far.
         labels: tags and notes that people gave it. origin: of a fork, which checkpoint of which run it goes on from.
         forecast: what it was expected to take; empty where nobody had looked.
@@ -50,6 +51,13 @@ class RunView:
     def final(self) -> bool:
         """True when nothing will be added any more (unless the run is resumed)."""
         return self.status in ("finished", "stopped", "failed", "lost")
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """What its held-out losses were measured with, and the floors to hold them against."""
+        objective = self.recipe.get("objective")
+        kind = objective.get("kind") if isinstance(objective, dict) else None
+        return Yardstick.of(self.evaluations, self.environment, str(kind))
 
     def renamed(self, name: str) -> RunView:
         """The same reading under another name, for legends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.floors import Yardstick
 from workbench.recipe import Recipe
 
 LOADERS = {False: ("AutoModelForMaskedLM", "fill-mask"), True: ("AutoModelForCausalLM", "text-generation")}
@@ -55,13 +56,13 @@ def model_card(
 
 def _facts(recipe: Recipe, evaluations: dict[str, Any], made: dict[str, Any]) -> str:
     points = [point for point in evaluations.get("heldout", []) if point["step"] <= made["step"]]
-    entropy = evaluations.get("unigram_entropy")
-    loss = f"{points[-1]['loss']:.4f} nats at step {points[-1]['step']}" if points else "not evaluated"
+    yardstick = Yardstick.of(evaluations, {}, recipe.objective.kind)
     finished = recipe.architecture.layers
-    unit = "next token" if recipe.objective.causal else "15% of the tokens, masked"
     rows = {
-        "held-out loss": loss + (f"; unigram entropy {entropy:.4f}" if entropy is not None else ""),
-        "scored": unit,
+        yardstick.title: f"{points[-1]['loss']:.4f} nats at step {points[-1]['step']}" if points else "not evaluated",
+        "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in yardstick.levels.items())
+        or "not known",
+        "learned": (yardstick.learned(points[-1]["loss"]) if points else None) or "not known",
         "parameters": f"{made['parameters']:,}",
         "layers": str(made["layers"])
         + (f" of {finished}: the run had not grown up" if made["layers"] < finished else ""),

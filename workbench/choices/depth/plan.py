@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from workbench.choices.choice import Choice
 from workbench.choices.progress import Progress
-
-STATES = ("running", "dropped", "frozen", "absent", "grown", "copied")
-"""What a layer does, in the order of the codes that telemetry stores."""
+from workbench.quantities import STATES
 
 ORIGINS = ("", "grown", "copied")
 """Where a layer comes from, during the stage in which it appeared; nothing from the next stage on."""

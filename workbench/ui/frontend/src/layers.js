@@ -76,24 +76,26 @@ export function columnsOfPixels(xs, width, from, to) {
 }
 
 /**
- * Scale of a quantity over all its finite values: logarithmic when it is positive and spans more than a decade.
+ * Scale of a quantity over all its finite values.
+ * @param {Iterable<number>[]} vectors
+ * @param {boolean} [wanted] logarithmic; zero, as a frozen layer's gradient, has no place there
  * @returns {{low: number, high: number, log: boolean, place: (value: number) => number}} place maps to 0..1
  */
-export function scaleOf(vectors) {
+export function scaleOf(vectors, wanted = false) {
   let low = Infinity;
   let high = -Infinity;
   for (const vector of vectors) {
     for (const value of vector) {
-      if (!Number.isFinite(value)) continue;
+      if (!Number.isFinite(value) || (wanted && value <= 0)) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
   }
   if (low > high) return { low: NaN, high: NaN, log: false, place: () => NaN };
-  const log = low > 0 && high / low > 10;
+  const log = wanted;
   const span = log ? Math.log(high / low) : high - low;
   const place = (value) => {
-    if (!Number.isFinite(value)) return NaN;
+    if (!Number.isFinite(value) || (log && value <= 0)) return NaN;
     return span > 0 ? (log ? Math.log(value / low) : value - low) / span : 0.5;
   };
   return { low, high, log, place };

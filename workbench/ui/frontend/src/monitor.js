@@ -7,7 +7,7 @@ import { lacking } from "./detail.js";
 import { download, fileName } from "./download.js";
 import { el, rowsOf, say, segments, themeOf } from "./dom.js";
 import { loss, short, standing } from "./format.js";
-import { palette } from "./palette.js";
+import { AXES, palette } from "./palette.js";
 import { interpolate } from "./series.js";
 import { Session } from "./session.js";
 import { EventsView } from "./views/events.js";
@@ -22,12 +22,6 @@ import { followed, translated } from "./window.js";
 
 const DRAW_EVERY_MS = 90;
 const SPEAK_EVERY_MS = 15000;
-const AXES = [
-  ["step", "Steps"],
-  ["tokens", "Tokens"],
-  ["seconds", "Time"],
-  ["flops", "FLOPs"],
-];
 
 /** One view of a session. */
 class Monitor {
@@ -157,7 +151,7 @@ class Monitor {
     this.panels = [LossView, SpeedView, ScalarView, LayersView, EventsView].map((View) => new View(this));
     this.views = [this.status, ...this.panels];
     const [lossView, speed, scalar, layers, events] = this.panels.map((view) => view.panel.root);
-    this.axis = segments("Horizontal axis", AXES, this.x, (x) => this.#turn(x));
+    this.axis = segments("Horizontal axis", AXES.map(({ name, short: words }) => [name, words]), this.x, (x) => this.#turn(x));
     this.legend = new RunsLegend(this);
     this.all = el("button", { type: "button", class: "wb-quiet", text: "Show all", title: "Show the whole run (Escape)", hidden: true, on: { click: () => this.zoom(null) } });
     this.advice = el("p", { class: "wb-advice", hidden: true });

@@ -1,101 +1,29 @@
-// Colours and dashes. Runs differ in hue, lightness and dash, so no pair depends on red against green.
+// Colours, dashes and names of what is drawn: as workbench/quantities.py declares them. quantities.json is written by
+// `python -m workbench.quantities`, and a test compares the two.
 
-const RUNS_LIGHT = ["#0a62b5", "#bf4a00", "#007a5e", "#93338c", "#4d5259", "#8a6400", "#0e7c93", "#b3264a"];
-const RUNS_DARK = ["#62acf8", "#ff9a57", "#3fcea4", "#dd90d6", "#c3c8cf", "#e6c35c", "#5cd0e6", "#ff8fa8"];
-const DASHES = [[], [9, 4], [3, 3], [11, 3, 3, 3], [6, 2], [2, 5], [14, 4], [8, 3, 2, 3, 2, 3]];
+import declared from "./quantities.json" with { type: "json" };
 
-// What a layer does, in the order of the codes on the wire: words, colour on light and dark alike, and a shape, the ink
-// of its row from bottom to top. The more ink the more work. As in workbench/plots/palette.py, and JSON but for the last
-// commas, so that a test can compare the two.
-export const LAYER_STATES = [
-  {
-    "name": "running",
-    "words": "runs and trains",
-    "sentence": "runs and trains",
-    "colour": "#0072B2",
-    "shape": "########.",
-    "mark": "█",
-    "opacity": 1,
-  },
-  {
-    "name": "dropped",
-    "words": "skipped this time",
-    "sentence": "is skipped this time, its input passes unchanged",
-    "colour": "#D55E00",
-    "shape": "...##....",
-    "mark": "━",
-    "opacity": 1,
-  },
-  {
-    "name": "frozen",
-    "words": "runs, but is not trained (frozen)",
-    "sentence": "runs, but is not trained (frozen)",
-    "colour": "#56B4E9",
-    "shape": "####.....",
-    "mark": "▄",
-    "opacity": 1,
-  },
-  {
-    "name": "absent",
-    "words": "does not exist yet",
-    "sentence": "does not exist yet",
-    "colour": "#8A9099",
-    "shape": "########.",
-    "mark": "□",
-    "opacity": 0.16,
-  },
-  {
-    "name": "grown",
-    "words": "new: trained from fresh weights",
-    "sentence": "new, trained from fresh weights",
-    "colour": "#009E73",
-    "shape": "###..###.",
-    "mark": "=",
-    "opacity": 1,
-  },
-  {
-    "name": "copied",
-    "words": "new: started as a copy",
-    "sentence": "started as a copy of a lower layer",
-    "colour": "#CC79A7",
-    "shape": "##.##.##.",
-    "mark": "≡",
-    "opacity": 1,
-  },
-];
+export const { axes: AXES, scalars: SCALARS, perLayer: PER_LAYER, layerStates: LAYER_STATES, workParts: WORK_PARTS, levelDashes: LEVEL_DASHES } = declared;
+const { runColours: RUNS, runDashes: DASHES } = declared;
 
-export const WORK_PARTS = [
-  {
-    "done": "computed forward",
-    "words": "forward only",
-    "colour": "#56B4E9",
-  },
-  {
-    "done": "computed backward",
-    "words": "forward and backward",
-    "colour": "#0072B2",
-  },
-];
+/** Heat maps from low to high. */
+export const RAMP_COLOURS = declared.ramp;
 
-/** Parts of a step in the order in which they happen; as in workbench/plots/palette.py. */
-export const STEP_PARTS = [
-  { "name": "data", "colour": "#E69F00" },
-  { "name": "forward", "colour": "#56B4E9" },
-  { "name": "backward", "colour": "#0072B2" },
-  { "name": "optimizer", "colour": "#009E73" },
-  { "name": "telemetry", "colour": "#CC79A7" },
-];
+/** Parts of a step in the order in which they happen. */
+export const STEP_PARTS = Object.entries(declared.parts).map(([name, colour]) => ({ name, colour }));
 
-// Dark to light with one direction of hue, readable in grey; made for this page.
-const RAMP = ["#14213f", "#1d4b86", "#23789a", "#3da58f", "#98c66c", "#f3e379"];
+/** What pictures call a scalar; a scheduled knob goes by its path in the recipe. */
+export function labelOf(name) {
+  return SCALARS[name]?.label ?? name;
+}
 
-/** Colours of one theme. */
+/** Colours of runs: one list, which both themes can show. */
 export function palette(dark) {
-  const runs = dark ? RUNS_DARK : RUNS_LIGHT;
   return {
     dark,
-    run: (i) => runs[i % runs.length],
-    dash: (i) => DASHES[i % DASHES.length],
+    run: (i) => RUNS[i % RUNS.length],
+    // Shifted by one whenever the colours repeat.
+    dash: (i) => DASHES[(Math.floor(i / RUNS.length) + i) % DASHES.length],
   };
 }
 
@@ -125,12 +53,9 @@ export function shades() {
 
 /** Colour of a place 0..1 on the ramp, as [r, g, b]. */
 export function ramp(place) {
-  const at = Math.min(1, Math.max(0, place)) * (RAMP.length - 1);
-  const i = Math.min(RAMP.length - 2, Math.floor(at));
-  const a = rgb(RAMP[i]);
-  const b = rgb(RAMP[i + 1]);
+  const at = Math.min(1, Math.max(0, place)) * (RAMP_COLOURS.length - 1);
+  const i = Math.min(RAMP_COLOURS.length - 2, Math.floor(at));
+  const a = rgb(RAMP_COLOURS[i]);
+  const b = rgb(RAMP_COLOURS[i + 1]);
   return a.map((value, k) => Math.round(value + (at - i) * (b[k] - value)));
 }
-
-/** The ramp from low to high. */
-export const RAMP_COLOURS = RAMP;

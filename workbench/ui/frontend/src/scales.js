@@ -1,5 +1,8 @@
 // Ticks and ranges of axes. Pure.
 
+/** Lines within this share of the values' span are shown with them; as workbench/plots/levels.py has it. */
+const NEAR = 0.35;
+
 /** At most about `count` round numbers within [low, high]. */
 export function niceTicks(low, high, count) {
   if (!(high > low)) return Number.isFinite(low) ? [low] : [];
@@ -68,11 +71,19 @@ export function xRange({ window, extent }) {
  * Range of a vertical axis.
  * @param {number} low of the values in sight, or NaN
  * @param {{log?: boolean, zero?: boolean, headroom?: number}} axis
- * @param {{y: number}[]} levels lines that are to be seen, too, as long as nobody has zoomed in
+ * @param {{y: number, always?: boolean}[]} levels lines that are to be seen, too, as long as nobody has zoomed in; one
+ *   that is far from the values would squeeze them, and stays out of sight unless it is `always` to be seen
  */
 export function yRange(low, high, axis, levels = []) {
   let [from, to] = [low ?? NaN, high ?? NaN];
-  if (Number.isFinite(from)) for (const { y } of levels) [from, to] = [Math.min(from, y), Math.max(to, y)];
+  if (Number.isFinite(from)) {
+    const place = axis.log && from > 0 ? Math.log : Number;
+    const reach = NEAR * (place(to) - place(from));
+    const [least, most] = [place(from) - reach, place(to) + reach];
+    for (const { y, always } of levels) {
+      if (always || (place(y) >= least && place(y) <= most)) [from, to] = [Math.min(from, y), Math.max(to, y)];
+    }
+  }
   if (axis.zero) return Number.isFinite(to) && to > 0 ? [0, to * (axis.headroom ?? 1.12)] : [0, 1];
   return padded(from, to, axis.log && from > 0);
 }

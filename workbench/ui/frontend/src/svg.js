@@ -2,6 +2,7 @@
 
 import { boundaryLabels, inSight } from "./activity.js";
 import { duration, short } from "./format.js";
+import { AXES } from "./palette.js";
 import { spread, xRange, xTicks, yRange, yTicks } from "./scales.js";
 import { visible } from "./series.js";
 
@@ -12,7 +13,7 @@ const MARGIN = { left: 62, right: 20, top: 22, bottom: 40 };
 const RIGHT_AXIS = 54;
 const TITLE = 30;
 const ROW = 20;
-const X_TITLES = { step: "optimizer steps", tokens: "tokens", seconds: "time of training", flops: "useful FLOPs" };
+const X_TITLES = Object.fromEntries(AXES.map(({ name, title }) => [name, title]));
 const FAMILY = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif";
 
 /** Text for XML. */

@@ -29,11 +29,12 @@ test("thinning keeps the later of each pair, for all quantities alike", () => {
   assert.equal(layers.values.get("state").length, 2048);
 });
 
-test("a quantity over more than a decade gets a log scale", () => {
-  const log = scaleOf([Float32Array.of(0.001, NaN), Float32Array.of(0.1, 10)]);
+test("a scale is logarithmic where the quantity is declared so", () => {
+  const log = scaleOf([Float32Array.of(0.001, NaN, 0), Float32Array.of(0.1, 10)], true);
   assert.equal(log.log, true);
   assert.ok(Math.abs(log.place(0.1) - 0.5) < 1e-6);
   assert.ok(Number.isNaN(log.place(NaN)));
+  assert.ok(Number.isNaN(log.place(0)), "a frozen layer's gradient is no colour");
   const linear = scaleOf([Float32Array.of(2, 4)]);
   assert.equal(linear.log, false);
   assert.equal(linear.place(3), 0.5);

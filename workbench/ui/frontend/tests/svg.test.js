@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Run } from "../src/store.js";
 import { logTicks, spread, yRange } from "../src/scales.js";
 import { curvesSvg, escaped, sheetSvg } from "../src/svg.js";
-import { csvOf, marksOf, smoothed, tableOf } from "../src/views/pictures.js";
+import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../src/views/pictures.js";
 import { csvOfLayers, Layers } from "../src/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
@@ -56,6 +56,21 @@ test("a window draws what is in it, an area is filled, a second axis has its num
   wellFormed(svg);
   assert.ok(svg.includes("%</text>") && svg.includes("Z\"") && svg.includes("<circle"));
   assert.ok(!/NaN/.test(svg));
+});
+
+test("floors near the curves are in sight, far ones do not squeeze them, a target always is", () => {
+  const floor = (y, more = {}) => ({ y, ...more });
+  assert.deepEqual(yRange(5, 9, {}, [floor(6.4), floor(3.9)]), yRange(3.9, 9, {}));
+  assert.deepEqual(yRange(5, 9, {}, [floor(1.2)]), yRange(5, 9, {}));
+  assert.deepEqual(yRange(5, 9, {}, [floor(1.2, { always: true })]), yRange(1.2, 9, {}));
+  assert.deepEqual(yRange(5, 9, { log: true }, [floor(4.2), floor(1.2)]), yRange(4.2, 9, { log: true }));
+});
+
+test("runs on one text share their floors; an old run has none", () => {
+  const runs = [{ "word frequencies": 6.3901, neighbours: 3.86 }, { "word frequencies": 6.3904, neighbours: 3.86 }, undefined].map((levels) => ({ status: { levels } }));
+  const levels = levelsOf({ runs, target: 5 });
+  assert.deepEqual(levels.map(({ text, always }) => [text, always]), [["word frequencies 6.390", false], ["neighbours 3.860", false], ["target 5.000", true]]);
+  assert.equal(new Set(levels.map(({ dash }) => String(dash))).size, 3);
 });
 
 test("text of a run never becomes markup", () => {
@@ -110,7 +125,7 @@ test("layers leave as CSV, one row per record and layer", () => {
 test("a table holds the window, newest first", () => {
   const line = { name: "loss", x: Float64Array.of(1, 2, 3, 4), y: Float64Array.of(9, 8, 7, 6), format: String };
   const { head, rows, note } = tableOf([line], "step", [2, 3]);
-  assert.deepEqual([head, rows], [["step", "loss"], [["step 3", "7"], ["step 2", "8"]]]);
+  assert.deepEqual([head, rows], [["Steps", "loss"], [["step 3", "7"], ["step 2", "8"]]]);
   assert.match(note, /2 of 4 records \(zoomed\)/);
   assert.equal(tableOf([], "step").note, "Nothing recorded yet.");
 });

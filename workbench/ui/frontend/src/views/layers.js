@@ -6,26 +6,16 @@ import { dropdown, el, say } from "../dom.js";
 import { duration, short, whole, xValue } from "../format.js";
 import { Gestures } from "../gestures.js";
 import { columnsOfPixels, csvOfLayers, scaleOf } from "../layers.js";
-import { LAYER_STATES, RAMP_COLOURS, rgb, shades } from "../palette.js";
+import { LAYER_STATES, PER_LAYER, RAMP_COLOURS, rgb, shades } from "../palette.js";
 import { Panel } from "../panel.js";
 import { xRange, xTicks } from "../scales.js";
 import { canvasSvg } from "../svg.js";
 import { extentOf, marksOf, shortName } from "./pictures.js";
 import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 
-const WORDS = {
-  state: "state",
-  ran: "share of micro-batches it ran in",
-  keep: "keep probability",
-  scale: "residual scale",
-  grad_norm: "gradient norm",
-  update_ratio: "update / weight",
-  activation_rms: "activation RMS",
-  attention_entropy: "attention entropy (nats)",
-  trust_ratio: "trust ratio",
-};
 const BOTTOM = 26;
 const TOP = 18; // for the names of the stages
+const nameOf = (quantity) => PER_LAYER[quantity]?.label ?? quantity;
 
 export class LayersView {
   constructor(monitor) {
@@ -80,7 +70,7 @@ export class LayersView {
     say(this.work, this.done ? workWords(this.done) : "");
     this.work.hidden = !this.done;
     this.empty.hidden = vectors.length > 0;
-    this.scale = this.quantity === "state" ? null : run?.layers.memo(this.quantity, () => scaleOf(vectors)) ?? scaleOf([]);
+    this.scale = this.quantity === "state" ? null : run?.layers.memo(this.quantity, () => scaleOf(vectors, PER_LAYER[this.quantity]?.scale === "log")) ?? scaleOf([]);
     this.#legend();
     if (this.panel.asTable) return this.panel.drawTable();
     this.#paint(scene, run);
@@ -125,7 +115,7 @@ export class LayersView {
     const told = (name) => name === "state" || layers.values.get(name).some((vector) => vector.some(Number.isFinite));
     const names = layers ? [...layers.memo("told", () => [...layers.values.keys()].filter(told))] : [];
     if (!names.includes(this.quantity)) names.push(this.quantity);
-    this.choice.set(names.map((name) => [name, WORDS[name] ?? name]), this.quantity);
+    this.choice.set(names.map((name) => [name, nameOf(name)]), this.quantity);
   }
 
   #legend() {
@@ -137,7 +127,7 @@ export class LayersView {
     }
     const { low, high, log } = this.scale;
     const text = Number.isFinite(low) ? `${short(low)} to ${short(high)}${log ? ", log" : ""}` : "no values yet";
-    return this.panel.setLegend([{ ramp: RAMP_COLOURS, text: `${WORDS[this.quantity] ?? this.quantity}: ${text}` }]);
+    return this.panel.setLegend([{ ramp: RAMP_COLOURS, text: `${nameOf(this.quantity)}: ${text}` }]);
   }
 
   #geometry(scene, run) {
@@ -323,7 +313,7 @@ export class LayersView {
     }
     for (const [name, vectors] of layers.values) {
       const text = name === "state" ? "–" : short(vectors[column]?.[layer]);
-      if (text !== "–") rows.push(el("div", {}, el("span", { text: WORDS[name] ?? name }), el("b", { text })));
+      if (text !== "–") rows.push(el("div", {}, el("span", { text: nameOf(name) }), el("b", { text })));
     }
     this.readout.replaceChildren(...rows);
     this.readout.hidden = false;
@@ -343,7 +333,7 @@ export class LayersView {
   #picture() {
     const { canvas } = this;
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-    return { title: `Layer activity: ${WORDS[this.quantity] ?? this.quantity}`, height, body: (full, _, top) => canvasSvg(canvas.toDataURL(), (full - width) / 2, top, width, height) };
+    return { title: `Layer activity: ${nameOf(this.quantity)}`, height, body: (full, _, top) => canvasSvg(canvas.toDataURL(), (full - width) / 2, top, width, height) };
   }
 
   #table() {
@@ -359,6 +349,6 @@ export class LayersView {
       rows.push([String(layer + 1), ...cells]);
     }
     const note = layers.length ? `Latest record, step ${layers.steps.last}` : "Nothing recorded yet.";
-    return { head: ["layer", ...names.map((name) => WORDS[name] ?? name)], rows, note };
+    return { head: ["layer", ...names.map((name) => nameOf(name))], rows, note };
   }
 }

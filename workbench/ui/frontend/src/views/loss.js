@@ -1,4 +1,4 @@
-// Loss: training (raw and smoothed), held-out points, and the plateau of a model that only knows word frequencies.
+// Loss: training (raw and smoothed), held-out points, and the floors: losses that need no context.
 
 import { Curves, MAIN_RIGHT } from "../curves.js";
 import { dropdown, toggle } from "../dom.js";
@@ -6,7 +6,7 @@ import { loss } from "../format.js";
 import { faded } from "../palette.js";
 import { Panel } from "../panel.js";
 import { curvesSvg } from "../svg.js";
-import { extentOf, latest, marksOf, named, smoothed, tableOf } from "./pictures.js";
+import { extentOf, latest, levelsOf, marksOf, named, smoothed, tableOf } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
@@ -101,7 +101,8 @@ export class LossView {
     const items = [];
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
     items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed" });
-    items.push({ line: { stroke, ring: true }, text: "held-out" });
+    const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
+    items.push({ line: { stroke, ring: true }, text: [...scores].join(" or ") });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
     for (const { text, dash } of levels) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text });
     this.panel.setLegend(items);
@@ -110,20 +111,12 @@ export class LossView {
   #label(runs) {
     const parts = runs.map((run) => {
       const heldout = latest(run, "heldout_loss");
-      return `${run.name}: training ${loss(latest(run, "loss"))}${heldout === null ? "" : `, held-out ${loss(heldout)}`}`;
+      const { learned, score = "held-out" } = run.status;
+      const said = heldout === null ? "" : `, ${score} ${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
+      return `${run.name}: training ${loss(latest(run, "loss"))}${said}`;
     });
     return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;
   }
-}
-
-/** Losses to compare with: the entropy of the words of every run, and the target. */
-function levelsOf({ runs, target }) {
-  const entropies = new Map(runs.map(({ status }) => [loss(status.unigram_entropy), status.unigram_entropy]));
-  const levels = [...entropies]
-    .filter(([, y]) => Number.isFinite(y))
-    .map(([text, y]) => ({ y, dash: [2, 4], text: `word frequencies alone (unigram entropy) ${text}` }));
-  if (Number.isFinite(target)) levels.push({ y: target, dash: [7, 3], text: `target ${loss(target)}` });
-  return levels;
 }
 
 function axisLoss(value) {

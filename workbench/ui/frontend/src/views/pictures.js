@@ -2,6 +2,7 @@
 
 import { stagesOf } from "../activity.js";
 import { loss as lossText, xValue } from "../format.js";
+import { AXES, LEVEL_DASHES } from "../palette.js";
 import { extremes, smooth } from "../series.js";
 
 /** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
@@ -86,7 +87,16 @@ export function smoothed({ steps, y }, share, rate = false) {
   return made;
 }
 
-const X_HEADS = { step: "step", tokens: "tokens", seconds: "time", flops: "FLOPs" };
+/** Losses to compare with: the floors of every run, and the target, which alone is shown however far it is. */
+export function levelsOf({ runs, target }) {
+  const all = runs.flatMap(({ status }) => Object.entries(status.levels ?? {}));
+  if (Number.isFinite(target)) all.push(["target", target]);
+  // Runs on one text share their lines.
+  const texts = new Map(all.map(([name, y]) => [`${name} ${lossText(y)}`, [name, y]]));
+  return [...texts].map(([text, [name, y]]) => ({ text, y, dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+}
+
+const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));
 
 /** Rows for "show as table": at most 40 x values of the longest line in the window, the closest earlier of the others. */
 export function tableOf(lines, kind, window = null) {

@@ -3,25 +3,12 @@
 import { Curves } from "../curves.js";
 import { dropdown, toggle } from "../dom.js";
 import { short } from "../format.js";
+import { labelOf } from "../palette.js";
 import { Panel } from "../panel.js";
 import { curvesSvg } from "../svg.js";
 import { extentOf, latest, marksOf, named, tableOf } from "./pictures.js";
 
 const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu", "flops"]);
-const WORDS = {
-  lr: "learning rate",
-  grad_norm: "gradient norm",
-  weight_decay: "weight decay",
-  accuracy: "accuracy",
-  memory_gib: "memory (GiB)",
-  step_ms: "step time (ms)",
-  data_ms: "data time (ms)",
-  forward_ms: "forward time (ms)",
-  backward_ms: "backward time (ms)",
-  optimizer_ms: "optimizer time (ms)",
-  telemetry_ms: "telemetry time (ms)",
-  layers_run: "layers run per micro-batch",
-};
 
 export class ScalarView {
   constructor(monitor) {
@@ -55,7 +42,7 @@ export class ScalarView {
   }
 
   get what() {
-    return WORDS[this.name] ?? this.name;
+    return labelOf(this.name);
   }
 
   draw(scene) {
@@ -99,7 +86,7 @@ export class ScalarView {
       // Without a kernel nobody could answer for the others.
       if (this.monitor.live) for (const name of run.others) names.add(name);
     }
-    const options = [...names].filter((name) => !ELSEWHERE.has(name)).map((name) => [name, WORDS[name] ?? name]);
+    const options = [...names].filter((name) => !ELSEWHERE.has(name)).map((name) => [name, labelOf(name)]);
     this.choice.set(options, this.name);
   }
 }

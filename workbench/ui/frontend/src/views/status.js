@@ -109,6 +109,8 @@ class StatusLine {
     const last = run.final ? duration(status.seconds) : duration(secondsLeft(status));
     const texts = [loss(status.loss), loss(status.heldout_loss), short(status.tokens_per_second), last];
     this.numbers.forEach((number, k) => say(number.value, texts[k]));
+    say(this.numbers[1].root.firstChild, status.learned ? `held-out · ${status.learned}` : "held-out");
+    this.numbers[1].root.title = status.score ?? "";
     say(this.numbers[3].root.firstChild, run.final ? "took" : "time left");
   }
 

@@ -1,0 +1,240 @@
+"""What every picture shows and how: quantities of telemetry, horizontal axes, layer states, colours and dashes, once.
+
+Plots, tables and the page read it here; the page through ``ui/frontend/src/quantities.json``, which
+``python -m workbench.quantities`` writes and the bundle holds. Standard library only.
+
+Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair is told apart under the common
+forms of colour blindness and each has a contrast of 3 on white and on near-black (tests/test_quantities.py): one list
+serves both themes. Runs differ by dash as well, so that a picture survives a black-and-white printer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+PAGE_FILE = Path(__file__).parent / "ui" / "frontend" / "src" / "quantities.json"
+"""The same for the page's bundle."""
+
+RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#603CF0", "#E00043", "#6C79F0", "#756471")
+RUN_DASHES: tuple[tuple[int, ...], ...] = (
+    (), (9, 4), (3, 3), (11, 3, 3, 3), (6, 2), (2, 5), (14, 4), (8, 3, 2, 3, 2, 3),
+)  # fmt: skip
+"""Pixels drawn and left out in turn; empty is a solid line."""
+REFERENCE_COLOUR = "#808080"
+"""Lines that are no run: floors, targets, events. Readable on white and on near-black."""
+LEVEL_DASHES: dict[str, tuple[int, ...]] = {
+    "word frequencies": (2, 4),
+    "neighbours": (10, 3, 2, 3),
+    "training without context": (1, 6),
+    "target": (7, 3),
+}
+"""Horizontal lines of loss plots, by their name."""
+RAMP = ("#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379")
+"""Heat maps from low to high: dark to light with one direction of hue, readable in grey."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a run records.
+
+    Attributes:
+        name: in the telemetry.
+        title: what people call it.
+        unit: of the values as they are drawn; ``%`` draws a share in hundredths.
+        scale: ``log`` for values that differ by orders of magnitude.
+        colour: of a part of a step, wherever the parts are drawn together; empty for all else.
+        per_layer: a stream of vectors, one value per layer.
+    """
+
+    name: str
+    title: str
+    unit: str = ""
+    scale: Literal["linear", "log"] = "linear"
+    colour: str = ""
+    per_layer: bool = False
+
+    @property
+    def factor(self) -> float:
+        """What a recorded value is multiplied by to be drawn in :attr:`unit`."""
+        return 100.0 if self.unit == "%" else 1.0
+
+    @property
+    def label(self) -> str:
+        """Title and unit, for axes and legends."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis: ``title`` under a plot, ``short`` on a button and over a column, ``unit`` of its numbers."""
+
+    name: str
+    title: str
+    short: str
+    unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """Title and unit, where the numbers of the axis do not say it themselves."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+AXES = (
+    Axis("step", "optimizer steps", "Steps"),
+    Axis("tokens", "tokens", "Tokens"),
+    Axis("seconds", "time of training", "Time", unit="s"),
+    Axis("flops", "useful FLOPs", "FLOPs"),
+)
+
+QUANTITIES = (
+    Quantity("loss", "training loss", "nats"),
+    Quantity("heldout_loss", "held-out loss", "nats"),
+    Quantity("bits_per_byte", "held-out bits per byte"),
+    Quantity("lr", "learning rate"),
+    Quantity("weight_decay", "weight decay"),
+    Quantity("grad_norm", "gradient norm"),
+    Quantity("accuracy", "accuracy"),
+    Quantity("layers_run", "layers run per micro-batch"),
+    Quantity("data.batch_size", "rows per step"),
+    Quantity("data.sequence_length", "tokens per row"),
+    Quantity("tokens_per_second", "speed", "tokens/s"),
+    Quantity("mfu", "MFU", "%"),
+    Quantity("memory_gib", "peak memory", "GiB"),
+    Quantity("step_ms", "step time", "ms"),
+    Quantity("data_ms", "data time", "ms", colour="#E69F00"),
+    Quantity("forward_ms", "forward time", "ms", colour="#56B4E9"),
+    Quantity("backward_ms", "backward time", "ms", colour="#0072B2"),
+    Quantity("optimizer_ms", "optimizer time", "ms", colour="#009E73"),
+    Quantity("telemetry_ms", "telemetry time", "ms", colour="#CC79A7"),
+    Quantity("state", "activity", per_layer=True),
+    Quantity("ran", "share of micro-batches in which it ran", per_layer=True),
+    Quantity("keep", "keep probability", per_layer=True),
+    Quantity("scale", "residual scale", per_layer=True),
+    Quantity("grad_norm", "gradient norm", scale="log", per_layer=True),
+    Quantity("update_ratio", "update / weight", scale="log", per_layer=True),
+    Quantity("activation_rms", "activation RMS", per_layer=True),
+    Quantity("attention_entropy", "attention entropy", "nats", per_layer=True),
+    Quantity("trust_ratio", "trust ratio", scale="log", per_layer=True),
+)
+SCALARS = {quantity.name: quantity for quantity in QUANTITIES if not quantity.per_layer}
+PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_layer}
+PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}
+"""Parts of a step and their colours, in the order in which they happen."""
+
+
+def scalar(name: str) -> Quantity:
+    """The declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
+
+    Example:
+        >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
+        ('learning rate', 'peak memory (GiB)', 'depth.theta')
+    """
+    return SCALARS.get(name) or Quantity(name, name)
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """What one layer does in one micro-batch, as every picture shows it.
+
+    Attributes:
+        name: the layer plan's word.
+        words: the legend.
+        sentence: goes after "Layer 7 at step 420: ".
+        colour: of its ink, on white and on near-black.
+        shape: its ink from the bottom of the layer's row to the top, ``#`` or ``.`` for each of nine slices. The more
+            ink the more work: a skipped layer is a line that passes through, a frozen one (half the height) computes
+            forward only. So the picture reads without colours, too.
+        mark: a character that looks like the shape, for legends that are text.
+        opacity: of the ink; what does not exist yet is a faint place kept free.
+    """
+
+    name: str
+    words: str
+    sentence: str
+    colour: str
+    shape: str
+    mark: str
+    opacity: float = 1.0
+
+
+LAYER_STATES = (
+    LayerState("running", "runs and trains", "runs and trains", "#0072B2", "########.", "█"),
+    LayerState(
+        "dropped", "skipped this time", "is skipped this time, its input passes unchanged",
+        "#D55E00", "...##....", "━",
+    ),
+    LayerState(
+        "frozen", "runs, but is not trained (frozen)", "runs, but is not trained (frozen)",
+        "#56B4E9", "####.....", "▄",
+    ),
+    LayerState("absent", "does not exist yet", "does not exist yet", "#8A9099", "########.", "□", opacity=0.16),
+    LayerState(
+        "grown", "new: trained from fresh weights", "new, trained from fresh weights", "#009E73", "###..###.", "="
+    ),
+    LayerState("copied", "new: started as a copy", "started as a copy of a lower layer", "#CC79A7", "##.##.##.", "≡"),
+)  # fmt: skip
+"""In the order of the codes that telemetry stores."""
+STATES = tuple(state.name for state in LAYER_STATES)
+SLICES = len(LAYER_STATES[0].shape)
+"""Slices of a layer's row; the last one is the gap to the row above."""
+
+
+@dataclass(frozen=True)
+class WorkPart:
+    """A kind of work in the layers, as the strips beside the layer picture show it.
+
+    Attributes:
+        done: goes after "8.8 layers ".
+        words: the legend: what the stretch of this colour stands for.
+        colour: as that of the state in which a layer does no other work.
+    """
+
+    done: str
+    words: str
+    colour: str
+
+
+# Forward first: backward is drawn over it, for a layer that is trained is computed forward too.
+WORK_PARTS = (
+    WorkPart("computed forward", "forward only", "#56B4E9"),
+    WorkPart("computed backward", "forward and backward", "#0072B2"),
+)
+
+
+def run_colour(index: int) -> str:
+    """Colour of the ``index``-th run of a picture; they repeat after eight, dashes then differ."""
+    return RUN_COLOURS[index % len(RUN_COLOURS)]
+
+
+def run_dash(index: int) -> tuple[int, ...]:
+    """Dash of the ``index``-th run: of :data:`RUN_DASHES`."""
+    # Shifted by one whenever the colours repeat: no two of the first 64 runs share both.
+    return RUN_DASHES[(index // len(RUN_COLOURS) + index) % len(RUN_DASHES)]
+
+
+def declared() -> dict[str, Any]:
+    """All of this as JSON-able data, for the page."""
+    return {
+        "runColours": RUN_COLOURS,
+        "runDashes": RUN_DASHES,
+        "levelDashes": LEVEL_DASHES,
+        "ramp": RAMP,
+        "axes": [asdict(axis) for axis in AXES],
+        "scalars": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in SCALARS.items()},
+        "perLayer": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in PER_LAYER.items()},
+        "parts": PARTS,
+        "layerStates": [asdict(state) for state in LAYER_STATES],
+        "workParts": [asdict(part) for part in WORK_PARTS],
+    }
+
+
+def page_text() -> str:
+    """Content of :data:`PAGE_FILE`: JSON, one declaration a line."""
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in declared().items()) + "\n}\n"
+
+
+if __name__ == "__main__":
+    PAGE_FILE.write_text(page_text(), encoding="ascii")
