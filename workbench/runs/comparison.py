@@ -68,8 +68,8 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
 
 def _yardstick(folder: RunFolder) -> Yardstick:
     objective = _object(_object(read_json(folder.recipe, {})).get("objective"))
-    said = [_object(read_json(path, {})) for path in (folder.evaluations, folder.environment)]
-    return Yardstick.of(*said, str(objective.get("kind")))
+    evaluations, environment = (_object(read_json(path, {})) for path in (folder.evaluations, folder.environment))
+    return Yardstick.of(evaluations, environment, str(objective.get("kind")))
 
 
 def _object(value: Any) -> dict[str, Any]:
