@@ -25,12 +25,15 @@ RUN_FORMATS = {
 WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.server")
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
-GROUND = {"workbench.assignments", "workbench.errors", "workbench.floors", "workbench.quantities"}
+GROUND = {
+    "workbench.assignments", "workbench.errors", "workbench.fields", "workbench.floors", "workbench.quantities",
+}  # fmt: skip
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
     "workbench.errors": set(),
+    "workbench.fields": set(),
     "workbench.assignments": {"workbench.errors"},
     "workbench.floors": set(),
     "workbench.clocks": set(),

@@ -23,6 +23,7 @@ from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RecipeError
+from workbench.fields import differences, flatten
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -123,12 +124,8 @@ class Recipe(BaseModel):
 
     def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
-        here, there = _flatten(self.to_dict()), _flatten(other.to_dict())
-        return {
-            path: (here.get(path), there.get(path))
-            for path in sorted(here.keys() | there.keys())
-            if here.get(path) != there.get(path)
-        }
+        found = differences([flatten(self.to_dict()), flatten(other.to_dict())])
+        return {path: (here, there) for path, (here, there) in sorted(found.items())}
 
     @property
     def hash(self) -> str:
@@ -196,16 +193,6 @@ def _amount(budget: Any) -> Any:
         return parse_budget(budget) if isinstance(budget, str) else budget
     except ValueError:
         return budget  # the budget's own check says what is wrong with it
-
-
-def _flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in fields.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:

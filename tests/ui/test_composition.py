@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench import presets
+from workbench.fields import put
 from workbench.ui.composition import Composition
-from workbench.ui.differences import put
 
 
 @pytest.fixture

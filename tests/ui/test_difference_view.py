@@ -10,9 +10,9 @@ from typing import Any
 from tests.ui.live import run_folder
 from tests.ui.messages import say
 from workbench import presets
+from workbench.fields import put
 from workbench.ui.composition import State
 from workbench.ui.difference_view import DifferenceView
-from workbench.ui.differences import put
 
 
 def test_against_the_beginning_a_preset_and_a_run(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from workbench.choices.choice import knob
 from workbench.choices.schedules.schedule import Scheduled
-from workbench.ui.inputs import Shape, make_input, same, shape_of
+from workbench.ui.inputs import Shape, make_input, shape_of
 
 
 class Every(BaseModel):
@@ -113,13 +113,6 @@ def test_logarithmic_integers_move_in_powers_of_two() -> None:
     assert text.value == "256"
     text.value = "100"  # no power of two, and still exactly what was typed
     assert box.get() == 100
-
-
-def test_same() -> None:
-    assert same({"a": [1, 2.0]}, {"a": (1.0, 2)})
-    assert not same(True, 1)
-    assert not same({"a": 1}, {"a": 1, "b": 2})
-    assert not same(None, 0)
 
 
 def test_a_list_of_choices_is_json_or_kinds_one_per_line() -> None:

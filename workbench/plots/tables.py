@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.fields import differences, flatten
 from workbench.plots.curves import heldout_curve
 from workbench.plots.facts import count, decimal, facts, measured
 from workbench.plots.palette import plain
@@ -41,16 +42,10 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
         differing_only: leave out the knobs that are the same everywhere.
     """
     flat = [flatten(view.recipe) for view in views]
-    paths = list(dict.fromkeys(path for fields in flat for path in fields))
+    marked = set(differences(flat))
     # The union of all knobs, in the order of first appearance: recipes of other kinds have other knobs.
-    rows, marked = [], set()
-    for path in paths:
-        values = [_value(fields[path]) if path in fields else "-" for fields in flat]
-        if len(set(values)) > 1:
-            marked.add(path)
-        elif differing_only:
-            continue
-        rows.append((path, values))
+    paths = dict.fromkeys(path for fields in flat for path in fields if path in marked or not differing_only)
+    rows = [(path, [_value(fields[path]) if path in fields else "-" for fields in flat]) for path in paths]
     # Where only rows that differ are shown, marking all of them would say nothing.
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
@@ -141,22 +136,6 @@ def table(
         f'<div class="scroll"><table><thead><tr><th scope="col">{escape(corner)}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as dotted paths.
-
-    Example:
-        >>> flatten({"optimizer": {"lr": 0.001}, "seed": 0})
-        {'optimizer.lr': 0.001, 'seed': 0}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in fields.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def escape(text: str) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
+from workbench.fields import at, put
 from workbench.recipe import Recipe
 from workbench.ui.composition import State
 from workbench.ui.difference_table import DifferenceTable
-from workbench.ui.differences import at, differences, put
+from workbench.ui.differences import differences
 from workbench.ui.source_picker import SourcePicker
 from workbench.ui.sources import recipe_of, run_sources, title_of
 

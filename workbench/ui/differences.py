@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from workbench.ui.inputs import same
+from workbench import fields
+from workbench.fields import Fields, at, flatten
 from workbench.ui.knob_help import value_text
-
-Fields = Mapping[str, Any]
-"""A recipe, or a part of one, as JSON has it."""
 
 
 class Difference(NamedTuple):
@@ -25,39 +23,27 @@ class Difference(NamedTuple):
     there: Any
 
 
-def differences(here: Fields, there: Fields, prefix: str = "") -> list[Difference]:
+def differences(here: Fields, there: Fields) -> list[Difference]:
     """Every knob that differs, in the order of the form; a choice of another kind is one row, whatever its knobs.
 
     Example:
         >>> differences({"a": 1, "b": {"kind": "x", "c": 2}}, {"a": 1.0, "b": {"kind": "x", "c": 3}})
         [Difference(path='b.c', here=2, there=3)]
     """
-    found: list[Difference] = []
-    for key in [*here, *(key for key in there if key not in here)]:
-        mine, theirs = here.get(key), there.get(key)
-        path = f"{prefix}{key}"
-        if same(mine, theirs):
-            continue
+    rows = dict.fromkeys(_row(here, there, path) for path in fields.differences([flatten(here), flatten(there)]))
+    return [Difference(path, at(here, path), at(there, path)) for path in rows]
+
+
+def _row(here: Fields, there: Fields, path: str) -> str:
+    """The path itself, or that of the choice around it of which the two sides have different kinds."""
+    parts = path.split(".")
+    for count in range(1, len(parts)):
+        around = ".".join(parts[:count])
+        mine, theirs = at(here, around), at(there, around)
         # Knobs of different methods have nothing to be compared with, even where they bear one name.
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping) and mine.get("kind") == theirs.get("kind"):
-            found += differences(mine, theirs, f"{path}.")
-        else:
-            found.append(Difference(path, mine, theirs))
-    return found
-
-
-def at(fields: Fields, path: str) -> Any:
-    """The value at a dotted path; None where there is none."""
-    value: Any = fields
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
-    """A copy of ``fields`` with ``value`` at a dotted path."""
-    key, _, rest = path.partition(".")
-    return {**fields, key: put(fields[key], rest, value) if rest else value}
+        if not (isinstance(mine, Mapping) and isinstance(theirs, Mapping) and mine.get("kind") == theirs.get("kind")):
+            return around
+    return path
 
 
 def change_text(before: Fields, after: Fields) -> str:

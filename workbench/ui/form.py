@@ -19,9 +19,10 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.edits import with_kind
 from workbench.choices.schedules import Schedule
+from workbench.fields import same
 from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
-from workbench.ui.inputs import Shape, make_input, same, shape_of
+from workbench.ui.inputs import Shape, make_input, shape_of
 from workbench.ui.knob_help import help_of, label_of, value_text
 from workbench.ui.knob_notes import Note, Reset
 from workbench.ui.shared_layouts import with_shared_layout

@@ -281,14 +281,3 @@ def as_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return json.dumps(value)
     return str(value)
-
-
-def same(here: Any, there: Any) -> bool:
-    """Whether two JSON values ask for the same thing (200 and 200.0 do, True and 1 do not)."""
-    if isinstance(here, bool) or isinstance(there, bool):
-        return here is there
-    if isinstance(here, Mapping) and isinstance(there, Mapping):
-        return here.keys() == there.keys() and all(same(here[key], there[key]) for key in here)
-    if isinstance(here, (list, tuple)) and isinstance(there, (list, tuple)):
-        return len(here) == len(there) and all(map(same, here, there))
-    return bool(here == there)

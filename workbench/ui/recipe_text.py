@@ -12,8 +12,8 @@ from typing import Any
 
 from workbench.choices.choice import registry
 from workbench.choices.edits import axis_of, with_kind
+from workbench.fields import same
 from workbench.recipe import Recipe
-from workbench.ui.inputs import same
 
 
 def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | None) -> str:

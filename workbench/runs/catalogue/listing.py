@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.fields import differences, flatten
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.find import TRASH
 from workbench.runs.folder import RunFolder, is_run_id, read_json, runs_root
@@ -135,17 +136,8 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def flat(recipe: Any) -> dict[str, Any]:
     """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
-    found: dict[str, Any] = {}
-    todo = [("", recipe)] if isinstance(recipe, Mapping) else []
-    while todo:
-        prefix, fields = todo.pop()
-        for key, value in fields.items():
-            path = f"{prefix}{key}"
-            if isinstance(value, Mapping):
-                todo.append((f"{path}.", value))
-            else:
-                found[path] = value if value is None or isinstance(value, (str, int, float)) else str(value)
-    return dict(sorted(found.items()))
+    plain = (str, int, float, type(None))
+    return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
 
 
 def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -158,16 +150,10 @@ def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         ``runs`` (ids), ``same`` (``{path: value}`` of knobs that are equal in all runs), ``differ``
         (``{path: [value per run]}``, None where a run has no such knob).
     """
-    same: dict[str, Any] = {}
-    differ: dict[str, list[Any]] = {}
-    for path in sorted({path for each in knobs.values() for path in each} - {"schema_version"}):
-        values = [each.get(path) for each in knobs.values()]
-        # As JSON tells them apart: in Python True equals 1.
-        if all(value == values[0] and type(value) is type(values[0]) for value in values):
-            same[path] = values[0]
-        else:
-            differ[path] = values
-    return {"runs": list(knobs), "same": same, "differ": differ}
+    columns = [{path: value for path, value in each.items() if path != "schema_version"} for each in knobs.values()]
+    differ = differences(columns)
+    same = {path: value for each in columns for path, value in each.items() if path not in differ}
+    return {"runs": list(knobs), "same": dict(sorted(same.items())), "differ": dict(sorted(differ.items()))}
 
 
 def _marks(root: Path) -> dict[str, tuple[int, int]]:

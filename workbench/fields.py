@@ -1,0 +1,66 @@
+"""Fields as JSON has them, a recipe's for example: dotted paths, equality, differences. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Fields = Mapping[str, Any]
+"""A recipe, or a part of one, as JSON has it."""
+
+
+def flatten(fields: Any) -> dict[str, Any]:
+    """Values by dotted path, in the order of the fields; none where ``fields`` is no mapping.
+
+    Example:
+        >>> flatten({"optimizer": {"lr": 0.001}, "seed": 0})
+        {'optimizer.lr': 0.001, 'seed': 0}
+    """
+    flat: dict[str, Any] = {}
+    # No recursion: a file may be nested deeper than Python's stack.
+    todo: list[tuple[str | None, Any]] = [(None, fields)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, Mapping):
+            inner = [(str(key) if path is None else f"{path}.{key}", each) for key, each in value.items()]
+            todo += reversed(inner)
+        elif path is not None:
+            flat[path] = value
+    return flat
+
+
+def at(fields: Fields, path: str) -> Any:
+    """The value at a dotted path; None where there is none."""
+    value: Any = fields
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
+    """A copy of ``fields`` with ``value`` at a dotted path."""
+    key, _, rest = path.partition(".")
+    return {**fields, key: put(fields[key], rest, value) if rest else value}
+
+
+def same(here: Any, there: Any) -> bool:
+    """Whether two JSON values ask for the same thing (200 and 200.0 do, True and 1 do not)."""
+    if isinstance(here, bool) or isinstance(there, bool):
+        return here is there
+    if isinstance(here, Mapping) and isinstance(there, Mapping):
+        return here.keys() == there.keys() and all(same(here[key], there[key]) for key in here)
+    if isinstance(here, (list, tuple)) and isinstance(there, (list, tuple)):
+        return len(here) == len(there) and all(map(same, here, there))
+    return bool(here == there)
+
+
+def differences(columns: Sequence[Fields]) -> dict[str, list[Any]]:
+    """``{path: [value per column]}`` where flat columns are not all the same; None where a column has no such path.
+
+    Example:
+        >>> differences([{"seed": 0, "budget.amount": 9}, {"seed": 1, "budget.amount": 9.0}])
+        {'seed': [0, 1]}
+    """
+    paths = dict.fromkeys(path for column in columns for path in column)
+    rows = {path: [column.get(path) for column in columns] for path in paths}
+    return {path: values for path, values in rows.items() if not all(same(value, values[0]) for value in values)}
