@@ -26,8 +26,13 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
 GROUND = {
-    "workbench.assignments", "workbench.errors", "workbench.fields", "workbench.floors", "workbench.quantities",
-}  # fmt: skip
+    "workbench.assignments",
+    "workbench.errors",
+    "workbench.fields",
+    "workbench.floors",
+    "workbench.json_lines",
+    "workbench.quantities",
+}
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -39,7 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.clocks": set(),
     "workbench.quantities": set(),
     "workbench.huge_pages": set(),
-    "workbench.telemetry": set(),
+    "workbench.json_lines": set(),
+    "workbench.telemetry": {"workbench.json_lines"},
     "workbench.ops": {"workbench.atomic", "workbench.telemetry"},
     "workbench.choices": {"workbench.ops", "workbench.telemetry"},
     "workbench.recipe": {"workbench.atomic", "workbench.choices"},

@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workbench.json_lines import Record, Tail
+
 STREAMS = ("scalars", "layers", "events")
 # A disk that stays full for hours must not fill the memory too: this is some 20 MB per stream.
 KEPT_LINES = 100_000
-Record = dict[str, Any]
 
 
 def stream_path(folder: Path, stream: str) -> Path:
@@ -159,15 +160,16 @@ class TelemetryReader:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
-        self._offsets = dict.fromkeys(STREAMS, 0)
+        self._tails = {stream: Tail(stream_path(folder, stream)) for stream in STREAMS}
         self.telemetry = Telemetry()
 
     def poll(self) -> dict[str, list[Record]]:
         """Read what is new since the last call; returns it by stream and adds it to :attr:`telemetry`."""
         fresh: dict[str, list[Record]] = {}
-        for stream, path in self._paths.items():
-            fresh[stream] = self._new_records(stream, path)
+        for stream, tail in self._tails.items():
+            fresh[stream] = tail.read()
+            while tail.behind:
+                fresh[stream] += tail.read()
             kept: list[Record] = getattr(self.telemetry, stream)
             for record in fresh[stream]:
                 if "rewind" in record:
@@ -178,27 +180,6 @@ class TelemetryReader:
                 else:
                     kept.append(record)
         return fresh
-
-    def _new_records(self, stream: str, path: Path) -> list[Record]:
-        try:
-            with path.open("rb") as file:
-                file.seek(self._offsets[stream])
-                block = file.read()
-        except FileNotFoundError:
-            return []
-        # The writer may be in the middle of a line: its beginning is read again at the next poll, with the rest.
-        whole = block.rfind(b"\n") + 1
-        self._offsets[stream] += whole
-        records = []
-        for line in block[:whole].splitlines():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue  # a damaged line (a bad disk) must not hide the rest of the run
-            # Curves and rewinds go by the step: a record without one has no place.
-            if isinstance(record, dict) and isinstance(record.get("rewind", record.get("step")), int):
-                records.append(record)
-        return records
 
 
 def read_telemetry(folder: Path) -> Telemetry:

@@ -1,4 +1,4 @@
-"""The end of a stream that somebody writes: whole lines that are new, a bounded piece at a time.
+"""A file of JSON lines that somebody appends to: the whole lines that are new, a bounded piece at a time.
 
 A run of weeks has written hundreds of megabytes before a page first asks: read in one go, they would stop everything
 else in a kernel for half a minute.
@@ -21,7 +21,7 @@ class Tail:
     """Follows one file of JSON lines by byte offset; never sees half a line.
 
     Args:
-        path: the stream; it may not exist yet. piece: bytes read at once.
+        path: of the file; it may not exist yet. piece: bytes read at once.
 
     Attributes:
         behind: bytes that :meth:`read` has left for later.

@@ -6,7 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
-from workbench.live.tail import Tail, parsed
+from workbench.json_lines import Tail, parsed
 
 
 def lines(first: int, count: int) -> bytes:
