@@ -45,6 +45,18 @@ def test_a_request_is_told_when_it_is_sent_and_when_it_is_answered(actions: RunA
     assert next(said) == ActionResult("a refused 'evaluate': no held-out text", error=True)
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "checkpoint"])
+def test_what_the_run_is_still_doing_is_not_refused(
+    actions: RunActions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(run_actions, "_ANSWER_SECONDS", 0.1)
+    folder = run(tmp_path, "a", "running")
+    said = actions.perform(verb, [folder.id], {})
+    next(said)
+    control.accept(folder, control.pending(folder)[0].id, "at work on it")
+    assert next(said) == ActionResult("a: at work on it; the request stands")
+
+
 def test_a_request_without_an_answer_stands(
     actions: RunActions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
-from workbench.runs import control
+from workbench.runs import control, requests
 from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
@@ -298,18 +298,15 @@ class Run:
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if timeout is None:
             return request
-        deadline = time.monotonic() + timeout
-        # Polled, as everything in the folder is: file events do not reach across network file systems.
-        # None as well while it is carried out: an evaluation takes longer than a step.
-        while (answer := control.outcome(self.folder, request) or {}).get("done") is None:
-            if time.monotonic() >= deadline:
-                raise TimeoutError(
-                    f"run '{self.id}' has not answered '{verb}' within {timeout:g} s; the request stands"
-                )
-            time.sleep(0.05)
-        if not answer.get("done"):
-            raise RunError(f"run '{self.id}' refused '{verb}': {answer.get('text', '')}")
-        return str(answer.get("text", ""))
+        answer = requests.wait(self.folder, request, timeout)
+        if not answer.settled:
+            doing = f" (it says: {answer.text})" if answer.text else ""
+            raise TimeoutError(
+                f"run '{self.id}' has not answered '{verb}' within {timeout:g} s{doing}; the request stands"
+            )
+        if answer.state != "done":
+            raise RunError(f"run '{self.id}' refused '{verb}': {answer.text}")
+        return answer.text
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of the run's log."""

@@ -10,11 +10,11 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from workbench.errors import RunError
-from workbench.runs import control
+from workbench.runs import requests
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.lease import whoami
-from workbench.runs.run import ENDED, Run
+from workbench.runs.run import Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 from workbench.server.base import AskingHandler, WorkbenchHandler
 from workbench.server.registered_runs import Refused
@@ -23,7 +23,6 @@ from workbench.server.starting import NotStarted, workbench
 T = TypeVar("T")
 # Long enough for an answer of the next step of most runs, short enough that a page that has gone holds nothing.
 _MOST_WAIT_SECONDS = 10
-_LOOK_SECONDS = 0.05
 
 
 class ControlHandler(AskingHandler):
@@ -63,29 +62,28 @@ class OutcomeHandler(WorkbenchHandler):
         until = loop.time() + self.count("wait", 0, _MOST_WAIT_SECONDS)
         known = self.get_query_argument("said", "")
         while True:
-            found = await self.reading(self._outcome, place, run, request)
-            news = found["done"] is not None or (found["answered"] and known != "accepted")
-            if news or found["status"] in ENDED or loop.time() >= until:
-                return self.reply(found)
-            await asyncio.sleep(_LOOK_SECONDS)
+            answer = await self.reading(self._look, place, run, request)
+            if answer.settled or answer.state not in ("sent", known) or loop.time() >= until:
+                break
+            await asyncio.sleep(requests.LOOK_SECONDS)
+        given = answer.state in ("accepted", "done", "refused")
+        self.reply(
+            {
+                "request": request,
+                "answered": given,
+                "done": answer.state == "done" if given and answer.settled else None,
+                "text": answer.text if given else "",
+                "time": answer.time,
+                "status": answer.status,
+            }
+        )
 
-    def _outcome(self, place: str, run: str, request: str) -> dict[str, Any]:
+    def _look(self, place: str, run: str, request: str) -> requests.Answer:
         folder = self.places.folder(place, run)
-        # The status first: an ended run whose answer is then missing has not given one.
-        status = Run(folder).status
         try:
-            answer = control.outcome(folder, request)
+            return requests.look(folder, request)
         except RunError as error:
             raise Refused(400, f"{str(error)[:200]}; ids come from POST .../control") from None
-        found = {"request": request, "answered": bool(answer), "done": None, "text": "", "time": None, "status": status}
-        if answer:
-            done, time = answer.get("done"), answer.get("time")
-            found |= {
-                "done": done if isinstance(done, bool) else None,
-                "text": str(answer.get("text", "")),
-                "time": time if isinstance(time, (int, float)) else None,
-            }
-        return found
 
 
 class LeaseHandler(AskingHandler):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs import control, lease
+from workbench.runs import lease, requests
 from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.run import REPORT, Run
+from workbench.runs.run import ENDED, REPORT, Run
 from workbench.runs.trash import empty, restore
 
 ASKED = ("pause", "resume", "stop", "checkpoint", "evaluate")
@@ -120,17 +120,14 @@ class RunActions:
         for run in runs:
             # One that ended a moment ago must not keep the others from being asked.
             try:
-                word = run.resume(**who) if verb == "resume" else run.ask(verb, **who)
+                if verb == "resume" and run.status in ENDED:
+                    tally.done.append(f"{run.name}: {run.resume()}")
+                else:
+                    waiting.append((run, run.ask(verb, **who)))
             except RunError as error:
                 tally.refused.append(str(error))
                 if lease.read_lease(run.folder).held():
                     tally.taken.append(run.id)
-                continue
-            # A resumed process answers with words, a living one with the id of the request.
-            if verb == "resume" and " " in word:
-                tally.done.append(f"{run.name}: {word}")
-            else:
-                waiting.append((run, word))
         asked = [run.name for run, _ in waiting]
         over = {"verb": verb, "runs": tally.taken} if tally.taken else None
         if asked or tally.done or tally.refused:
@@ -143,14 +140,14 @@ class RunActions:
     def _await(self, verb: str, waiting: list[tuple[Run, str]], tally: _Tally) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS
         for run, request in waiting:
-            while (answer := control.outcome(run.folder, request)) is None and time.monotonic() < deadline:
-                time.sleep(0.05)
-            if answer is None:
-                tally.done.append(f"{run.name}: no answer to '{verb}' yet; the request stands")
-            elif answer.get("done"):
-                tally.done.append(f"{run.name}: {answer.get('text', verb)}")
+            answer = requests.wait(run.folder, request, deadline - time.monotonic())
+            if answer.state == "done":
+                tally.done.append(f"{run.name}: {answer.text or verb}")
+            elif answer.settled:
+                tally.refused.append(f"{run.name} refused '{verb}': {answer.text}")
             else:
-                tally.refused.append(f"{run.name} refused '{verb}': {answer.get('text', '')}")
+                waits_for = answer.text or f"no answer to '{verb}' yet"
+                tally.done.append(f"{run.name}: {waits_for}; the request stands")
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes = rest.get("notes")

@@ -7,19 +7,17 @@ other pages. Anything that takes time happens in a thread.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs import control
+from workbench.runs import requests
 from workbench.runs.forks.fork import changes_of, fork, would_change
 from workbench.runs.run import ENDED, Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 
 ANSWER_SECONDS = 60.0
 """How long a run's answer is waited for; a step of a large model takes some."""
-_LOOK_SECONDS = 0.05
 _ENVELOPE = ("type", "token", "run")
 Answer = dict[str, Any]
 
@@ -68,23 +66,12 @@ class Steering:
             self._say(answer, "done", run.resume())
             self._stirred()
             return
-        sent = ask(run, request)
-        self._say(answer, "asked", "")
-        accepted, until = False, time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < until:
-            # The status first: an ended run whose answer is then missing has not given one.
-            ended, said = run.status in ENDED, control.outcome(run.folder, sent) or {}
-            done, text = said.get("done"), str(said.get("text", ""))
-            if isinstance(done, bool):
-                self._say(answer, "done" if done else "refused", text, time=said.get("time"))
-                return
-            if said and not accepted:
-                accepted = True
-                self._say(answer, "accepted", text, time=said.get("time"))
-            if ended:
-                raise RunError(f"{request['verb']}: the run ended before it answered")
-            time.sleep(_LOOK_SECONDS)
-        self._say(answer, "late", "no answer yet; the request stands")
+        for found in requests.follow(run.folder, ask(run, request), ANSWER_SECONDS):
+            if found.state == "ended":
+                raise RunError(f"{request['verb']}: {found.text}")
+            self._say(answer, "asked" if found.state == "sent" else found.state, found.text, time=found.time)
+        if not found.settled:
+            self._say(answer, "late", "no answer yet; the request stands")
 
     def _lease(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
         self._say(answer, "done", "", lease=hold(run.folder, lease_of(asked)))

@@ -1,0 +1,87 @@
+"""Waiting for what becomes of a request: one look for pages that poll, one wait for everybody else.
+
+A request (:mod:`workbench.runs.control`) is ``sent``, then perhaps ``accepted`` (it takes longer than a step), and in
+the end ``done`` or ``refused``; or ``ended``, when the run is over and nobody will answer any more. Whoever stops
+waiting earlier takes nothing back: the request stands. Standard library only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.state import FINAL, actual_status
+
+LOOK_SECONDS = 0.05
+"""Between two looks. Polled, as all in the folder is: file events do not reach across network file systems."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What has become of a request.
+
+    Attributes:
+        state: how far it has come.
+        text: of the run, for people. time: Unix time at which the run said it.
+        status: of the run, as it was just before.
+    """
+
+    state: Literal["sent", "accepted", "done", "refused", "ended"]
+    text: str = ""
+    time: float | None = None
+    status: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether no other answer will come."""
+        return self.state in ("done", "refused", "ended")
+
+
+def look(folder: RunFolder, request_id: str) -> Answer:
+    """What has become of a request so far.
+
+    Raises:
+        RunError: that is no request id.
+    """
+    # The status first: a run that has ended and whose answer is then missing has not given one.
+    status = actual_status(folder)
+    ended = status in FINAL
+    found = control.outcome(folder, request_id)
+    if found is None and not ended:
+        return Answer("sent", status=status)
+    found = found or {"text": "the run ended before it answered"}
+    done, text, when = found.get("done"), str(found.get("text", "")), found.get("time")
+    when = when if isinstance(when, int | float) else None
+    if isinstance(done, bool):
+        return Answer("done" if done else "refused", text, when, status)
+    return Answer("ended" if ended else "accepted", text, when, status)
+
+
+def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answer]:
+    """Every state that a request comes to, from the present one until it is settled or the time is up.
+
+    Args:
+        folder: of the run. request_id: of a request to it. seconds: to wait at most.
+
+    Raises:
+        RunError: that is no request id.
+    """
+    until, state = time.monotonic() + seconds, ""
+    while True:
+        answer = look(folder, request_id)
+        if answer.state != state:
+            state = answer.state
+            yield answer
+        if answer.settled or time.monotonic() >= until:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def wait(folder: RunFolder, request_id: str, seconds: float) -> Answer:
+    """The answer to a request; one that is not settled after so many seconds (see :func:`follow`)."""
+    *_, last = follow(folder, request_id, seconds)
+    return last
