@@ -41,7 +41,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.fields": set(),
     "workbench.assignments": {"workbench.errors"},
     "workbench.floors": set(),
-    "workbench.clocks": set(),
     "workbench.quantities": set(),
     "workbench.huge_pages": set(),
     "workbench.json_lines": set(),
@@ -54,10 +53,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
         "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
-        "workbench.changes", "workbench.clocks", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
+        "workbench.changes", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
     },
     "workbench.forecasting": {
-        "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.clocks",
+        "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe",
         "workbench.ops", "workbench.huge_pages", "workbench.training", "workbench.runs.folder",
     },
     "workbench.forecast": {"workbench.choices", "workbench.recipe", "workbench.forecasting"},
@@ -80,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.bench": {
         "workbench", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
         "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
-        "workbench.clocks", "workbench.huge_pages",
+        "workbench.huge_pages",
     },
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",

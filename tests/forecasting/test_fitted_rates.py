@@ -18,6 +18,7 @@ from workbench.forecasting.fitted_rates import (
 from workbench.forecasting.pricing import priced
 from workbench.forecasting.rates import Mode
 from workbench.forecasting.trace import trace
+from workbench.ops.timing import measure
 
 MODE = Mode("cpu", 1, "bf16", False)
 
@@ -40,8 +41,11 @@ def test_a_part_that_costs_twice_is_found_and_no_factor_leaves_its_bounds() -> N
 def test_kernels_of_a_model_in_training_are_those_of_its_trace() -> None:
     recipe = models(MODE)[0]
     with SmallModel(recipe, torch.device("cpu")) as small:
-        real = sorted(reading.operation.key for reading in small.readings())
-        assert small.step_seconds() > 0
+        timing = measure({"pass": small.pass_seconds}, least_seconds=0.0, limit_seconds=0.0)["pass"]
+        readings = small.readings(timing)
+        assert [reading.seconds for reading in readings] == list(timing.parts)
+        real = sorted(reading.operation.key for reading in readings)
+        assert min(small.step_seconds()) > 0
     found = trace(recipe.architecture, recipe.objective, VOCABULARY, 32, 4, 32, "bf16", "plain")
     parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
     traced = sorted(operation.key for part in parts for operation in (*part.forward, *part.backward))

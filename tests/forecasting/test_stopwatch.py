@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.clocks import thread_clock
 from workbench.forecasting.meta_tensors import MetaTensorMode
 from workbench.forecasting.operations import Operation, described
-from workbench.forecasting.stopwatch import Reading, Stopwatch, fitted_line, lines, typical
+from workbench.forecasting.stopwatch import Reading, Stopwatch, fitted_line, lines
+from workbench.ops.timing import clock_of
 
 DEVICE = torch.device("cpu")
 ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 8, 8, 1)
@@ -28,7 +28,7 @@ def test_keys_are_those_of_the_same_step_on_meta_tensors() -> None:
             keys.append(described(name, read, written)[0])
 
     x, w = torch.randn(8, 4), torch.randn(4, 6, requires_grad=True)
-    watch = Stopwatch(thread_clock(DEVICE), lambda: None)
+    watch = Stopwatch(clock_of(DEVICE), lambda: None)
     with watch:
         _step(x, w)
     with Keys():
@@ -61,8 +61,3 @@ def test_lines_agree_with_what_was_read_in_sum_however_it_scatters() -> None:
     assert found.keys() == {"add 32>32", "cheap"}
     once, per_byte = found["cheap"]
     assert sum(once + r.operation.bytes * per_byte for r in readings) == pytest.approx(sum(r.seconds for r in readings))
-
-
-def test_one_slow_pass_does_not_count() -> None:
-    passes = [[Reading(ADD, seconds)] for seconds in (1.0, 9.0, 1.1)]
-    assert typical(passes) == [Reading(ADD, 1.1)]

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from workbench.ops import attention as module
-from workbench.ops.attention import ATTENTION, attention_named, choose_attention, document_bias
+from workbench.ops import remembered
+from workbench.ops.attention import ATTENTION, attention_benchmark, attention_named, document_bias
+from workbench.ops.remembered import Benchmark, fastest
+from workbench.ops.timing import measure
 
 CPU = torch.device("cpu")
 
@@ -70,50 +72,57 @@ def test_the_mask_blocks_other_documents_and_the_future() -> None:
     assert (bias[bias != 0] == -torch.inf).all()
 
 
-def probe(cache: Path | None, **changes: object) -> str:
+def probe(**changes: object) -> Benchmark:
     settings = {"dtype": torch.float32, "rows": 2, "length": 16, "heads": 2, "head_dim": 8, "causal": False}
-    return choose_attention(CPU, cache=cache, **{**settings, **changes})  # type: ignore[arg-type]
+    return attention_benchmark(CPU, **{**settings, **changes})  # type: ignore[arg-type]
 
 
-def test_the_probe_measures_once_and_picks_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured, measure = [], module._measure
-    monkeypatch.setattr(module, "_measure", lambda *a: measured.append(a) or measure(*a))
-    chosen = probe(tmp_path / "probe")
-    (file,) = (tmp_path / "probe").iterdir()
+@pytest.fixture
+def measurements(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """Names of the candidates of every measurement, each of a few rounds."""
+    found: list[set[str]] = []
+
+    def quick(samples, **rest):  # type: ignore[no-untyped-def]
+        found.append(set(samples))
+        return measure(samples, **{**rest, "least_seconds": 0.0, "limit_seconds": 0.0})
+
+    monkeypatch.setattr(remembered, "measure", quick)
+    return found
+
+
+def test_the_probe_measures_once_per_shape(tmp_path: Path, measurements: list[set[str]]) -> None:
+    seconds = probe().seconds(tmp_path)
+    assert set(seconds) == set(ATTENTION)
+    assert min(seconds.values()) > 0
+    (file,) = tmp_path.iterdir()
     record = json.loads(file.read_text())
-    assert set(record["milliseconds"]) == set(ATTENTION)
-    assert all(value > 0 for value in record["milliseconds"].values())
-    assert chosen == min(record["milliseconds"], key=record["milliseconds"].get)
     assert record["subject"]["torch"] == torch.__version__
-    assert probe(tmp_path / "probe") == chosen
-    assert len(measured) == 1
-    probe(tmp_path / "probe", length=32)
-    assert len(measured) == 2
+    assert record["subject"]["shape_BHTE"] == [2, 2, 16, 8]
+    assert probe().seconds(tmp_path) == seconds
+    assert measurements == [set(ATTENTION)]
+    probe(length=32).seconds(tmp_path)
+    assert measurements == [set(ATTENTION)] * 2
 
 
-def test_what_is_remembered_decides(tmp_path: Path) -> None:
-    probe(tmp_path)
+def test_what_is_remembered_decides(tmp_path: Path, measurements: list[set[str]]) -> None:
+    probe().seconds(tmp_path)
     (file,) = tmp_path.iterdir()
     record = json.loads(file.read_text())
     for name in ATTENTION:
-        record["milliseconds"] = {other: 1.0 if other == name else 2.0 for other in ATTENTION}
+        record["value"] = {other: 1.0 if other == name else 2.0 for other in ATTENTION}
         file.write_text(json.dumps(record))
-        assert probe(tmp_path) == name
+        assert fastest(probe().seconds(tmp_path)) == name
+    assert len(measurements) == 1
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"subject": 1}', '{"milliseconds": {"plain": "x"}}'])
-def test_a_damaged_cache_is_measured_again(tmp_path: Path, damage: str) -> None:
-    probe(tmp_path)
-    (file,) = tmp_path.iterdir()
-    file.write_text(damage)
-    assert probe(tmp_path) in ATTENTION
-    assert set(json.loads(file.read_text())["milliseconds"]) == set(ATTENTION)
-    assert list(tmp_path.iterdir()) == [file]
+def test_many_rows_are_probed_as_few(measurements: list[set[str]]) -> None:
+    assert probe(rows=1 << 20, length=512).subject["shape_BHTE"][0] == 16
+    assert probe(rows=1, length=1 << 20).subject["shape_BHTE"][0] == 1
 
 
-def test_without_a_cache_it_still_answers_and_leaves_the_random_state_alone() -> None:
+def test_a_probe_leaves_the_random_state_alone(measurements: list[set[str]]) -> None:
     state = torch.random.get_rng_state()
-    assert probe(None, dtype=torch.bfloat16, causal=True) in ATTENTION
+    assert set(probe(dtype=torch.bfloat16, causal=True).seconds(None)) == set(ATTENTION)
     assert torch.equal(torch.random.get_rng_state(), state)
 
 

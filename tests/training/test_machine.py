@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from workbench.ops import remembered
+from workbench.ops.remembered import FOLDER
+from workbench.ops.timing import measure
+from workbench.recipe import Recipe
 from workbench.training import machine
 
 CPU = torch.device("cpu")
@@ -39,29 +43,47 @@ def test_a_processor_has_no_data_sheet() -> None:
     assert machine.peak_flops(CPU, torch.float32) is None
 
 
-def test_the_rate_is_measured_once_and_again_when_it_cannot_be_trusted(
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = {"rounds": 2, "least_seconds": 0.0, "limit_seconds": 0.0}
+    monkeypatch.setattr(remembered, "measure", lambda samples, **rest: measure(samples, **{**rest, **quick}))
+
+
+def test_the_rate_is_measured_once_and_each_precision_has_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr(machine, "MEASURE_SECONDS", 0.0)
     rate = machine.gemm_flops(CPU, torch.float32)
     # Any machine that can run this is between a pocket calculator and a cluster.
     assert 1e8 < rate < 1e16
     assert machine.gemm_flops(CPU, torch.float32) == rate
-    (file,) = (tmp_path / "machine").iterdir()
-    record = json.loads(file.read_text())
-    for damage in ('{"half', json.dumps({**record, "key": ["another machine"]}), json.dumps({**record, "flops": 0})):
-        file.write_text(damage)
-        machine.gemm_flops(CPU, torch.float32)
-        assert json.loads(file.read_text())["key"] == record["key"]
+    assert machine.product_benchmark(CPU, torch.float32).recalled(tmp_path / FOLDER)
     machine.gemm_flops(CPU, torch.bfloat16)
-    assert len(list((tmp_path / "machine").iterdir())) == 2, "each precision has a rate of its own"
+    assert len(list((tmp_path / FOLDER).iterdir())) == 2
 
 
-def test_the_environment_can_be_written_and_says_what_mfu_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "MEASURE_SECONDS", 0.0)
+def test_the_environment_can_be_written_and_says_what_mfu_means() -> None:
     said = machine.environment(CPU, torch.float32)
     assert json.loads(json.dumps(said)) == said
     assert said["packages"]["torch"] == torch.__version__
     assert said["peak_flops"] is None
     assert said["mfu_is_share_of"] == "the matrix product rate measured here"
+
+
+def test_only_what_a_run_relies_on_is_put_to_the_test(
+    tiny: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    checked: list[str] = []
+    monkeypatch.setattr(machine, "recheck", lambda benchmark, folder: checked.append(benchmark.name))
+    assert machine.contradictions(tiny, CPU, torch.float32) == []
+    machine.contradictions(tiny.with_(execution={"attention": "auto"}), CPU, torch.float32)
+    assert checked == ["product", "product", "attention"]
+
+
+def test_a_check_that_finds_no_memory_ends_no_run(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(machine, "recheck", full)
+    assert machine.contradictions(tiny, CPU, torch.float32) == []

@@ -14,9 +14,9 @@ import torch
 from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
-from workbench.clocks import processor_seconds, thread_clock
 from workbench.forecasting.fitted_rates import REFERENCE, SmallModel, models
 from workbench.forecasting.rates import mode_of
+from workbench.ops.timing import clock_of, processor_seconds
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -66,7 +66,7 @@ class Trained:
 
     def __init__(self, recipe: Recipe) -> None:
         self._device = recipe.execution.resolve_device()
-        self._clock = thread_clock(self._device)
+        self._clock = clock_of(self._device)
         prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
         # Threads and libraries that the first product of a process loads are no part of any model.
         (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()

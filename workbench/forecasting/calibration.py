@@ -6,7 +6,6 @@ touches a GPU.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -25,20 +24,23 @@ from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.native import PRECISIONS
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.clocks import thread_clock
 from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
 from workbench.forecasting.fitted_rates import fit_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates, mode_of
 from workbench.huge_pages import HUGE_PAGES
-from workbench.ops.attention import choose_attention, device_words
-from workbench.runs.folder import read_json, write_json
+from workbench.ops.attention import attention_benchmark
+from workbench.ops.remembered import FOLDER, Record, contradiction, device_name, fastest, recalled, remember, subject_of
+from workbench.ops.timing import Sample, measure, timed
+from workbench.training.machine import product_benchmark
 
-__all__ = ["Mode", "Rates", "calibrated", "measure", "mode_of"]
+__all__ = ["Mode", "Rates", "calibrated", "measured", "mode_of"]
 
-VERSION = 8
-"""Part of the key: raise it whenever what is measured, or what it means, changes."""
+NAME, VERSION = "forecast", 9
+"""Of the measurement; raise the version whenever what is measured, or what it means, changes."""
+RETRY_SECONDS = 600.0
+"""What was measured in a slow moment is not measured again sooner: the moment may last."""
 MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Of the tensors that bandwidth is measured on: too many for a cache."""
 LENGTHS = (64, 128, 512)
@@ -56,7 +58,8 @@ FUSED = "fused"
 def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     """The rates of this machine, measured now unless they are known for this device, mode and torch.
 
-    A file that is damaged, or was measured by another torch or on another device, is measured again.
+    They are measured again where the file is damaged, and where a matrix product is remembered as clearly faster than
+    it was in their own sitting: a run has found then that the machine can do more.
 
     Args:
         mode: see :class:`Mode`.
@@ -65,25 +68,39 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     Raises:
         WorkbenchError: the measuring process failed; its last words are quoted.
     """
+    device, folder = torch.device(mode.device), cache_folder() / FOLDER
     environment = _environment(mode)
-    key = [
-        VERSION, device_words(torch.device(mode.device)), *mode, torch.__version__, sorted(registry("optimizer")),
-        *(environment[name] for name in HUGE_PAGES),
-    ]  # fmt: skip
-    digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-    file = cache_folder() / "forecast" / f"{digest}.json"
-    known = read_json(file, {})
-    if isinstance(known, dict) and known.get("key") == key:
-        try:
-            return Rates.model_validate(known.get("rates"))
-        except ValidationError:
-            pass  # damaged: measured again
-    if say is not None:
-        say("measuring this machine, once")
+    subject = subject_of(
+        device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
+        pages=[environment[name] for name in HUGE_PAGES],
+    )  # fmt: skip
+    record = recalled(folder, NAME, subject)
+    known = _checked(record)
+    if record is not None and known is not None:
+        product = product_benchmark(device, PRECISIONS[mode.precision], mode.threads).recalled(folder)
+        why = contradiction({"product": known.product}, product) if product else ""
+        if not why or record.age_seconds < RETRY_SECONDS:
+            return known
+        _say(say, f"measuring this machine again, which was slow when it was measured: the matrix {why}")
+    else:
+        _say(say, "measuring this machine, once")
     rates = measured(mode)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(file, {"key": key, "rates": rates.model_dump(mode="json")}, durable=False)
+    remember(folder, NAME, subject, rates.model_dump(mode="json"), rates.disagreement)
     return rates
+
+
+def _checked(record: Record | None) -> Rates | None:
+    if record is None:
+        return None
+    try:
+        return Rates.model_validate(record.value)
+    except ValidationError:
+        return None  # damaged: measured again
+
+
+def _say(say: Callable[[str], None] | None, line: str) -> None:
+    if say is not None:
+        say(line)
 
 
 def measured(mode: Mode) -> Rates:
@@ -123,25 +140,32 @@ def _said_by_child(mode: Mode, *part: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def measure(mode: Mode) -> Rates:
-    """Measure everything here and now, in this process, with its present threads (about ten seconds on a CPU)."""
+def rates_here(mode: Mode) -> Rates:
+    """Measure everything here and now, in this process, with its present threads (about fifteen seconds on a CPU)."""
     began = time.perf_counter()
     device, dtype = torch.device(mode.device), PRECISIONS[mode.precision]
     torch.manual_seed(0)
+    # Not what is remembered of it: how fast the machine is during this very sitting.
+    product = product_benchmark(device, dtype).measured(None)["product"]
+    moved, page = _memory_rates(device)
     rates = Rates(
-        device=device_words(device).partition(" (")[0],
+        device=device_name(device),
         date=time.strftime("%Y-%m-%d", time.gmtime()),
         kernels={},
         call=0.0,
         step=0.0,
         attention_choice={
-            str(length): choose_attention(device, dtype, 16, length, 4, 64, False, None) for length in LENGTHS
+            str(length): fastest(
+                attention_benchmark(device, dtype, 16, length, 4, 64, False).seconds(cache_folder() / FOLDER)
+            )
+            for length in LENGTHS
         },
-        optimizers={kind: _optimizer(kind, device) for kind in registry("optimizer")},
-        moved=_moved(device),
-        page=_page(device),
+        optimizers=_optimizers(list(registry("optimizer")), device),
+        moved=moved,
+        page=page,
         memory_bytes=_memory(device),
         reference=0.0,
+        product=product,
     )
     rates = fit_rates(rates, mode)
     if mode.compiled:
@@ -149,67 +173,47 @@ def measure(mode: Mode) -> Rates:
     return rates.model_copy(update={"seconds": round(time.perf_counter() - began, 2)})
 
 
-def seconds_of(
-    work: Callable[[], Any],
-    device: torch.device,
-    least: float = 0.03,
-    turns: int = 3,
-    of: Callable[[list[float]], float] = min,
-) -> float:
-    """Seconds of one call of ``work``.
-
-    Args:
-        work: what is timed; called once before.
-        device: waited for around every call.
-        least: seconds to go on for, at least.
-        turns: calls, at least.
-        of: what is made of the readings: the least of a kernel's, since other work on the machine only ever adds.
-    """
-    clock = thread_clock(device)
-    work()
-    readings: list[float] = []
-    began = time.perf_counter()
-    while len(readings) < turns or time.perf_counter() - began < least:
-        _wait(device)
-        start = clock()
-        work()
-        _wait(device)
-        readings.append(clock() - start)
-    return of(readings)
-
-
-def _moved(device: torch.device) -> float:
-    """Bytes per second of reading gradients for their norm."""
+def _memory_rates(device: torch.device) -> tuple[float, float]:
+    """Bytes per second of reading gradients for their norm; seconds per byte that new memory adds to writing."""
     numbers = torch.randn(MOVED_BYTES[device.type] // 4, device=device)
-    return 4 * numbers.numel() / seconds_of(lambda: torch.linalg.vector_norm(numbers), device)
+    large = torch.randn(MAPPED_BYTES // 2, device=device)
+    out = torch.empty_like(large)
+    found = measure(
+        {
+            "read": timed(lambda: torch.linalg.vector_norm(numbers), device),
+            "new": timed(lambda: large * 1.5, device),
+            "known": timed(lambda: torch.mul(large, 1.5, out=out), device),
+        }
+    )
+    moved = 4 * numbers.numel() / found["read"].seconds
+    # A GPU's memory is kept.
+    new = found["new"].seconds - found["known"].seconds if device.type == "cpu" else 0.0
+    return moved, max(0.0, new / (4 * large.numel()))
 
 
-def _page(device: torch.device) -> float:
-    """Seconds per byte that writing to a large tensor takes longer when its memory is new."""
-    if device.type != "cpu":
-        return 0.0  # its memory is kept
-    numbers = torch.randn(MAPPED_BYTES // 2, device=device)
-    out = torch.empty_like(numbers)
-    new = seconds_of(lambda: numbers * 1.5, device)
-    known = seconds_of(lambda: torch.mul(numbers, 1.5, out=out), device)
-    return max(0.0, (new - known) / (4 * numbers.numel()))
-
-
-def _optimizer(kind: str, device: torch.device) -> OptimizerRates:
-    choice = registry("optimizer")[kind]()
-    assert isinstance(choice, OptimizerChoice)
-    matrix: list[tuple[float, float]] = []
+def _optimizers(kinds: Sequence[str], device: torch.device) -> dict[str, OptimizerRates]:
+    """Rates of every optimizer; those that step the same tensors take turns."""
+    matrix: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+    left = list(kinds)
     for side in SIDES:
-        seconds = _step(choice, "matrix", [(side, side)] * 2 + [(4 * side, side)], device)
-        matrix.append((float(side), seconds / (6 * side**2)))
-        if seconds > DEAR_SECONDS:
-            break
-    table = _step(choice, "embedding", [TABLE], device) / math.prod(TABLE)
-    vector = _step(choice, "vector", [(256,)] * 8, device) / 8
-    return OptimizerRates(matrix=tuple(matrix), embedding=table, vector=vector)
+        seconds = _steps(left, "matrix", [(side, side)] * 2 + [(4 * side, side)], device)
+        for kind in left:
+            matrix[kind].append((float(side), seconds[kind] / (6 * side**2)))
+        left = [kind for kind in left if seconds[kind] <= DEAR_SECONDS]
+    tables = _steps(kinds, "embedding", [TABLE], device)
+    vectors = _steps(kinds, "vector", [(256,)] * 8, device)
+    return {
+        kind: OptimizerRates(
+            matrix=tuple(matrix[kind]), embedding=tables[kind] / math.prod(TABLE), vector=vectors[kind] / 8
+        )
+        for kind in kinds
+    }
 
 
-def _step(choice: OptimizerChoice, role: str, shapes: Sequence[tuple[int, ...]], device: torch.device) -> float:
+def _steps(
+    kinds: Sequence[str], role: str, shapes: Sequence[tuple[int, ...]], device: torch.device
+) -> dict[str, float]:
+    """Seconds of a step over tensors of one role, by optimizer."""
     parameters = [torch.nn.Parameter(torch.randn(*shape, device=device) * 0.02) for shape in shapes]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter) * 1e-3
@@ -218,23 +222,29 @@ def _step(choice: OptimizerChoice, role: str, shapes: Sequence[tuple[int, ...]],
         "params": parameters, "names": [str(i) for i in range(len(shapes))], "weight_decay": 0.01 * decays,
         "decays": decays, "role": role, "parts": 1, "transposed": False,
     }  # fmt: skip
-    optimizer = choice.build([group], device)
-    # Whatever comes back every so many steps is to be met as often as it comes.
-    period = int(getattr(choice, "every", 1)) if role == "matrix" else 1
-    if period == 1:
-        return seconds_of(optimizer.step, device, least=0.01)
-    return seconds_of(optimizer.step, device, least=0.01, turns=period, of=lambda each: sum(each) / len(each))
+    samples, periods = dict[str, Sample](), dict[str, int]()
+    for kind in kinds:
+        choice = registry("optimizer")[kind]()
+        assert isinstance(choice, OptimizerChoice)
+        # Whatever comes back every so many steps is to be met as often as it comes.
+        periods[kind] = int(getattr(choice, "every", 1)) if role == "matrix" else 1
+        samples[kind] = timed(_repeated(choice.build([dict(group)], device).step, periods[kind]), device)
+    found = measure(samples) if samples else {}
+    return {kind: timing.seconds / periods[kind] for kind, timing in found.items()}
+
+
+def _repeated(work: Callable[[], Any], times: int) -> Callable[[], None]:
+    def repeated() -> None:
+        for _ in range(times):
+            work()
+
+    return repeated
 
 
 def _memory(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return int(psutil.virtual_memory().total)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def main() -> None:
@@ -245,7 +255,7 @@ def main() -> None:
     if sys.argv[2:] == [FUSED]:
         print(compiled_rates(torch.device(mode.device), PRECISIONS[mode.precision]).model_dump_json())
     else:
-        print(measure(mode).model_dump_json())
+        print(rates_here(mode).model_dump_json())
 
 
 if __name__ == "__main__":

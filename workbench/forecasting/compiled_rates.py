@@ -6,22 +6,20 @@ A whole block would say more, and takes a minute to compile: some thirty kernels
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from workbench.clocks import processor_seconds, thread_clock
 from workbench.forecasting.rates import FusedRates
 from workbench.forecasting.stopwatch import fitted_line
+from workbench.ops.timing import Sample, measure, processor_seconds, timed
 
 # Shape legend: N rows, D columns.
 
 ROWS, COLUMNS = 2048, 256
 FEW_ROWS = 16
 """Rows at which a kernel takes no time, so that what is left is the price of entering a graph."""
-LEAST_SECONDS, TURNS = 0.05, 5
 
 
 def compiled_rates(device: torch.device, dtype: torch.dtype) -> FusedRates:
@@ -47,7 +45,7 @@ def compiled_rates(device: torch.device, dtype: torch.dtype) -> FusedRates:
         return torch.softmax(x_ND.float() * scale, -1).to(x_ND.dtype)
 
     size = 2 * dtype.itemsize * ROWS * COLUMNS
-    took, sizes, seconds = list[float](), list[tuple[float, ...]](), list[float]()
+    took, sizes, samples = list[float](), list[tuple[float, ...]](), dict[str, Sample]()
     # In this process: a pool of compilers takes longer to start than three kernels to compile.
     with inductor.patch(compile_threads=1), torch.no_grad():
         for work in (activation, norm, attention):
@@ -56,27 +54,18 @@ def compiled_rates(device: torch.device, dtype: torch.dtype) -> FusedRates:
             # One kernel for both. Not dynamic=True, which makes an argument of the constant, too.
             for x_ND in (few, many):
                 torch._dynamo.mark_dynamic(x_ND, 0)
+            # Once: a second time it would be found in the cache.
             began = processor_seconds()
             compiled(many)
             took.append(processor_seconds() - began)
             costly = float(many.numel()) if work is attention else 0.0
             for x_ND, share in ((few, FEW_ROWS / ROWS), (many, 1.0)):
                 sizes.append((1.0, share * size, share * costly))
-                seconds.append(_median_seconds(lambda: compiled(x_ND), device))  # noqa: B023
+                samples[f"{work.__name__} of {len(x_ND)} rows"] = timed(partial(compiled, x_ND), device)
+        found = measure(samples)
+    seconds = [timing.seconds for timing in found.values()]
     graph, byte, number = fitted_line(sizes, seconds)
     kernel = min(took[1:])
     return FusedRates(
         graph=graph, byte=byte, costly=number, kernel_seconds=kernel, start_seconds=max(0.0, took[0] - kernel)
     )
-
-
-def _median_seconds(work: Callable[[], Tensor], device: torch.device) -> float:
-    clock = thread_clock(device)
-    began, each = time.perf_counter(), list[float]()
-    while len(each) < TURNS or time.perf_counter() - began < LEAST_SECONDS:
-        start = clock()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        each.append(clock() - start)
-    return sorted(each[1:])[len(each) // 2 - 1]

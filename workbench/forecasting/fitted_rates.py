@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
-import time
 from typing import Any
 
 import numpy as np
@@ -12,24 +10,22 @@ import torch
 
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.clocks import thread_clock
 from workbench.forecasting.footprint import sizes
 from workbench.forecasting.pricing import Seconds, priced
 from workbench.forecasting.rates import Mode, Rates
-from workbench.forecasting.stopwatch import Reading, Stopwatch, lines, typical
+from workbench.forecasting.stopwatch import Reading, Stopwatch, lines
 from workbench.forecasting.trace import trace
+from workbench.ops.timing import Timing, clock_of, measure, wait_for
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
 
 VOCABULARY = Vocabulary(2048, 2048, 1, 2, 3, 0, 4)
-PASSES = 3
-"""Times that every kernel of a model is timed."""
 REFERENCE = 1
 """The model whose step tells how fast a machine is: a bit of everything."""
-LEAST_SECONDS, LEAST_STEPS = 0.25, 5
-"""Steps of a model are timed for so long, and so many at least."""
+STEPS = 3
+"""Of a model in its turn, of which the first finds the caches of another and does not count."""
 HELD = 0.4
 """How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone. At 0.1, on
 a busy machine, factors ran to 0.3 and 1.6 with what disturbed single models."""
@@ -78,51 +74,50 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
     def __init__(self, recipe: Recipe, device: torch.device) -> None:
         self.recipe, self._device = recipe, device
         self._training = Training(recipe, assemble(recipe, _random_text(), device))
-        self._clock = thread_clock(device)
+        self._clock = clock_of(device)
 
     def __exit__(self, *_: object) -> None:
         self._training.close()
 
-    def readings(self) -> list[Reading]:
+    def pass_seconds(self) -> list[float]:
         """Every kernel of a forward and backward pass, in the order in which they run."""
-        return typical([self._timed_pass() for _ in range(PASSES + 1)][1:])
+        made, training = self._training.made, self._training
+        batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
+        with Stopwatch(self._clock, lambda: wait_for(self._device)) as watch:
+            with made.autocast():
+                loss = made.model(batch, LayerPlan.full(made.layers), training.progress)
+            loss.loss.backward()
+        made.model.zero_grad(set_to_none=True)
+        self.operations = [reading.operation for reading in watch.readings]
+        return [reading.seconds for reading in watch.readings]
 
-    def step_seconds(self) -> float:
-        """Of one step, the median of several: a run pays for every step, not for its best one."""
-        began, each = time.perf_counter(), list[float]()
-        while len(each) < LEAST_STEPS or time.perf_counter() - began < LEAST_SECONDS:
-            each.append(self.step())
-        return statistics.median(each[1:])
+    def readings(self, timing: Timing) -> list[Reading]:
+        """What :meth:`pass_seconds` took, by kernel."""
+        return [Reading(*pair) for pair in zip(self.operations, timing.parts, strict=True)]
+
+    def step_seconds(self) -> list[float]:
+        """Of some steps, one by one."""
+        return [self.step() for _ in range(STEPS)][1:]
 
     def step(self) -> float:
         """Take a step; returns its seconds."""
         start = self._clock()
         with contextlib.suppress(NotFinite):
             self._training.step()
-        _wait(self._device)
+        wait_for(self._device)
         return self._clock() - start
-
-    def _timed_pass(self) -> list[Reading]:
-        made, training = self._training.made, self._training
-        batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
-        watch = Stopwatch(self._clock, lambda: _wait(self._device))
-        with watch:
-            with made.autocast():
-                loss = made.model(batch, LayerPlan.full(made.layers), training.progress)
-            loss.loss.backward()
-        made.model.zero_grad(set_to_none=True)
-        return watch.readings
 
 
 def fit_rates(rates: Rates, mode: Mode) -> Rates:
     """The rates with kernels read from small models in training, and factors that make their steps come out right."""
     device = torch.device(mode.device)
-    readings, seconds = list[Reading](), list[float]()
     recipes = models(mode)
-    for recipe in recipes:
-        with SmallModel(recipe, device) as small:
-            readings += small.readings()
-            seconds.append(small.step_seconds())
+    with contextlib.ExitStack() as stack:
+        trained = {str(index): stack.enter_context(SmallModel(recipe, device)) for index, recipe in enumerate(recipes)}
+        passes = measure({name: small.pass_seconds for name, small in trained.items()})
+        steps = measure({name: small.step_seconds for name, small in trained.items()})
+        readings = [reading for name, small in trained.items() for reading in small.readings(passes[name])]
+    seconds = [timing.seconds / len(timing.parts) for timing in steps.values()]
     rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
     parts = [predicted(recipe, rates) for recipe in recipes]
     optimizers = [optimizer_seconds(recipe, rates) for recipe in recipes]
@@ -136,6 +131,7 @@ def fit_rates(rates: Rates, mode: Mode) -> Rates:
         update={
             "factors": (products, moving, calls), "call": CALL * call / calls, "step": STEP * step,
             "error": round(float(left), 4), "reference": seconds[REFERENCE],
+            "disagreement": round(max(timing.disagreement for timing in steps.values()), 4),
         }
     )  # fmt: skip
 
@@ -183,8 +179,3 @@ def _random_text() -> PreparedData:
     drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
     store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))
     return PreparedData(store, store, VOCABULARY, "", 0.0)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

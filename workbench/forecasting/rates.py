@@ -105,6 +105,8 @@ class Rates(BaseModel):
         error: mean relative error on these models afterwards.
         memory_bytes: of the device, all of it.
         reference: seconds of a step of one of these models, as it was measured: how fast the machine was.
+        product: seconds of a large matrix product in the same sitting, for the same reason.
+        disagreement: between the halves of the rounds in which the models were timed, as a share, at worst.
         seconds: that the measurement took.
     """
 
@@ -123,6 +125,8 @@ class Rates(BaseModel):
     error: float = 0.0
     memory_bytes: int
     reference: float
+    product: float = 0.0
+    disagreement: float = 0.0
     seconds: float = 0.0
 
 

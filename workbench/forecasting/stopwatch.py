@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -54,14 +53,6 @@ class Stopwatch(TorchDispatchMode):
             operation = Operation(name, key, kind, *dims, moved, moved, numbers, fresh_bytes(name, written))
             self.readings.append(Reading(operation, seconds))
         return out
-
-
-def typical(passes: Sequence[Sequence[Reading]]) -> list[Reading]:
-    """Each reading of a step as the median over several passes of that step."""
-    return [
-        each[0]._replace(seconds=statistics.median(reading.seconds for reading in each))
-        for each in zip(*passes, strict=True)
-    ]
 
 
 def lines(readings: Iterable[Reading]) -> dict[str, tuple[float, ...]]:

@@ -1,24 +1,21 @@
 """Attention over packed rows: documents share a row and never see one another.
 
 Every implementation has one signature and one result; they differ in speed only, by device, precision and length.
-:func:`choose_attention` measures which is fastest here and remembers it.
+:func:`attention_benchmark` measures which is fastest here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workbench.atomic import write_bytes
 from workbench.errors import RecipeError, unknown
+from workbench.ops.remembered import Benchmark, subject_of
+from workbench.ops.timing import Sample, timed
 
 # Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
 
@@ -83,6 +80,8 @@ def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, drop
 # a GPU sdpa has kernels that never write (B, H, T, S). Hence the probe.
 ATTENTION: dict[str, Attention] = {"plain": plain, "sdpa": sdpa}
 """Implementations by the name that ``execution.attention`` uses."""
+MOST_POSITIONS = {"cpu": 1 << 13, "cuda": 1 << 16}
+"""Tokens of the rows on which they are measured, at most."""
 
 
 def attention_named(name: str) -> Attention:
@@ -96,101 +95,37 @@ def attention_named(name: str) -> Attention:
     return ATTENTION[name]
 
 
-def choose_attention(
-    device: torch.device,
-    dtype: torch.dtype,
-    rows: int,
-    length: int,
-    heads: int,
-    head_dim: int,
-    causal: bool,
-    cache: Path | None,
-) -> str:
-    """Name of the fastest implementation for these shapes on this machine, by a forward and backward probe.
-
-    The first call measures (a fraction of a second on a CPU) and writes the times as JSON; later calls read them.
-    A file that is damaged, or that was measured by another torch or on another device, is measured again.
+def attention_benchmark(
+    device: torch.device, dtype: torch.dtype, rows: int, length: int, heads: int, head_dim: int, causal: bool
+) -> Benchmark:
+    """One forward and backward pass of every implementation, side by side.
 
     Args:
         device: where attention will run.
         dtype: precision of queries, keys and values.
         rows, length, heads, head_dim: B, T, H and E of a micro-batch.
         causal: whether the mask is causal as well.
-        cache: folder for the results, normally ``cache_folder() / "probe"``; None measures every time.
     """
-    # At most 64k positions are probed: the ranking depends on the length, hardly on the number of rows.
-    rows = max(1, min(rows, 65_536 // length))
-    # The key holds whatever may change the ranking: another torch or number of threads is measured anew.
-    subject = {
-        "torch": torch.__version__,
-        "device": device_words(device),
-        "threads": torch.get_num_threads(),
-        "dtype": str(dtype).removeprefix("torch."),
-        "shape_BHTE": [rows, heads, length, head_dim],
-        "causal": causal,
-    }
-    digest = hashlib.sha256(json.dumps(subject, sort_keys=True).encode()).hexdigest()[:16]
-    file = cache / f"attention-{digest}.json" if cache else None
-    milliseconds = _remembered(file, subject)
-    if milliseconds is None:
-        milliseconds = _measure(device, dtype, (rows, heads, length, head_dim), causal)
-        if file:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(file, json.dumps({"subject": subject, "milliseconds": milliseconds}, indent=2).encode())
-    return min(milliseconds, key=lambda name: milliseconds[name])
+    # The ranking depends on the length, hardly on the number of rows.
+    rows = max(1, min(rows, MOST_POSITIONS[device.type] // length))
+    shape_BHTE = (rows, heads, length, head_dim)
+    subject = subject_of(
+        device, dtype=str(dtype).removeprefix("torch."), shape_BHTE=list(shape_BHTE), causal=causal
+    )  # fmt: skip
+    return Benchmark("attention", subject, tuple(ATTENTION), lambda: _samples(device, dtype, shape_BHTE, causal))
 
 
-def device_words(device: torch.device) -> str:
-    """The device's model name: what a measurement is valid for."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        # Virtual machines hide the model behind one name; the instruction flags tell them apart.
-        flags = next((line for line in lines if line.startswith("flags")), "")
-        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-        return f"{name or platform.machine()} ({hashlib.sha256(flags.encode()).hexdigest()[:8]})"
-    except OSError:
-        return f"{device.type} {platform.machine()}"
-
-
-def _remembered(file: Path | None, subject: dict[str, object]) -> dict[str, float] | None:
-    """Times of an earlier probe of the same subject, or None if there is none that can be trusted."""
-    if file is None:
-        return None
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        if record["subject"] == subject and set(record["milliseconds"]) == set(ATTENTION):
-            return {name: float(value) for name, value in record["milliseconds"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return None
-
-
-def _measure(
+def _samples(
     device: torch.device, dtype: torch.dtype, shape_BHTE: tuple[int, int, int, int], causal: bool
-) -> dict[str, float]:
-    """Milliseconds of one forward and backward pass of each implementation, the best of several turns."""
+) -> dict[str, Sample]:
     rows, _, length, _ = shape_BHTE
     # Two documents per row, so that the mask is a real one; a fork keeps the trainer's random state as it is.
     documents_BT = (torch.arange(length, device=device) >= length // 2).int().expand(rows, length)
     bias = document_bias(documents_BT, causal, dtype)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         q, k, v = (torch.randn(shape_BHTE, device=device, dtype=dtype, requires_grad=True) for _ in range(3))
-    best = {name: float("inf") for name in ATTENTION}
-    for turn in range(6):
-        # Turns alternate: a moment when the machine is busy hits all of them.
-        for name, attention in ATTENTION.items():
-            _synchronize(device)
-            start = time.perf_counter()
-            torch.autograd.grad(attention(q, k, v, bias, 0.0).sum(), (q, k, v))
-            _synchronize(device)
-            if turn:  # the first turn loads kernels
-                # The least of the turns: other work on the machine only ever adds time.
-                best[name] = min(best[name], 1e3 * (time.perf_counter() - start))
-    return best
 
+    def passes(attention: Attention) -> Callable[[], Any]:
+        return lambda: torch.autograd.grad(attention(q, k, v, bias, 0.0).sum(), (q, k, v))
 
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    return {name: timed(passes(attention), device) for name, attention in ATTENTION.items()}

@@ -16,7 +16,8 @@ from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import at
-from workbench.ops.attention import choose_attention
+from workbench.ops.attention import attention_benchmark
+from workbench.ops.remembered import FOLDER, Benchmark, fastest
 from workbench.recipe import Recipe
 from workbench.training.batch_size import shapes_ahead
 
@@ -59,13 +60,14 @@ class Assembled:
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
 
 
-def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device) -> Assembled:
+def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device, attention: str | None = None) -> Assembled:
     """Build model, optimizer and data order of a recipe.
 
     Args:
         recipe: what was asked.
         prepared: its data.
         device: where to train.
+        attention: name of the implementation where the recipe says ``auto``; None for the one measured fastest.
 
     Raises:
         DataError: a split holds fewer tokens than one row.
@@ -73,7 +75,8 @@ def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device) -> As
     precision = PRECISIONS[recipe.execution.precision]
     order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
     heldout = HeldoutRows(prepared.heldout, recipe.data.longest)
-    attention = choose(recipe, device, precision)
+    if attention is None or recipe.execution.attention != "auto":
+        attention = choose(recipe, device, precision)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, attention, device)
     optimizer = build_optimizer(recipe, model, device)
@@ -125,14 +128,11 @@ def choose(recipe: Recipe, device: torch.device, precision: torch.dtype) -> str:
     """The attention that was asked for, or the one measured fastest for this recipe's shapes."""
     if recipe.execution.attention != "auto":
         return str(recipe.execution.attention)
-    heads = recipe.architecture.heads
-    return choose_attention(
-        device,
-        precision,
-        micro_batch_size(recipe),
-        recipe.data.longest,
-        heads,
-        recipe.architecture.width // heads,
-        recipe.objective.causal,
-        cache_folder() / "attention",
-    )
+    return fastest(attention_of(recipe, device, precision).seconds(cache_folder() / FOLDER))
+
+
+def attention_of(recipe: Recipe, device: torch.device, precision: torch.dtype) -> Benchmark:
+    """The benchmark of attention at a recipe's shapes."""
+    rows, heads = micro_batch_size(recipe), recipe.architecture.heads
+    head_dim = recipe.architecture.width // heads
+    return attention_benchmark(device, precision, rows, recipe.data.longest, heads, head_dim, recipe.objective.causal)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import importlib.metadata
-import json
 import platform
 import re
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from workbench.choices.data.data import cache_folder
-from workbench.clocks import thread_clock
-from workbench.runs.folder import read_json, write_json
+from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
+from workbench.ops.timing import Sample, timed
+from workbench.recipe import Recipe
+from workbench.training.assemble import attention_of
 
 PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
     # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32.
@@ -34,20 +34,10 @@ PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
 """Peak rate by whole words of the device's name (the first that fits) and precision."""
 
 PACKAGES = ("torch", "numpy", "pydantic", "tokenizers", "safetensors", "transformers")
-MEASURE_SECONDS = 0.4
-VERSION = 2
-"""Of the measurement: what an earlier one has remembered is measured again."""
-
-
-def device_words(device: torch.device) -> str:
-    """The device in words: a GPU's own name, or the processor's."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+SETTLED_STEPS = 10
+"""Of a run, after which :func:`contradictions` are looked for."""
+PRODUCT_SIDE = {"cpu": 1024, "cuda": 8192}
+"""Large enough that launching and reading memory do not count, small enough for milliseconds."""
 
 
 def peak_flops(device: torch.device, precision: torch.dtype) -> float | None:
@@ -61,20 +51,44 @@ def peak_flops(device: torch.device, precision: torch.dtype) -> float | None:
 
 
 def gemm_flops(device: torch.device, precision: torch.dtype) -> float:
-    """Measured rate of a large matrix product here, FLOP/s; measured once per machine and remembered.
+    """Measured rate of a large matrix product here, FLOP/s; measured once per machine and remembered."""
+    (seconds,) = product_benchmark(device, precision).seconds(cache_folder() / FOLDER).values()
+    return 2.0 * PRODUCT_SIDE[device.type] ** 3 / seconds
 
-    The key holds device, precision, threads and torch's version, and how it is measured: whatever changes the answer.
+
+def product_benchmark(device: torch.device, precision: torch.dtype, threads: int | None = None) -> Benchmark:
+    """A product of two square matrices.
+
+    Args:
+        device, precision: of the matrices.
+        threads: with which it is measured; None for this process's.
     """
-    key = [VERSION, device_words(device), str(precision), torch.get_num_threads(), torch.__version__]
-    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-    file = cache_folder() / "machine" / f"{name}.json"
-    known = read_json(file, {})
-    if isinstance(known, dict) and known.get("key") == key and float(known.get("flops", 0)) > 0:
-        return float(known["flops"])
-    flops = _measure(device, precision)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(file, {"key": key, "flops": flops}, durable=False)
-    return flops
+    side = PRODUCT_SIDE[device.type]
+    subject = subject_of(device, threads, dtype=str(precision).removeprefix("torch."), side=side)
+
+    def samples() -> dict[str, Sample]:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            a, b = (torch.randn(side, side, device=device).to(precision) for _ in range(2))
+        return {"product": timed(lambda: torch.mm(a, b), device)}
+
+    return Benchmark("product", subject, ("product",), samples)
+
+
+def contradictions(recipe: Recipe, device: torch.device, precision: torch.dtype) -> list[Contradiction]:
+    """Put to the test what a run of this recipe relies on; what a few rounds contradict is measured again.
+
+    Why not by the run's own speed: it shows nothing of the implementation that the run does not use, and the wrong
+    reading is most often that one's. A run's steps are another moment than its start, and that is what counts.
+    """
+    benchmarks = [product_benchmark(device, precision)]
+    if recipe.execution.attention == "auto":
+        benchmarks.append(attention_of(recipe, device, precision))
+    found = []
+    for benchmark in benchmarks:
+        # A check must never end a run: a full device has no room for its tensors.
+        with contextlib.suppress(RuntimeError, MemoryError):
+            found.append(recheck(benchmark, cache_folder() / FOLDER))
+    return [each for each in found if each is not None]
 
 
 def environment(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
@@ -87,39 +101,13 @@ def environment(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "git": _revision(),
         "host": platform.node(),
-        "device": device_words(device),
+        "device": device_name(device),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gemm_flops": gemm_flops(device, precision),
         "peak_flops": peak,
         "mfu_is_share_of": "the data sheet's peak" if peak else "the matrix product rate measured here",
     }
-
-
-def _measure(device: torch.device, precision: torch.dtype) -> float:
-    """Best of the repetitions that fit into :data:`MEASURE_SECONDS`: the others were disturbed."""
-    # Large enough that launching and reading memory do not count, small enough for milliseconds.
-    size = 8192 if device.type == "cuda" else 1024
-    a = torch.randn(size, size, device=device).to(precision)
-    b = torch.randn(size, size, device=device).to(precision)
-    began, best = time.perf_counter(), float("inf")
-    repetitions = 0
-    while repetitions < 3 or time.perf_counter() - began < MEASURE_SECONDS:
-        best = min(best, _once(a, b))
-        repetitions += 1
-    return 2.0 * size**3 / best
-
-
-def _once(a: torch.Tensor, b: torch.Tensor) -> float:
-    if a.device.type == "cuda":
-        torch.cuda.synchronize(a.device)
-    # A product that is timed beside another run must not make all later runs look more than perfectly efficient.
-    clock = thread_clock(a.device)
-    began = clock()
-    torch.mm(a, b)
-    if a.device.type == "cuda":
-        torch.cuda.synchronize(a.device)
-    return clock() - began
 
 
 def _version(package: str) -> str | None:
