@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+from workbench.choices.data.data import cache_folder
+from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import read_state
 from workbench.telemetry import read_telemetry
-from workbench.training import checkpoint
+from workbench.training import checkpoint, machine
+from workbench.training.assemble import attention_of
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -51,7 +56,8 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     assert (result["steps"], result["tokens"], result["stopped_early"]) == (6, 6 * 16 * 32, False)
     assert result["heldout_loss"] == said["heldout"][-1]["loss"]
     assert result["learned"] == "words only", "six steps cannot beat word frequencies"
-    kinds = [event["kind"] for event in read_telemetry(session.folder.telemetry).events]
+    # A first measurement in a slow moment of this machine is contradicted, and that is told.
+    kinds = [e["kind"] for e in read_telemetry(session.folder.telemetry).events if e["kind"] != "measurement"]
     assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]
     assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
     environment = json.loads(session.folder.environment.read_text())
@@ -150,3 +156,74 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
     assert [answer["done"] for answer in answers if answer] == [False, True]
     assert "taken over" in answers[0]["text"]
     assert not session.stop_asked
+
+
+def _poison(device: torch.device, recipe: Recipe, seconds: dict[str, float]) -> Benchmark:
+    """Remember ``seconds`` for the attention of a recipe, and an hour for the matrix product."""
+    attention = attention_of(recipe, device, torch.float32)
+    remember(cache_folder() / FOLDER, "attention", attention.subject, seconds, 0.0)
+    product = machine.product_benchmark(device, torch.float32)
+    remember(cache_folder() / FOLDER, "product", product.subject, {"product": 3600.0}, 0.0)
+    return attention
+
+
+def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
+    tiny: Recipe, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    recipe = tiny.with_(execution={"attention": "auto", "threads": 1}, budget={"amount": 12})
+    wrong = {"plain": 3600.0, "sdpa": 1800.0}
+    attention = _poison(torch.device("cpu"), recipe, wrong)
+    session = begin(recipe)
+    assert session.made.attention == "sdpa", "what is remembered decides"
+    assert session.environment["gemm_flops"] == pytest.approx(2 * 1024**3 / 3600)
+    assert session.run() == "finished"
+    events = {event["name"]: event for event in _measurements(session)}
+    assert set(events) == {"attention", "product"}
+    assert {event["step"] for event in events.values()} == {10}
+    assert events["attention"]["remembered"] == wrong
+    assert events["attention"]["attention"] == "sdpa"
+    assert "plain took" in events["attention"]["text"]
+    assert "3.6e+06 ms was remembered" in events["attention"]["text"]
+    known = attention.recalled(tmp_path / "cache" / FOLDER)
+    assert known is not None
+    assert known == pytest.approx(events["attention"]["measured"])
+    assert max(known.values()) < 60
+    # MFU was a share of a product that takes an hour; at the end it is one of what this machine does.
+    environment = json.loads(session.folder.environment.read_text())
+    assert environment["gemm_flops"] == pytest.approx(2 * 1024**3 / events["product"]["measured"]["product"])
+    assert json.loads(session.folder.evaluations.read_text())["result"]["mfu"] < 1
+    shares = read_telemetry(session.folder.telemetry).series("mfu")[1]
+    assert shares[0] > 1
+    assert shares[-1] < 1
+
+
+def test_a_run_shorter_than_that_looks_at_its_end(
+    tiny: Recipe, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    _poison(torch.device("cpu"), tiny, {"plain": 1.0, "sdpa": 1.0})
+    session = begin(tiny.with_(budget={"amount": 3}))
+    assert session.run() == "finished"
+    assert [(event["name"], event["step"]) for event in _measurements(session)] == [("product", 3)]
+
+
+def test_a_resumed_run_keeps_its_attention_whatever_was_measured_since(
+    tiny: Recipe, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    recipe = tiny.with_(execution={"attention": "auto"})
+    _poison(torch.device("cpu"), recipe, {"plain": 1.0, "sdpa": 0.5})
+    session = begin(recipe)
+    session.stop("enough")
+    session.run()
+    _poison(torch.device("cpu"), recipe, {"plain": 0.5, "sdpa": 1.0})
+    assert begin(recipe, resume=True).made.attention == "sdpa"
+    assert begin(recipe).made.attention == "plain"
+    for damage in ("[]", '{"attention": "flash"}', "{"):
+        session.folder.environment.write_text(damage)
+        assert begin(recipe, resume=True).made.attention == "plain"
+
+
+def _measurements(session: Session) -> list[dict[str, Any]]:
+    return [event for event in read_telemetry(session.folder.telemetry).events if event["kind"] == "measurement"]

@@ -93,6 +93,7 @@ class Recorder:
         loss, tokens_per_second: of the last record.
         recent: losses of the last steps, at most :data:`RECENT`.
         useful_flops: so far.
+        peak_flops: what MFU is a share of.
         spent_seconds: of the host on measuring and recording, since the last record.
     """
 
@@ -111,7 +112,7 @@ class Recorder:
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.useful_flops = useful_flops
         self.spent_seconds = 0.0
-        self._device, self._peak = device, peak_flops
+        self._device, self.peak_flops = device, peak_flops
         self._unread: list[tuple[int, Tensor]] = []
         self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
         self._last = (progress.tokens, progress.seconds, useful_flops)
@@ -189,8 +190,8 @@ class Recorder:
         self.spent_seconds = 0.0
         # Counted up, as tokens are: an axis on which runs of different models are compared.
         values["flops"] = useful_flops
-        if math.isfinite(self._peak):
-            values["mfu"] = (useful_flops - flops) / passed / self._peak
+        if math.isfinite(self.peak_flops):
+            values["mfu"] = (useful_flops - flops) / passed / self.peak_flops
         if record.layers is not None:
             values["memory_gib"] = memory_gib(self._device)
             self.writer.layers(progress.step, **record.layers.vectors())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
+from workbench.ops.attention import ATTENTION
+from workbench.ops.remembered import device_name
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.state import disk_full, fill_reserve
@@ -52,7 +55,7 @@ class Session:
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
         self.asked = Recipe.load(folder.recipe)
-        self.prepared, self.made = self._prepare()
+        self.prepared, self.made = self._prepare(resume)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
@@ -84,6 +87,7 @@ class Session:
         self._passed = points_passed(progress)
         # monotonic: a clock that is set must neither stop checkpoints nor rain them.
         self._saved_at = time.monotonic()
+        self._rechecks_at: int | None = progress.step + machine.SETTLED_STEPS
 
     def run(self) -> str:
         """Train to the end; returns the final status, ``finished`` or ``stopped``.
@@ -139,7 +143,7 @@ class Session:
         self._overrides[path] = value
         self.training.change(recipe)
 
-    def _prepare(self) -> tuple[PreparedData, Assembled]:
+    def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
         prepared = prepare(self.asked.data, say=lambda line: self.status.write(message=line))
         # A copy: caches get cleared, and a run's folder must be enough to use its model.
@@ -150,7 +154,12 @@ class Session:
         self.status.write(message="building the model")
         device = self.asked.execution.resolve_device()
         self._held_before = held_gib(device)
-        return prepared, assemble(self.asked, prepared, device)
+        # A resumed run repeats bit for bit, whatever was measured since it began.
+        begun = read_json(self.folder.environment) if resume else None
+        attention = None
+        if isinstance(begun, dict) and begun.get("device") == device_name(device):
+            attention = next((name for name in ATTENTION if name == begun.get("attention")), None)
+        return prepared, assemble(self.asked, prepared, device, attention)
 
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
@@ -212,6 +221,7 @@ class Session:
 
     def _keep_up(self) -> None:
         """Evaluate and save when due. Evaluation first, so that a checkpoint never hides a point that is due."""
+        self._recheck()
         progress = self.training.progress
         passed = points_passed(progress)
         if passed > self._passed and not progress.done:
@@ -219,6 +229,20 @@ class Session:
             self.evaluate(final=False)
         if time.monotonic() - self._saved_at >= self.asked.budget.checkpoint_seconds and not progress.done:
             self.save()
+
+    def _recheck(self) -> None:
+        """Once an attempt, when it has settled: does the machine contradict what is remembered of it? Not charged."""
+        progress = self.training.progress
+        if self._rechecks_at is None or not (progress.step >= self._rechecks_at or progress.done):
+            return
+        self._rechecks_at = None
+        self.training.settle()
+        for found in machine.contradictions(self.training.recipe, self.made.device, self.made.precision):
+            self.writer.event(progress.step, "measurement", found.text, **asdict(found), attention=self.made.attention)
+            # From here on MFU is a share of what holds now.
+            self.environment["gemm_flops"] = machine.gemm_flops(self.made.device, self.made.precision)
+            self.training.recorder.peak_flops = self.environment["peak_flops"] or self.environment["gemm_flops"]
+            write_json(self.folder.environment, self.environment)
 
     def evaluate(self, *, final: bool) -> Evaluation:
         """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget."""
