@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from workbench.bench import peers
+from workbench.ops.attention import ATTENTION
 from workbench.recipe import Recipe
 
 
@@ -39,6 +42,15 @@ def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
         assert len(figures["readings"]) == 2
         assert min(figures["readings"]) > 0
         assert figures["ready"]["parameters"] > 256 * 16
+    # What was remembered for ours; transformers' own default for BERT.
+    attention = {name: figures["attention"] for name, figures in result["contenders"].items()}
+    assert attention["workbench"] in ATTENTION
+    assert attention["transformers default"] == "sdpa"
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(peers.table(result))
+    rows = [line for line in console.export_text().splitlines() if "tokens/s" not in line]
+    for name, choice in attention.items():
+        assert any(name in row and choice in row for row in rows)
     a, b = (result["contenders"][name]["readings"] for name in ("workbench", "transformers default"))
     ratios = result["ratios"]["transformers default"]
     assert ratios["max"] == pytest.approx(max(x / y for x, y in zip(a, b, strict=True)))

@@ -90,7 +90,11 @@ def main() -> None:
         use_cpu=not torch.cuda.is_available(), dataloader_num_workers=setting["workers"], seed=recipe.seed, **tuned,
     )  # fmt: skip
     order = RowOrder(prepared.train, data.longest, recipe.seed)
-    ready = {"parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim)}
+    ready = {
+        "parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim),
+        # What the model was built with: its version's default, unless somebody asked for another.
+        "attention": str(model.config._attn_implementation),
+    }  # fmt: skip
     trainer = transformers.Trainer(
         model=model, args=arguments, train_dataset=Rows(order, 1_000_000),
         data_collator=transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=setting["mask_rate"]),

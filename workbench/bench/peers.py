@@ -53,8 +53,8 @@ def measure(
     """Alternate the contenders for ``rounds`` rounds of ``steps`` steps each.
 
     Returns:
-        ``{"contenders": {name: {"tokens_per_second": spread, "readings": [...], "ready": ...}}, "ratios": {peer:
-        spread of ours / peer by round}, ...}``.
+        ``{"contenders": {name: {"tokens_per_second": spread, "attention": implementation, "readings": [...], "ready":
+        ...}}, "ratios": {peer: spread of ours / peer by round}, ...}``.
     """
     with tempfile.TemporaryDirectory() as logs, contextlib.ExitStack() as stack:
         stage: list[Contender] = []
@@ -75,7 +75,12 @@ def measure(
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
         "recipe": recipe.to_dict(),
         "contenders": {
-            c.name: {"tokens_per_second": spread(readings[c.name]), "readings": readings[c.name], "ready": c.ready}
+            c.name: {
+                "tokens_per_second": spread(readings[c.name]),
+                "attention": c.ready["attention"],
+                "readings": readings[c.name],
+                "ready": c.ready,
+            }
             for c in stage
         },
         "ratios": {
@@ -106,11 +111,17 @@ def main(argv: list[str]) -> int:
         recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, workers=options.workers,
         say=console.print,
     )  # fmt: skip
-    table = Table("contender", "tokens/s (median)", "range", "workbench is faster by")
+    console.print(table(result))
+    console.print(f"saved {save('peers', result, options.out)}")
+    return 0
+
+
+def table(result: dict[str, Any]) -> Table:
+    """One row per contender of a result of :func:`measure`."""
+    found = Table("contender", "attention", "tokens/s (median)", "range", "workbench is faster by")
     for name, figures in result["contenders"].items():
         rate, ratio = figures["tokens_per_second"], result["ratios"].get(name)
         gain = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})" if ratio else ""
-        table.add_row(name, f"{rate['median']:,.0f}", f"{rate['min']:,.0f} to {rate['max']:,.0f}", gain)
-    console.print(table)
-    console.print(f"saved {save('peers', result, options.out)}")
-    return 0
+        span = f"{rate['min']:,.0f} to {rate['max']:,.0f}"
+        found.add_row(name, figures["attention"], f"{rate['median']:,.0f}", span, gain)
+    return found
