@@ -140,12 +140,6 @@ def test_more_than_are_shown_are_counted_and_the_newest_are_shown(tmp_path: Path
     assert {row["id"] for row in Listing(tmp_path).look().rows} >= {"zzz-by-hand"}
 
 
-def test_places_in_the_queue_are_in_the_order_of_launching(tmp_path: Path) -> None:
-    for number, status in enumerate(["queued", "finished", "queued", "queued"]):
-        make(tmp_path, number, status=status)
-    assert [row["queue"] for row in Listing(tmp_path).look().rows] == [3, 2, None, 1]
-
-
 def test_what_can_not_be_read_is_no_reason_to_show_nothing(tmp_path: Path) -> None:
     make(tmp_path, 1).recipe.write_bytes(b"\xff{")
     make(tmp_path, 2).state.unlink()

@@ -36,8 +36,7 @@ class Listed:
     """One look at a runs folder.
 
     Attributes:
-        rows: newest first, see :func:`workbench.runs.catalogue.summary.summary`; a queued run has its place in the
-            queue under ``queue``, from 1 (None for all others).
+        rows: newest first, see :func:`workbench.runs.catalogue.summary.summary`.
         total: runs in the folder; those beyond ``rows`` are older.
         trashed: deleted runs that could be restored.
     """
@@ -90,13 +89,13 @@ class Listing:
             self._known = {run_id: known for run_id, known in self._known.items() if run_id in marks}
             self._knobs = {run_id: knobs for run_id, knobs in self._knobs.items() if run_id in marks}
             rows = [self._known[run_id].row for run_id in newest]
-            return Listed(in_order(rows), len(marks), len(_marks(self.root / TRASH)))
+            return Listed(newest_first(rows), len(marks), len(_marks(self.root / TRASH)))
 
     def trash(self, most: int = MOST) -> list[dict[str, Any]]:
         """The newest ``most`` deleted runs, as rows."""
         root = self.root / TRASH
         newest = sorted(_marks(root), key=_time_in, reverse=True)[:most]
-        return in_order([summary(RunFolder(root / run_id)) for run_id in newest])
+        return newest_first([summary(RunFolder(root / run_id)) for run_id in newest])
 
     def knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
         """What was asked of these runs, knob by knob; see :func:`columns_of`."""
@@ -125,13 +124,10 @@ class Listing:
         self._known[run_id] = _Known(mark, settled and whole, state, summary(folder, state))
 
 
-def in_order(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows newest first, with everybody's place in the queue."""
+def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows by the time of their start."""
     # By id within one second, so that the order of two is the same at every look.
-    ordered = sorted(rows, key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
-    queued = [row["id"] for row in reversed(ordered) if row["status"] == "queued"]
-    places = {run_id: place for place, run_id in enumerate(queued, 1)}
-    return [{**row, "queue": places.get(row["id"])} for row in ordered]
+    return sorted(rows, key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
 
 
 def flat(recipe: Any) -> dict[str, Any]:

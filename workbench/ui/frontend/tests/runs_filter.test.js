@@ -5,7 +5,7 @@ import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../src/runs/filt
 
 const row = (id, more = {}) => ({
   id, name: "bert tiny", status: "running", tags: [], notes: "", message: "", owner: "ada", device: "H200", host: "n1",
-  step: 100, progress: 0.5, loss: 2.5, heldout_loss: null, tokens_per_second: 12000, queue: null, parent: null, ...more,
+  step: 100, progress: 0.5, loss: 2.5, heldout_loss: null, tokens_per_second: 12000, parent: null, ...more,
 });
 const knobs = new Knobs({
   runs: ["a", "b"],

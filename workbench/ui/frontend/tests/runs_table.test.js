@@ -7,7 +7,7 @@ import { Rows, between, scrollFor, visible } from "../src/runs/rows.js";
 import { Session } from "../src/runs/session.js";
 import { markdown, shown } from "../src/runs/sheet.js";
 
-const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, progress: 1, queue: null, ...more });
+const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, progress: 1, ...more });
 const ids = (rows) => rows.map(({ id }) => id).join("");
 const action = (verb) => ACTIONS.find((each) => each.verb === verb);
 
@@ -30,8 +30,7 @@ test("a header sorts one way, then the other, then not at all", () => {
 });
 
 test("cells say what people ask for", () => {
-  assert.equal(BY_KEY.get("state").text(row("a", { status: "queued", queue: 2 })), "queued, 2nd");
-  assert.equal(BY_KEY.get("state").text(row("a", { status: "queued", queue: 12 })), "queued, 12th");
+  assert.equal(BY_KEY.get("state").text(row("a", { status: "queued" })), "queued");
   assert.equal(BY_KEY.get("note").text(row("a", { status: "failed", message: "disk full" })), "disk full");
   assert.equal(BY_KEY.get("note").text(row("a", { status: "failed", message: "disk full", notes: "mine" })), "mine");
   assert.equal(BY_KEY.get("note").text(row("a", { message: "done" })), "");

@@ -15,7 +15,7 @@ export const COLUMNS = [
   { key: "name", title: "name", first: 1, width: 190, value: (row) => row.name, text: (row) => row.name, fixed: true },
   {
     key: "state", title: "state", first: 1, width: 104,
-    value: (row) => URGENCY.indexOf(row.status), text: stateText, words: (row) => row.status,
+    value: (row) => URGENCY.indexOf(row.status), text: (row) => row.status,
   },
   { key: "progress", title: "progress", first: -1, width: 118, value: (row) => row.progress, text: (row) => `${Math.floor(100 * row.progress)}%` },
   { key: "step", title: "step", first: -1, width: 74, number: true, value: (row) => row.step, text: (row) => whole(row.step) },
@@ -36,11 +36,6 @@ export function ended(row) {
   return ENDED.includes(row.status);
 }
 
-/** The place in the queue belongs to the state: nobody asks for it otherwise. */
-function stateText(row) {
-  return row.queue ? `queued, ${ordinal(row.queue)}` : row.status;
-}
-
 function speedText(row) {
   return row.tokens_per_second === null || row.tokens_per_second === undefined ? "" : whole(row.tokens_per_second);
 }
@@ -48,11 +43,6 @@ function speedText(row) {
 /** What went wrong, or what it does now, stands where a note would: an empty cell helps nobody. */
 function noteText(row) {
   return row.notes || (row.status === "finished" ? "" : row.message);
-}
-
-function ordinal(place) {
-  const teens = place % 100 > 10 && place % 100 < 14;
-  return `${place}${teens ? "th" : (["th", "st", "nd", "rd"][place % 10] ?? "th")}`;
 }
 
 // JSON has no NaN: a loss that is none travels as text.

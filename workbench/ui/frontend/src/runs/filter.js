@@ -31,7 +31,6 @@ const NUMBERS = {
   "held-out": (row) => row.heldout_loss,
   speed: (row) => row.tokens_per_second,
   "tokens/s": (row) => row.tokens_per_second,
-  queue: (row) => row.queue,
 };
 const COMPARE = {
   "<": (a, b) => a < b,
@@ -145,7 +144,7 @@ function haystack(row) {
   return all.join("\n").toLowerCase();
 }
 
-/** Knobs of all recipes, as the kernel sends them (see workbench/runs/listing.py). */
+/** Knobs of all recipes, as the kernel sends them (see workbench/runs/catalogue/listing.py). */
 export class Knobs {
   constructor({ runs, same, differ }) {
     this.place = new Map(runs.map((id, index) => [id, index]));

@@ -44,7 +44,7 @@ export class View {
       this.draw();
     });
     this.watcher.observe(root);
-    // Days turn into dates, and a place in the queue is left, without any message.
+    // Days turn into dates without any message.
     this.clock = setInterval(() => this.draw(), 60000);
     this.draw();
   }
