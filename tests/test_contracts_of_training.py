@@ -233,16 +233,6 @@ def test_objective_sees_no_token_it_must_predict(kind: str) -> None:
 
 
 @every_objective
-def test_heldout_does_not_depend_on_seed_or_progress(kind: str) -> None:
-    model, batch, plan = training_model(kind), some_batch(), LayerPlan.full(2)
-    total, count = model.heldout(batch, plan)
-    parts = [model.heldout(Batch(*(t[i : i + 1] for t in batch)), plan) for i in range(4)]
-    assert sum(n for _, n in parts) == count
-    assert float(sum(t for t, _ in parts)) == pytest.approx(total.item(), rel=1e-5)
-    assert not total.requires_grad
-
-
-@every_objective
 def test_labelled_fraction_is_the_share_that_gets_a_label(kind: str) -> None:
     model = training_model(kind)
     count = model(some_batch(4, 16), LayerPlan.full(2), progress(0)).count

@@ -55,7 +55,16 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     result = said["result"]
     assert (result["steps"], result["tokens"], result["stopped_early"]) == (6, 6 * 16 * 32, False)
     assert result["heldout_loss"] == said["heldout"][-1]["loss"]
-    assert result["learned"] == "words only", "six steps cannot beat word frequencies"
+    assert result["learned"] == "nothing yet", "six steps cannot reach word frequencies"
+    assert result["bits_per_byte"] == said["heldout"][-1]["bits_per_byte"] > 0
+    floors = {key: said[key] for key in ("unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")}
+    # Every word of this text foretells its neighbours; six words in ten stand alone among visible ones.
+    assert floors["bigram_entropy"] < floors["training_floor"] < floors["unigram_entropy"]
+    assert said["score"] == {"kind": "masked-only", "version": 2} | {
+        key: said["score"][key] for key in ("positions", "tokens", "bytes")
+    }
+    environment = json.loads(session.folder.environment.read_text())
+    assert floors.items() <= environment.items(), "there before the first evaluation"
     # A first measurement in a slow moment of this machine is contradicted, and that is told.
     kinds = [e["kind"] for e in read_telemetry(session.folder.telemetry).events if e["kind"] != "measurement"]
     assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]

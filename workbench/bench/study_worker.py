@@ -13,6 +13,8 @@ from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
+from workbench.choices.objectives.heldout import HeldoutSet
+from workbench.choices.objectives.text_floors import text_floors
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.evaluate import evaluate
@@ -60,7 +62,11 @@ def main() -> None:
     _, recipe = begin()
     stage = Stage()
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    stage.say({"ready": {"unigram_entropy": prepared.unigram_entropy}})
+    heldout = HeldoutSet.of(
+        prepared.heldout, prepared.vocabulary, recipe.budget.evaluation_tokens, causal=recipe.objective.causal
+    )
+    floors = text_floors(prepared, heldout, say=lambda line: print(line, file=sys.stderr))
+    stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:
         stage.say(train(Recipe(**message["recipe"]), prepared))
         # Guards of graphs made for a model that is gone would be tried, and counted, for ever.

@@ -178,4 +178,5 @@ def _random_text() -> PreparedData:
     drawn = np.random.default_rng(0).integers(5, VOCABULARY.used, (600, 100)).astype(np.uint16)
     drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
     store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))
-    return PreparedData(store, store, VOCABULARY, "", 0.0)
+    counts_V = np.bincount(store.ids_N, minlength=VOCABULARY.size)
+    return PreparedData(store, store, VOCABULARY, "", counts_V)

@@ -9,9 +9,10 @@ import torch
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.data import cache_folder
-from workbench.choices.data.order import HeldoutRows, RowOrder
+from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.execution.native import PRECISIONS
+from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
@@ -29,7 +30,8 @@ class Assembled:
     Attributes:
         model: backbone and head on ``device``, eager; its weights are a function of the recipe's seed alone.
         optimizer: over the model's parameters, at the peak rate.
-        order, heldout: rows of both splits by sample index, at the longest length of the run.
+        order: training rows by sample index, at the longest length of the run.
+        heldout: what the model is scored on, the same for every recipe on this text.
         vocabulary: of the data.
         attention: name of the implementation in force.
         device, precision: where and in which dtype the matmuls run (weights stay fp32).
@@ -41,7 +43,7 @@ class Assembled:
     model: TrainingModel
     optimizer: torch.optim.Optimizer
     order: RowOrder
-    heldout: HeldoutRows
+    heldout: HeldoutSet
     vocabulary: Vocabulary
     attention: str
     device: torch.device
@@ -70,11 +72,13 @@ def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device, atten
         attention: name of the implementation where the recipe says ``auto``; None for the one measured fastest.
 
     Raises:
-        DataError: a split holds fewer tokens than one row.
+        DataError: the training split holds fewer tokens than one row.
     """
     precision = PRECISIONS[recipe.execution.precision]
     order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
-    heldout = HeldoutRows(prepared.heldout, recipe.data.longest)
+    heldout = HeldoutSet.of(
+        prepared.heldout, prepared.vocabulary, recipe.budget.evaluation_tokens, causal=recipe.objective.causal
+    )
     if attention is None or recipe.execution.attention != "auto":
         attention = choose(recipe, device, precision)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)

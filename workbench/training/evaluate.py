@@ -1,4 +1,4 @@
-"""Held-out loss: the same rows, the same masks, all layers, no dropout, whatever the training does.
+"""Held-out score: the same tokens, all layers, no dropout, whatever the training does.
 
 ``python -m workbench.training.evaluate RUN_FOLDER [--checkpoint N] [--json]`` evaluates a saved run.
 """
@@ -11,14 +11,18 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 
+from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import PreparedData
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.text_floors import text_floors
 from workbench.choices.progress import Progress
 from workbench.errors import RunError, WorkbenchError
+from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder
 from workbench.training import checkpoint
@@ -26,60 +30,88 @@ from workbench.training.assemble import Assembled, assemble, micro_batch_size
 from workbench.training.growth import enter
 
 DURING = 8
-"""Evaluations during training read one part in so many of the final evaluation's rows."""
+"""Evaluations during training score one token in so many of the final evaluation's."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One held-out loss.
+    """One held-out score.
 
     Attributes:
-        loss: mean nats over the scored positions.
-        tokens: tokens read, scored or not.
-        scored: positions scored.
+        loss: mean nats over the scored tokens.
+        tokens: of the held-out set, scored or not.
+        scored: tokens scored.
+        bytes: UTF-8 bytes of text that the scored tokens stand for.
     """
 
     loss: float
     tokens: int
     scored: int
+    bytes: int
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """What the scored tokens cost per byte of their text, comparable between tokenizers; None without bytes."""
+        return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
 
 
 def evaluate(recipe: Recipe, made: Assembled, *, final: bool) -> Evaluation:
-    """Held-out loss of the model as it is.
+    """Held-out score of the model as it is.
 
     Runs eagerly: the graphs compiled for training would have to be compiled once more without gradients, which costs
     a short run more than it saves.
 
     Args:
-        recipe: for the size of the held-out set and of a batch.
-        made: model and held-out rows, which have the run's longest length however long rows in training are.
-        final: the whole set of ``budget.evaluation_tokens``, else one row in :data:`DURING` of it.
+        recipe: for the size of a batch.
+        made: model and held-out set; it is read in the longest rows of the run, however long those in training are.
+        final: the whole set of ``budget.evaluation_tokens``, else one token in :data:`DURING` of it.
 
     Returns:
-        Equal for equal weights, whatever the recipe's seed, objective rate, depth method or batch size (up to
+        Equal for equal weights and rows, whatever the recipe's seed, objective rate, depth method or batch size (up to
         rounding, as batches are summed).
     """
-    length = made.heldout.sequence_length
-    # As many tokens at once as training takes, also after the length was turned down.
-    at_once = max(1, micro_batch_size(recipe) * recipe.data.longest // length)
-    whole = max(1, min(made.heldout.rows, recipe.budget.evaluation_tokens // length))
-    # Always the first rows of one fixed order, so that all points of a curve were read off the same text.
-    rows = whole if final else max(1, whole // DURING)
+    heldout = made.heldout if final else made.heldout.part(DURING)
     # All layers that exist now: a model that grows is evaluated as it is.
     plan = LayerPlan.full(made.layers, recipe.architecture.layers)
-    training, total, scored = made.model.training, torch.zeros((), dtype=torch.float64), 0
+    training, total = made.model.training, torch.zeros((), dtype=torch.float64)
     made.model.eval()
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"), made.autocast():
-            for start in range(0, rows, at_once):
-                batch = made.heldout.batch(np.arange(start, min(rows, start + at_once)))
-                nats, count = made.model.heldout(batch.to(made.device), plan)
-                # On the host in float64: the sum must not depend on how many rows went into a batch.
-                total += nats.to("cpu", torch.float64)
-                scored += count
+            for batch, seen in heldout.batches(made.order.sequence_length, micro_batch_size(recipe)):
+                seen = seen.to(made.device)
+                # On the host: the sum must not depend on how many rows went into a batch.
+                total += made.model.heldout(batch.to(made.device), seen, plan).cpu()
     finally:
         made.model.train(training)
-    return Evaluation(float(total) / max(1, scored), rows * length, scored)
+    scored = len(heldout.scored_S)
+    return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()))
+
+
+def yardstick(recipe: Recipe, prepared: PreparedData, made: Assembled, say: Say) -> dict[str, Any]:
+    """What held-out and training losses of a run are held against: read back by :class:`workbench.floors.Yardstick`.
+
+    Args:
+        recipe: for its objective.
+        prepared: the data.
+        made: for its held-out set.
+        say: told when the training text must be counted first.
+
+    Returns:
+        JSON-able: ``score``, the floors in nats, ``heldout_overlap``.
+    """
+    floors = text_floors(prepared, made.heldout, say)
+    return {
+        "score": made.heldout.described(),
+        "unigram_entropy": floors.unigram,
+        "bigram_entropy": floors.neighbours,
+        "training_floor": recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary),
+        "heldout_overlap": prepared.fingerprint["heldout_overlap"],
+    }
+
+
+def alike(score: object, other: dict[str, Any]) -> bool:
+    """Whether losses of two scores, as runs store them, may stand on one curve."""
+    return isinstance(score, dict) and all(score.get(key) == other[key] for key in ("kind", "version"))
 
 
 def points_passed(progress: Progress) -> int:
@@ -112,11 +144,37 @@ def restore(folder: RunFolder, step: int | None = None) -> tuple[Recipe, Assembl
             names = ", ".join(p.name.removeprefix("step-") for p in have)
             raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
         saved = checkpoint.load(path)
-    prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
+    prepared = prepare(recipe.data, say=_print)
     made = assemble(recipe, prepared, recipe.execution.resolve_device())
     enter(recipe, made, saved.meta.get("growth", {}).get("stage", 0))
     checkpoint.restore_model(made.model, saved.tensors["model"], saved.meta["tied"])
     return recipe, made, saved
+
+
+def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
+    """The held-out score of a saved run, JSON-able, with what it is held against and what it says was learned.
+
+    Raises:
+        RunError: no such run or checkpoint.
+        CheckpointError: the checkpoint is damaged.
+    """
+    recipe, made, saved = restore(folder, step)
+    result = evaluate(recipe, made, final=True)
+    measured_with = yardstick(recipe, prepare(recipe.data, say=_print), made, say=_print)
+    return {
+        "run": folder.path.name,
+        "step": saved.step,
+        "heldout_loss": result.loss,
+        "bits_per_byte": result.bits_per_byte,
+        "learned": Yardstick.of(measured_with, {}, recipe.objective.kind).learned(result.loss),
+        **measured_with,
+        "evaluated_tokens": result.tokens,
+        "scored_positions": result.scored,
+    }
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -127,22 +185,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     try:
-        recipe, made, saved = restore(RunFolder(options.run.absolute()), options.checkpoint)
-        result = evaluate(recipe, made, final=True)
+        answer = evaluate_run(RunFolder(options.run.absolute()), options.checkpoint)
     except (WorkbenchError, checkpoint.CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    answer = {
-        "run": options.run.name,
-        "step": saved.step,
-        "heldout_loss": result.loss,
-        "evaluated_tokens": result.tokens,
-        "scored_positions": result.scored,
-    }
     if options.json:
         print(json.dumps(answer))
     else:
-        print(f"step {saved.step}: held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens")
+        print(
+            f"step {answer['step']}: {SCORE_TITLES[answer['score']['kind']]} {answer['heldout_loss']:.4f} nats, "
+            f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram floor {answer['unigram_entropy']:.3f}, "
+            f"neighbours' floor {answer['bigram_entropy']:.3f}; learned: {answer['learned']}"
+        )
     return 0
 
 

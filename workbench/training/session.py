@@ -14,6 +14,7 @@ import torch
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
+from workbench.floors import Yardstick
 from workbench.ops.attention import ATTENTION
 from workbench.ops.remembered import device_name
 from workbench.recipe import Recipe
@@ -22,7 +23,7 @@ from workbench.runs.state import disk_full, fill_reserve
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
-from workbench.training.evaluate import Evaluation, evaluate, points_passed
+from workbench.training.evaluate import Evaluation, alike, evaluate, points_passed, yardstick
 from workbench.training.forks import as_forked
 from workbench.training.growth import enter
 from workbench.training.loop import Training
@@ -30,9 +31,6 @@ from workbench.training.measurements import held_gib
 from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
-
-PLATEAU_NATS = 0.1
-"""A run whose held-out loss is not this far below the unigram entropy has learned word frequencies only."""
 
 FREE_SPACE = "free space there and resume the run"
 
@@ -56,6 +54,7 @@ class Session:
         checkpoint.remove_leftovers(folder.checkpoints)
         self.asked = Recipe.load(folder.recipe)
         self.prepared, self.made = self._prepare(resume)
+        self._yardstick = yardstick(self.asked, self.prepared, self.made, say=self._say)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
@@ -145,7 +144,7 @@ class Session:
 
     def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
-        prepared = prepare(self.asked.data, say=lambda line: self.status.write(message=line))
+        prepared = prepare(self.asked.data, say=self._say)
         # A copy: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
         # Before assembling, since the probe of attention must measure with the threads that training will have.
@@ -160,6 +159,9 @@ class Session:
         if isinstance(begun, dict) and begun.get("device") == device_name(device):
             attention = next((name for name in ATTENTION if name == begun.get("attention")), None)
         return prepared, assemble(self.asked, prepared, device, attention)
+
+    def _say(self, line: str) -> None:
+        self.status.write(message=line)
 
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
@@ -193,7 +195,7 @@ class Session:
             "data": self.prepared.fingerprint,
             "attention": self.made.attention,
             "parameters": self.made.parameters,
-            "unigram_entropy": self.prepared.unigram_entropy,
+            **self._yardstick,
             "compile_seconds": None,
             # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
             "memory_before_gib": round(self._held_before, 4),
@@ -207,7 +209,12 @@ class Session:
         found = read_json(self.folder.evaluations, {})
         points = [point for point in found.get("heldout", []) if point["step"] <= step] if step else []
         self.writer.rewind(step)
-        evaluations = {"unigram_entropy": self.prepared.unigram_entropy, "heldout": points, "result": None}
+        # Of a run that began before the score was changed: two scores on one curve would look like learning.
+        if points and not alike(found.get("score"), self._yardstick["score"]):
+            points = []
+            text = "held-out losses of before were scored otherwise and are left out"
+            self.writer.event(step, "warning", text)
+        evaluations = {**self._yardstick, "heldout": points, "result": None}
         write_json(self.folder.evaluations, evaluations)
         return evaluations
 
@@ -254,6 +261,7 @@ class Session:
             "tokens": progress.tokens,
             "seconds": round(progress.seconds, 4),
             "loss": result.loss,
+            "bits_per_byte": result.bits_per_byte,
             "evaluated_tokens": result.tokens,
         }
         self._evaluations["heldout"].append(point)
@@ -349,8 +357,9 @@ class Session:
 
     def _result(self) -> dict[str, Any]:
         progress, recorder = self.training.progress, self.training.recorder
-        points, entropy = self._evaluations["heldout"], self.prepared.unigram_entropy
-        heldout = points[-1]["loss"] if points else None
+        last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
+        heldout = last.get("loss")
+        measured_with = Yardstick.of(self._evaluations, {}, self.asked.objective.kind)
         seconds = max(progress.seconds, 1e-9)
         peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         return {
@@ -360,8 +369,10 @@ class Session:
             "tokens_per_second": progress.tokens / seconds,
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
             "heldout_loss": heldout,
-            "unigram_entropy": entropy,
-            "learned": None if heldout is None else "words only" if heldout > entropy - PLATEAU_NATS else "context",
+            "bits_per_byte": last.get("bits_per_byte"),
+            "unigram_entropy": self._yardstick["unigram_entropy"],
+            "bigram_entropy": self._yardstick["bigram_entropy"],
+            "learned": measured_with.learned(heldout),
             "mfu": recorder.useful_flops / seconds / peak,
             "parameters": self.made.parameters,
             "useful_flops": recorder.useful_flops,

@@ -7,7 +7,7 @@ import pytest
 from workbench.choices.data.document_cache import cached_documents
 from workbench.errors import DataError
 
-TEXTS = ["one", "two\nlines", "Größe 🙂", "half a pair \ud800", ""]
+TEXTS = [((), "one"), (("package", "module"), "two\nlines"), ((), "Größe 🙂"), ((), "half a pair \ud800"), ((), "")]
 
 
 def test_kept_as_they_are():
@@ -16,13 +16,13 @@ def test_kept_as_they_are():
     assert said == ["5 documents with 9 words collected"]
     again = cached_documents("area", {"a": 1}, lambda: pytest.fail("made again"), said.append)
     assert list(again) == TEXTS
-    other = cached_documents("area", {"a": 2}, lambda: iter(["other"]), said.append)
-    assert list(other) == ["other"]
+    other = cached_documents("area", {"a": 2}, lambda: iter([((), "other")]), said.append)
+    assert list(other) == [((), "other")]
 
 
 def test_a_source_that_breaks_off_leaves_nothing(cache):
     def breaks():
-        yield "one"
+        yield (), "one"
         raise DataError("broke off")
 
     with pytest.raises(DataError, match="broke off"):

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.choices.data.order import HeldoutRows, RowOrder, shuffled
+from workbench.choices.data.order import RowOrder, shuffled
 from workbench.choices.data.tokens import TokenStore
 from workbench.errors import DataError
 
@@ -111,16 +111,6 @@ def test_permutations_are_frozen():
     assert shuffled(0, 0, 0, 8).tolist() == [0, 2, 1, 5, 4, 3, 6, 7]
     assert shuffled(2**31 - 1, 9, 1, 8).tolist() == [7, 4, 0, 6, 3, 2, 1, 5]
     assert sorted(shuffled(5, 5, 0, 1000).tolist()) == list(range(1000))
-
-
-def test_heldout_rows_are_the_same_for_all(make_store):
-    store = make_store([21] * 40)
-    rows = HeldoutRows(store, 16)
-    once = rows.batch(np.arange(rows.rows)).tokens_BT
-    again = HeldoutRows(store, 16).batch(np.arange(rows.rows, 2 * rows.rows)).tokens_BT
-    assert torch.equal(once, again)
-    # The first rows come from everywhere, not from the first documents.
-    assert once[:4].max() > store.tokens // 2
 
 
 def test_a_document_longer_than_many_rows_goes_on_in_the_next(make_store):

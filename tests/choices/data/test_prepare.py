@@ -1,13 +1,11 @@
-"""Preparation: split, exact tokens, cache, too little text, entropy."""
+"""Preparation: split, exact tokens and bytes, cache, too little text."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +13,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from workbench.choices.data import Embedded, Files
-from workbench.choices.data import prepare as module
-from workbench.choices.data.prepare import prepare, unigram_entropy
+from workbench.choices.data import encoding as module
+from workbench.choices.data.prepare import prepare
 from workbench.choices.data.split import is_heldout
-from workbench.choices.data.tokens import Vocabulary
 from workbench.errors import DataError
 
 SMALL = {"tokenizer": {"kind": "trained", "vocabulary_size": 256}, "sequence_length": 16, "batch_size": 4}
@@ -206,9 +203,9 @@ def test_too_little_text_for_a_batch(corpus):
         prepare(data_of(corpus, batch_size=4096), quiet)
 
 
-def test_too_little_text_for_a_heldout_row(corpus):
-    with pytest.raises(DataError, match=r"held-out split is too small: [\d,]+ tokens.*heldout_fraction \(now 0.005\)"):
-        prepare(data_of(corpus, heldout_fraction=0.005, sequence_length=2048, batch_size=1), quiet)
+def test_too_little_text_to_be_scored_on(corpus):
+    with pytest.raises(DataError, match=r"held-out split is too small: 0 tokens.*heldout_fraction \(now 1e-05\)"):
+        prepare(data_of(corpus, heldout_fraction=1e-5), quiet)
 
 
 @pytest.mark.parametrize("content", ["", '{"text": ""}\n{"text": " \\n "}\n'])
@@ -256,22 +253,6 @@ def test_width_of_an_id(corpus):
     # The shape of a model is as asked for, however little there was to learn.
     assert prepared.vocabulary.size == 65_600
     assert prepared.vocabulary.used < 1000
-
-
-def test_unigram_entropy_by_hand():
-    vocabulary = Vocabulary(size=64, used=8, cls=2, sep=3, mask=4, pad=0, unk=1)
-    counts = np.zeros(64, np.int64)
-    counts[[2, 3, 5, 6, 7]] = [100, 100, 2, 1, 1]
-    assert unigram_entropy(counts, vocabulary) == pytest.approx(1.5 * math.log(2))
-    assert unigram_entropy(np.zeros(64, np.int64), vocabulary) == 0.0
-
-
-def test_unigram_entropy_is_that_of_the_heldout_text(corpus):
-    prepared = prepare(data_of(corpus), quiet)
-    counted = Counter(i for i in prepared.heldout.ids_N.tolist() if i not in prepared.vocabulary.special)
-    total = sum(counted.values())
-    expected = -sum(n / total * math.log(n / total) for n in counted.values())
-    assert prepared.unigram_entropy == pytest.approx(expected, abs=1e-12)
 
 
 def test_embedded_is_prepared_end_to_end():

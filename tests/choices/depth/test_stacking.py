@@ -89,10 +89,10 @@ def test_silent_copies_preserve_the_function_bit_for_bit(tiny: Recipe, build: Bu
     training = build(recipe)
     for _ in range(10):
         training.step()
-    model, batch = training.model, training.made.heldout.batch(torch.arange(4).numpy())
-    before = model.heldout(batch, LayerPlan.full(2, 4))[0]
+    model, (batch, seen) = training.model, next(training.made.heldout.batches(32, 4))
+    before = model.heldout(batch, seen, LayerPlan.full(2, 4))
     training.growth.advance(recipe, training.progress)
-    after = model.heldout(batch, LayerPlan.full(4))[0]
+    after = model.heldout(batch, seen, LayerPlan.full(4))
     assert torch.equal(before, after)
     assert STATES[training.plan().states[2]] == "grown"
     training.step()
@@ -106,10 +106,10 @@ def test_a_plain_copy_does_not_preserve_it(tiny: Recipe, build: Build) -> None:
     training = build(recipe)
     for _ in range(10):
         training.step()
-    batch = training.made.heldout.batch(torch.arange(4).numpy())
-    before = training.model.heldout(batch, LayerPlan.full(2, 4))[0]
+    batch, seen = next(training.made.heldout.batches(32, 4))
+    before = training.model.heldout(batch, seen, LayerPlan.full(2, 4))
     training.growth.advance(recipe, training.progress)
-    assert abs(float(before - training.model.heldout(batch, LayerPlan.full(4))[0])) > 1e-3
+    assert abs(float(before - training.model.heldout(batch, seen, LayerPlan.full(4)))) > 1e-3
 
 
 @pytest.mark.parametrize(

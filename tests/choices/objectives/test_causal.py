@@ -35,13 +35,6 @@ def test_the_loss_at_a_position_does_not_see_later_tokens() -> None:
     assert not torch.allclose(x[:, 6:8], y[:, 6:8])
 
 
-def test_heldout_is_the_training_loss_summed() -> None:
-    batch, model = batch_of(), model_of("causal")
-    total, count = model.heldout(batch, PLAN)
-    assert count == 3 * 14
-    torch.testing.assert_close(total / count, model(batch, PLAN, START).loss.double(), rtol=1e-5, atol=0)
-
-
 def test_every_position_is_scored() -> None:
     assert Causal.causal
     assert Causal().labelled_fraction(START) == 1.0

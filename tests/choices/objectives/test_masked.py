@@ -1,4 +1,4 @@
-"""Masked language modelling: rates that move, a held-out loss that does not."""
+"""Masked language modelling: rates that move, and what can be had without context."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.masked import HELDOUT_RATE, Masked, MaskedModel
+from workbench.choices.objectives.masked import Masked, MaskedModel
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules import Linear
 from workbench.errors import RecipeError
@@ -45,24 +45,6 @@ def test_all_mask_hides_every_label_and_nothing_else_is_read() -> None:
     other, _ = model.labelled(batch._replace(tokens_BT=changed.view_as(batch.tokens_BT)), START)
     assert torch.equal(other.tokens_BT, seen.tokens_BT)
     assert not torch.equal(other.labels_N, seen.labels_N)
-
-
-def test_heldout_masks_are_the_same_whatever_the_training_does() -> None:
-    batch = batch_of(4, 32)
-    plain = masked_model(seed=0).labelled_heldout(batch)
-    other = masked_model(seed=99, mask_rate=0.4, corruption="all_mask").labelled_heldout(batch)
-    assert all(torch.equal(a, b) for a, b in zip(plain, other, strict=True) if a is not None and b is not None)
-    assert len(plain.labels_N) == 4 * round(HELDOUT_RATE * 32)
-    training, _ = masked_model(seed=0).labelled(batch, START)
-    assert not torch.equal(training.index_N, plain.index_N), "held-out masks are a stream of their own"
-
-
-def test_heldout_is_repeatable_and_counts_exactly() -> None:
-    model, batch = masked_model(), batch_of()
-    (first, count), (second, _) = model.heldout(batch, PLAN), model.heldout(batch, PLAN)
-    assert first.item() == second.item()
-    assert count == 3 * round(0.15 * 16)
-    assert first.item() / count == pytest.approx(torch.tensor(128.0).log().item(), abs=0.5), "untrained: about log V"
 
 
 def test_training_lowers_the_loss_of_a_pattern() -> None:

@@ -12,6 +12,7 @@ from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import TokenStore, Vocabulary
 from workbench.choices.depth import LayerPlan
 from workbench.choices.objectives import Objective
+from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.progress import Budget, Progress
 
 VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
@@ -58,5 +59,7 @@ def test_an_evaluation_is_the_same_every_time_and_for_every_seed(kind: str, orde
         torch.manual_seed(0)
         backbone = architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
         model = objective.build(backbone, architecture, VOCABULARY, seed=seed).eval()
-        sums += [model.heldout(order.batch(np.arange(8)), LayerPlan.full(1)) for _ in range(2)]
-    assert len({(float(nats), count) for nats, count in sums}) == 1
+        heldout = HeldoutSet.of(order.store, VOCABULARY, 1024, causal=objective.causal)
+        sums += [[model.heldout(*each, LayerPlan.full(1)) for each in heldout.batches(16, 8)] for _ in range(2)]
+    assert len({tuple(map(float, nats)) for nats in sums}) == 1
+    assert not any(nats.requires_grad for nats in sums[0])

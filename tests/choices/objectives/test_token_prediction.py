@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
@@ -88,18 +87,6 @@ def test_a_batch_without_a_label_that_counts_gives_zero_not_nan() -> None:
     result.loss.backward()
     assert result.loss.item() == 0.0
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
-
-
-def test_heldout_in_pieces_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, batch = model_of("causal"), batch_of()
-    total, count = model.heldout(batch, PLAN)
-    seen = model.labelled_heldout(batch)
-    logits = model.head(model.backbone(seen.tokens_BT, batch, PLAN).flatten(0, 1))
-    nats = F.cross_entropy(logits, seen.labels_N, reduction="none") * seen.weight_N
-    assert count == int(seen.weight_N.sum()) == 3 * 14
-    assert total.item() == pytest.approx(nats.sum().item(), rel=1e-5)
-    monkeypatch.setattr("workbench.choices.objectives.token_prediction._EAGER_ROWS", 5)
-    assert model.heldout(batch, PLAN)[0].item() == pytest.approx(total.item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])

@@ -16,6 +16,8 @@ from workbench.choices.schedules.schedule import Schedule, ScheduledInt, at, sch
 
 Say = Callable[[str], None]
 """Called with one line about what preparation is doing."""
+Sourced = tuple[tuple[str, ...], str]
+"""Names of what a document comes from, the widest first (package, module), and its text."""
 
 
 class Data(Choice):
@@ -92,6 +94,13 @@ class Data(Choice):
             DataError: missing, empty, unreadable or not UTF-8.
         """
         raise NotImplementedError
+
+    def sourced_documents(self) -> Iterator[Sourced]:
+        """The documents in the same order, each with what it comes from; the split holds out whole sources.
+
+        Without names, as here, every document is a source of its own.
+        """
+        return (((), text) for text in self.documents())
 
     def collect(self, say: Say) -> None:
         """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files.

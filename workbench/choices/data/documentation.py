@@ -44,6 +44,11 @@ class Package:
     digest: str
     files: tuple[str, ...]
 
+    def modules(self) -> list[str]:
+        """Names of its files below the deepest folder that holds all of them, with slashes: equal on every machine."""
+        folder = os.path.commonpath([os.path.dirname(path) for path in self.files]) if self.files else ""
+        return [os.path.relpath(path, folder).replace(os.sep, "/") for path in self.files]
+
 
 def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
     """The standard library and every installed distribution that lists its files, sorted by name.

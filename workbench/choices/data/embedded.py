@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.data import harvest
-from workbench.choices.data.data import Data, Say
+from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -35,6 +35,14 @@ class Embedded(Data):
         Raises:
             DataError: a package that is not installed, a cache that cannot be written.
         """
+        return (text for _, text in self.sourced_documents())
+
+    def sourced_documents(self) -> Iterator[Sourced]:
+        """The documents with package and file that each was found in.
+
+        Raises:
+            DataError: as for :meth:`documents`.
+        """
         return cached_documents("documentation", self.sources(), self._harvest, _quiet)
 
     def collect(self, say: Say) -> None:
@@ -49,31 +57,37 @@ class Embedded(Data):
         packages = {p.name: [p.version, len(p.files), p.digest[:12]] for p in installed_packages(self.packages)}
         return {"harvest": harvest.VERSION, "packages": packages}
 
-    def _harvest(self) -> Iterator[str]:
+    def _harvest(self) -> Iterator[Sourced]:
         from workbench.choices.data.documentation import installed_packages
         from workbench.choices.data.workers import harvest_files
 
-        paths = [path for package in installed_packages(self.packages) for path in package.files]
+        files = [
+            ((package.name, module), path)
+            for package in installed_packages(self.packages)
+            for module, path in zip(package.modules(), package.files, strict=True)
+        ]
         # Closed here, not when the collector comes by: workers must not outlive an error.
-        with closing(harvest_files(paths)) as found:
-            yield from without_repetitions(document for documents in found for document in documents)
+        with closing(harvest_files([path for _, path in files])) as found:
+            of_files = zip(files, found, strict=True)
+            documents = ((names, document) for (names, _), of_file in of_files for document in of_file)
+            yield from without_repetitions(documents)
 
 
-def without_repetitions(documents: Iterable[list[str]]) -> Iterator[str]:
+def without_repetitions(documents: Iterable[tuple[tuple[str, ...], list[str]]]) -> Iterator[Sourced]:
     """Join paragraphs to documents, leaving out every paragraph that was seen before, wholly or for the most part.
 
     Generated documentation repeats itself: the same sentences stand in every model, every method, every overload.
     What is left of a document must still be one (``harvest.DOCUMENT_WORDS``).
 
     Args:
-        documents: paragraphs of each, in a fixed order, which decides what counts as a repetition.
+        documents: sources and paragraphs of each, in a fixed order, which decides what counts as a repetition.
 
     Returns:
         the documents that remain, a paragraph per line.
     """
     whole: set[int] = set()
     shingles: set[int] = set()
-    for document in documents:
+    for sources, document in documents:
         kept = []
         for paragraph in document:
             words = _LETTERS.findall(paragraph.lower())
@@ -87,7 +101,7 @@ def without_repetitions(documents: Iterable[list[str]]) -> Iterator[str]:
             whole.add(key)
             shingles.update(sampled)
         if sum(len(paragraph.split()) for paragraph in kept) >= harvest.DOCUMENT_WORDS:
-            yield "\n".join(kept)
+            yield sources, "\n".join(kept)
 
 
 def _sampled_shingles(words: list[str]) -> list[int]:

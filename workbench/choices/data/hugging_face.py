@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.choices.choice import knob
-from workbench.choices.data.data import Data, Say
+from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
 from workbench.errors import DataError, unknown
@@ -37,12 +37,12 @@ class HuggingFace(Data):
         Raises:
             DataError: the package datasets is missing, no network, no such dataset, split or field.
         """
-        return cached_documents("hugging_face", self.sources(), self._stream, lambda line: None)
+        return (text for _, text in self._fetched(lambda line: None))
 
     def collect(self, say: Say) -> None:
         """Fetch the documents unless that was done before."""
         say(f"streaming at most {self.max_documents:,} documents of the dataset '{self.name}'")
-        cached_documents("hugging_face", self.sources(), self._stream, say)
+        self._fetched(say)
 
     def sources(self) -> dict[str, Any]:
         """What was asked of the Hub; for a local folder also its files, sizes and times of change.
@@ -54,6 +54,9 @@ class HuggingFace(Data):
         if not folder.is_dir():
             return asked
         return {**asked, "local": listing(sorted(path for path in folder.rglob("*") if path.is_file()))}
+
+    def _fetched(self, say: Say) -> Iterator[Sourced]:
+        return cached_documents("hugging_face", self.sources(), lambda: (((), text) for text in self._stream()), say)
 
     def _stream(self) -> Iterator[str]:
         if importlib.util.find_spec("datasets") is None:

@@ -151,28 +151,6 @@ class RowOrder:
         return EpochPlan(offsets_D1[:-1][order_D], bounds_D1, shuffled(self.seed, epoch, 1, self.rows))
 
 
-class HeldoutRows(RowOrder):
-    """Rows for evaluation: one fixed order, the same for every seed and recipe, so losses compare.
-
-    The order is shuffled once, not that of the corpus: an evaluation that reads only the first rows still sees text
-    from everywhere. Sample indices beyond ``rows`` start over with the same rows.
-
-    Args:
-        store: the held-out split.
-        sequence_length: T, tokens per row.
-
-    Raises:
-        DataError: the store holds fewer tokens than one row.
-    """
-
-    def __init__(self, store: TokenStore, sequence_length: int) -> None:
-        super().__init__(store, sequence_length, seed=0)
-
-    def plan(self, epoch: int) -> EpochPlan:
-        """The one plan there is, whatever the epoch; shapes as in :class:`EpochPlan`."""
-        return super().plan(0)
-
-
 def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Source index, position in the piece and piece number of every place of some rows.
 

@@ -1,40 +1,32 @@
-"""From documents to token stores: tokenizer, split, encoding, unigram entropy, cache."""
+"""From documents to token stores: split, tokenizer, encoding, cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import collections
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from workbench.choices.data.cache import cache_entry, key_of
 from workbench.choices.data.data import Data, Say
-from workbench.choices.data.split import RULE, document_hash, is_heldout
+from workbench.choices.data.encoding import write_documents
+from workbench.choices.data.repeats import RUN_WORDS, Repeats
+from workbench.choices.data.split import RULE, choose_split, document_hash
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.errors import DataError
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-# Shape legend: N tokens, D documents, V ids of the vocabulary.
-
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Part of the cache key: raise it whenever the same text would give other tokens."""
-BATCH_CHARACTERS = 2_000_000
-"""Text encoded at a time: enough to keep every core busy, little enough to hold its tokens in memory many times."""
+FEWEST_HELDOUT_TOKENS = 64
+"""A score of fewer tokens says nothing."""
 TOKENIZER_FILE = "tokenizer.json"
-
-
-class Labelled(NamedTuple):
-    """A document and the side of the split it is on."""
-
-    text: str
-    heldout: bool
+COUNTS_FILE = "train.counts.npy"
 
 
 def prepare(data: Data, say: Say = print) -> PreparedData:
@@ -47,7 +39,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         say: told what is being done, one line at a time.
 
     Raises:
-        DataError: the corpus cannot be read, is empty, or is too small for one batch or for one held-out row; the
+        DataError: the corpus cannot be read, is empty, or is too small for one batch or to be scored on; the
             cache cannot be written.
 
     Example:
@@ -68,7 +60,9 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         **made_from,
         "added_special_tokens": manifest["added"],
         "vocabulary": manifest["vocabulary"],
-        "unigram_entropy": manifest["unigram_entropy"],
+        "heldout_split": manifest["split"],
+        "heldout_overlap": manifest["heldout_overlap"],
+        "heldout_overlap_before": manifest["heldout_overlap_before"],
         "tokenizer_sha256": files[TOKENIZER_FILE]["sha256"],
         **{split: {**manifest[split], "sha256": files[f"{split}.ids.bin"]["sha256"]} for split in SPLITS},
     }
@@ -77,7 +71,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         **stores,
         vocabulary=vocabulary,
         tokenizer_file=str(folder / TOKENIZER_FILE),
-        unigram_entropy=manifest["unigram_entropy"],
+        counts_V=np.load(folder / COUNTS_FILE),
         fingerprint=fingerprint,
     )
 
@@ -98,11 +92,15 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     from tokenizers import Tokenizer
 
     data.collect(say)
-    own_heldout = _own_heldout(data)
+    sides = _Sides(data)
+    repeats = Repeats(sides.texts(heldout=True))
     say(f"making the tokenizer ({type(data.tokenizer).summary()})")
     target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
-    data.tokenizer.make((document.text for document in _labelled(data, own_heldout) if not document.heldout), target)
+    training = repeats.watch(sides.texts(heldout=False))
+    data.tokenizer.make(training, target)
+    # Tokenizers need not read all of it, or any; what the held-out text repeats must be known to the end.
+    collections.deque(training, maxlen=0)
     tokenizer = Tokenizer.from_file(str(target))
     added = complete(tokenizer)
     if added:
@@ -112,131 +110,58 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     # Text that happens to contain "[MASK]" is text, not a mask.
     tokenizer.encode_special_tokens = True
     say("encoding the documents")
-    counts_V = np.zeros(vocabulary.size, np.int64)
     with ExitStack() as stack:
-        writers = {s: stack.enter_context(StoreWriter(folder, s, vocabulary.size)) for s in SPLITS}
-        for batch in _batches(_labelled(data, own_heldout)):
-            _encode(tokenizer, vocabulary, batch, writers, counts_V)
-    train, heldout = writers["train"], writers["heldout"]
-    sizes = {s: {"documents": w.documents, "tokens": w.tokens} for s, w in writers.items()}
-    entropy = unigram_entropy(counts_V, vocabulary)
+        train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
+        write_documents(tokenizer, vocabulary, sides.texts(heldout=False), train, with_bytes=False)
+        foreign = (repeats.without(text) for text in sides.texts(heldout=True))
+        write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
+    np.save(folder / COUNTS_FILE, train.counts_V)
     say(
         f"{train.tokens:,} training tokens in {train.documents:,} documents, {heldout.tokens:,} held-out tokens in "
-        f"{heldout.documents:,}; unigram entropy {entropy:.3f} nats"
+        f"{heldout.documents:,}; of their runs of {RUN_WORDS} words {repeats.share:.2%} stood in the training text, "
+        f"{repeats.overlap:.2%} still do"
     )
     return {
-        "dtype": writers["train"].dtype.str,
+        "dtype": train.dtype.str,
         "vocabulary": asdict(vocabulary),
         "added": added,
-        "unigram_entropy": entropy,
-        **sizes,
+        "split": sides.split.described() if sides.split else {"grain": "heldout_paths", "sources": []},
+        "heldout_overlap": repeats.overlap,
+        "heldout_overlap_before": repeats.share,
+        **{s: {"documents": w.documents, "tokens": w.tokens} for s, w in zip(SPLITS, (train, heldout), strict=True)},
     }
 
 
-def unigram_entropy(counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
-    """Entropy of token frequencies, special tokens left out.
+class _Sides:
+    """The documents of both sides, as often as they are asked for.
 
-    Args:
-        counts_V: how often each id occurs.
-        vocabulary: whose ``special`` ids do not count.
-
-    Returns:
-        nats per token; 0 when nothing was counted.
+    Attributes:
+        split: the rule in force; None where the corpus brings a held-out set of its own.
     """
-    counts_V = counts_V.astype(np.float64)
-    counts_V[list(vocabulary.special)] = 0
-    counts = counts_V[counts_V > 0]
-    if not counts.size:
-        return 0.0
-    shares = counts / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
 
+    def __init__(self, data: Data) -> None:
+        self._data = data
+        own = data.heldout_documents()
+        self._own = None if own is None else {document_hash(text) for text in own}
+        self.split = choose_split(data.sourced_documents(), data.heldout_fraction) if own is None else None
 
-def _own_heldout(data: Data) -> set[int] | None:
-    """Hashes of the held-out documents where the corpus brings its own; None where the rule splits."""
-    documents = data.heldout_documents()
-    return None if documents is None else {document_hash(text) for text in documents}
-
-
-def _labelled(data: Data, own_heldout: set[int] | None) -> Iterator[Labelled]:
-    """Every document with text in it; a training document that is also held out is left out of training."""
-    if own_heldout is None:
-        for text in data.documents():
-            if text and not text.isspace():
-                yield Labelled(text, is_heldout(text, data.heldout_fraction))
-        return
-    for text in data.heldout_documents() or ():
-        if text and not text.isspace():
-            yield Labelled(text, True)
-    for text in data.documents():
-        if text and not text.isspace() and document_hash(text) not in own_heldout:
-            yield Labelled(text, False)
-
-
-def _batches(documents: Iterator[Labelled]) -> Iterator[list[Labelled]]:
-    batch: list[Labelled] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(document.text)
-        if characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
-def _encode(
-    tokenizer: Tokenizer,
-    vocabulary: Vocabulary,
-    batch: list[Labelled],
-    writers: dict[str, StoreWriter],
-    counts_V: np.ndarray,
-) -> None:
-    """Write a batch of documents to their splits and count the held-out ids."""
-    pieces = [(number, piece) for number, document in enumerate(batch) for piece in _pieces(document.text)]
-    ids: list[list[np.ndarray]] = [[] for _ in batch]
-    begin = 0
-    while begin < len(pieces):
-        end, characters = begin, 0
-        while end < len(pieces) and (end == begin or characters + len(pieces[end][1]) <= BATCH_CHARACTERS):
-            characters += len(pieces[end][1])
-            end += 1
-        # Without special tokens: [CLS] and [SEP] frame documents, and these are pieces of them.
-        encodings = tokenizer.encode_batch_fast([p for _, p in pieces[begin:end]], add_special_tokens=False)
-        for (number, _), encoding in zip(pieces[begin:end], encodings, strict=True):
-            ids[number].append(np.array(encoding.ids, np.uint32))
-        begin = end
-    frame = np.array([[vocabulary.cls], [vocabulary.sep]], np.uint32)
-    for split, heldout in (("train", False), ("heldout", True)):
-        framed = [
-            np.concatenate([frame[0], *parts, frame[1]])
-            for parts, document in zip(ids, batch, strict=True)
-            # What encodes to nothing would be a document of [CLS] [SEP] alone.
-            if document.heldout == heldout and any(len(part) for part in parts)
-        ]
-        if framed:
-            ids_N = np.concatenate(framed)
-            writers[split].add(ids_N, np.array([len(one) for one in framed]))
-            if heldout:
-                # Held-out ids only, since the entropy is what held-out losses are held against.
-                counts_V += np.bincount(ids_N, minlength=len(counts_V))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A document in pieces that encode in bounded memory, cut before white space so that no word is torn."""
-    begin = 0
-    while len(text) - begin > BATCH_CHARACTERS:
-        end = begin + BATCH_CHARACTERS
-        cut = max(text.rfind(mark, begin + 1, end) for mark in "\n ")
-        cut = end if cut <= begin else cut
-        yield text[begin:cut]
-        begin = cut
-    yield text[begin:]
+    def texts(self, *, heldout: bool) -> Iterator[str]:
+        """Every document of one side with text in it; a training document that is also held out is left out."""
+        texts: Iterable[str]
+        if self.split is not None:
+            split = self.split
+            sided = (side for sources, text in self._data.sourced_documents() for side in split.sides(sources, text))
+            texts = (side.text for side in sided if side.heldout == heldout)
+        elif heldout:
+            texts = self._data.heldout_documents() or ()
+        else:
+            own = self._own or set()
+            texts = (text for text in self._data.documents() if document_hash(text) not in own)
+        return (text for text in texts if text and not text.isspace())
 
 
 def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
-    """Refuse a corpus that cannot fill one batch or one held-out row.
+    """Refuse a corpus that cannot fill one batch, or be scored on.
 
     Raises:
         DataError: says how many tokens there are and how many are needed.
@@ -253,9 +178,9 @@ def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
             f"batch needs {needed:,} ({rows} rows of {length} tokens); use more text, a "
             "smaller data.batch_size or a shorter data.sequence_length"
         )
-    if heldout.tokens < length:
+    if heldout.tokens < FEWEST_HELDOUT_TOKENS:
         raise DataError(
-            f"the held-out split is too small: {heldout.tokens:,} tokens in {heldout.documents:,} documents, but one "
-            f"row needs {length:,}; raise data.heldout_fraction (now {data.heldout_fraction:g}), use "
-            "more documents, or a shorter data.sequence_length"
+            f"the held-out split is too small: {heldout.tokens:,} tokens in {heldout.documents:,} documents; a score "
+            f"needs at least {FEWEST_HELDOUT_TOKENS}; raise data.heldout_fraction (now {data.heldout_fraction:g}) or "
+            "use more text"
         )

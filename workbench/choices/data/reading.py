@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from workbench.choices.data.cutting import cut
 from workbench.errors import DataError, unknown
 
 TEXT_ENDINGS = (".txt", ".md", ".rst")
@@ -63,7 +64,7 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
     """Cut a text at blank lines into documents of at least ``characters`` characters.
 
     A whole book in one file could not be split into train and held-out otherwise. Text without blank lines is cut at
-    the end of a line once a document has twice as many characters.
+    the end of a line once a document has twice as many characters, and a line of such a length within itself.
 
     Args:
         lines: with their line ends.
@@ -71,7 +72,8 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
     """
     kept: list[str] = []
     size = 0
-    for line in lines:
+    pieces = (piece for line in lines for piece in cut(line, characters)) if characters else lines
+    for line in pieces:
         kept.append(line)
         size += len(line)
         if characters and size >= characters and (line.isspace() or size >= 2 * characters):

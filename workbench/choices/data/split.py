@@ -1,10 +1,90 @@
-"""The fixed rule that splits documents into train and held-out."""
+"""The fixed rule that splits text into train and held-out: by source where it can, so that held-out text is foreign."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
 
-RULE = "first 8 bytes of BLAKE2b of the text, as a share of 2^64, below heldout_fraction"
+from workbench.choices.data.cutting import cut
+from workbench.choices.data.data import Sourced
+
+RULE = "whole sources, else documents, else parts of them, by the first 8 bytes of BLAKE2b, until heldout_fraction"
+PART_CHARACTERS = 8000
+"""About two pages: documents of at least twice this may be cut where whole ones do not meet the share."""
+NEAR = (0.5, 2.0)
+"""How far the held-out share may lie from the one that was asked for before text is split more finely."""
+
+
+class Labelled(NamedTuple):
+    """A document and the side of the split it is on."""
+
+    text: str
+    heldout: bool
+
+
+class Split(NamedTuple):
+    """Which text is held out.
+
+    Attributes:
+        fraction: share of the text to hold out.
+        grain: what stays together: ``source 1`` (the widest), ``source 2``, ..., ``document`` or ``part``.
+        names: sources that are held out; empty for the last two, which a hash decides.
+    """
+
+    fraction: float
+    grain: str
+    names: frozenset[tuple[str, ...]] = frozenset()
+
+    def sides(self, sources: tuple[str, ...], text: str) -> Iterator[Labelled]:
+        """A document with its side; where parts are split, its runs of neighbouring parts on one side."""
+        if self.grain == "document":
+            yield Labelled(text, is_heldout(text, self.fraction))
+        elif self.grain == "part":
+            for heldout, parts in groupby(cut(text, PART_CHARACTERS), lambda part: is_heldout(part, self.fraction)):
+                yield Labelled("".join(parts).strip(), heldout)
+        else:
+            yield Labelled(text, sources[: int(self.grain.split()[1])] in self.names)
+
+    def described(self) -> dict[str, Any]:
+        """What a manifest says of it, JSON-able."""
+        return {"grain": self.grain, "sources": sorted("/".join(name) for name in self.names)}
+
+
+def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
+    """The coarsest split that comes near the share asked for.
+
+    Sources are taken in the order of their hashes, those that do not fit any more left out, until the share is
+    reached: what is held out hardly changes when a source is added. If one source holds all of the text, what it
+    consists of is split instead, then documents, and at last parts of long documents.
+
+    Args:
+        documents: all of them, with their sources.
+        fraction: share of characters to hold out, between 0 and 1.
+    """
+    sizes: Counter[tuple[str, ...]] = Counter()
+    total = by_document = 0
+    depth = None
+    for sources, text in documents:
+        total += len(text)
+        by_document += len(text) if is_heldout(text, fraction) else 0
+        # Documents without a source beside others with one: no level of sources covers all of the text.
+        depth = len(sources) if depth is None else min(depth, len(sources))
+        sizes.update({sources[: level + 1]: len(text) for level in range(len(sources))})
+    low, high = (bound * fraction * total for bound in NEAR)
+    for level in range(1, (depth or 0) + 1):
+        held, names = 0, []
+        for name in sorted(
+            (name for name in sizes if len(name) == level), key=lambda name: document_hash("/".join(name))
+        ):
+            if held + sizes[name] <= 1.1 * fraction * total:
+                held += sizes[name]
+                names.append(name)
+        if held >= low:
+            return Split(fraction, f"source {level}", frozenset(names))
+    return Split(fraction, "document" if low <= by_document <= high else "part")
 
 
 def document_hash(text: str) -> int:
@@ -14,7 +94,7 @@ def document_hash(text: str) -> int:
 
 
 def is_heldout(text: str, fraction: float) -> bool:
-    """Whether a document is held out.
+    """Whether a document is held out where documents are split.
 
     A function of its text alone: documents added or moved elsewhere never change sides, equal documents are on one
     side, and a larger fraction keeps what a smaller one held out.

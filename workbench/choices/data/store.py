@@ -18,6 +18,8 @@ SPLITS = ("train", "heldout")
 class StoreWriter:
     """Writes one split, document by document; memory stays bounded by what one call hands over.
 
+    ``counts_V`` holds how often each id was written.
+
     Args:
         folder: the (unfinished) cache entry.
         split: ``train`` or ``heldout``.
@@ -30,19 +32,27 @@ class StoreWriter:
         self._ids = (folder / f"{split}.ids.bin").open("wb")
         self._offsets = (folder / f"{split}.offsets.bin").open("wb")
         self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self._bytes = (folder / f"{split}.bytes.bin").open("wb") if split == "heldout" else None
+        self.counts_V = np.zeros(vocabulary_size, np.int64)
         self.tokens = self.documents = 0
 
-    def add(self, ids_N: np.ndarray, lengths_D: np.ndarray) -> None:
+    def add(self, ids_N: np.ndarray, lengths_D: np.ndarray, bytes_N: np.ndarray | None = None) -> None:
         """Append documents that lie back to back.
 
         Args:
             ids_N: their ids.
             lengths_D: tokens of each; sums to N.
+            bytes_N: of the held-out split, bytes of text that each token stands for.
         """
         ends_D = self.tokens + np.cumsum(lengths_D, dtype="<i8")
         assert len(ids_N) == int(lengths_D.sum()), (len(ids_N), int(lengths_D.sum()))
         self._ids.write(ids_N.astype(self.dtype, copy=False).tobytes())
         self._offsets.write(ends_D.tobytes())
+        if self._bytes is not None:
+            assert bytes_N is not None
+            assert len(bytes_N) == len(ids_N), (len(bytes_N), len(ids_N))
+            self._bytes.write(bytes_N.astype("<u4").tobytes())
+        self.counts_V += np.bincount(ids_N, minlength=len(self.counts_V))
         self.tokens += len(ids_N)
         self.documents += len(lengths_D)
 
@@ -54,6 +64,8 @@ class StoreWriter:
     ) -> None:
         self._ids.close()
         self._offsets.close()
+        if self._bytes is not None:
+            self._bytes.close()
 
 
 def open_store(folder: Path, split: str, dtype: str, documents: int, tokens: int) -> TokenStore:
@@ -74,7 +86,10 @@ def open_store(folder: Path, split: str, dtype: str, documents: int, tokens: int
     # Strictly rising: even the shortest document holds [CLS], a token and [SEP].
     if not ends_right or bool((np.diff(offsets_D1) <= 0).any()):
         raise DataError(f"damaged token cache '{folder}': the offsets of {split} do not fit its tokens")
+    bytes_N = _mapped(folder / f"{split}.bytes.bin", "<u4", tokens) if split == "heldout" else None
+    return TokenStore(_mapped(folder / f"{split}.ids.bin", dtype, tokens), offsets_D1, bytes_N)
+
+
+def _mapped(path: Path, dtype: str, count: int) -> np.ndarray:
     # An empty file cannot be mapped.
-    path = folder / f"{split}.ids.bin"
-    ids_N = np.memmap(path, np.dtype(dtype), "r", shape=(tokens,)) if tokens else np.empty(0, np.dtype(dtype))
-    return TokenStore(ids_N, offsets_D1)
+    return np.memmap(path, np.dtype(dtype), "r", shape=(count,)) if count else np.empty(0, np.dtype(dtype))

@@ -44,10 +44,13 @@ class TokenStore:
     Attributes:
         ids_N: uint16 or uint32 ids, documents back to back, each ``[cls] tokens [sep]``.
         offsets_D1: int64, ``offsets[d]:offsets[d + 1]`` is document d; one more entry than documents.
+        bytes_N: uint32, UTF-8 bytes of text that each token stands for; they sum to the text's own. Of the held-out
+            split only, None elsewhere.
     """
 
     ids_N: np.ndarray
     offsets_D1: np.ndarray
+    bytes_N: np.ndarray | None = None
 
     @property
     def tokens(self) -> int:
@@ -58,6 +61,12 @@ class TokenStore:
     def documents(self) -> int:
         """Stored documents, each framed by its [CLS] and [SEP] tokens."""
         return len(self.offsets_D1) - 1
+
+    def bytes_of(self, places_S: np.ndarray) -> np.ndarray:
+        """Bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not know."""
+        if self.bytes_N is None:
+            return np.zeros(len(places_S), np.int64)
+        return np.asarray(self.bytes_N[places_S], np.int64)
 
 
 class Batch(NamedTuple):
@@ -89,8 +98,7 @@ class PreparedData:
         train, heldout: token stores; no document is in both.
         vocabulary: special ids and size.
         tokenizer_file: path of the ``tokenizer.json`` (readable by ``tokenizers.Tokenizer.from_file``).
-        unigram_entropy: nats per token of the held-out text's own token frequencies, special tokens left out; a
-            model within 0.1 of it has learned word frequencies only.
+        counts_V: int64, occurrences of each id in the training split, special ones included.
         fingerprint: JSON-able record of sources, tokenizer, counts and hashes; written into every run.
     """
 
@@ -98,5 +106,5 @@ class PreparedData:
     heldout: TokenStore
     vocabulary: Vocabulary
     tokenizer_file: str
-    unigram_entropy: float
+    counts_V: np.ndarray
     fingerprint: dict[str, Any] = field(default_factory=dict)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.objective import Objective, TrainingModel
-from workbench.choices.objectives.token_prediction import Labelled, TokenPrediction
+from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
+from workbench.choices.objectives.objective import Labelled, Objective, TrainingModel
+from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
 
@@ -34,6 +36,10 @@ class Causal(Objective):
         """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""
         return 1.0
 
+    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
+        """Entropy in nats of the training text's tokens, from counts (V,): nothing is corrupted."""
+        return entropy(frequencies(counts_V, predictable(vocabulary, causal=True)))
+
 
 class CausalModel(TokenPrediction):
     """A causal backbone that predicts the next token, logits (N, V); arguments as for :class:`TokenPrediction`."""
@@ -43,16 +49,13 @@ class CausalModel(TokenPrediction):
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
         """The batch as it is, tokens (B, T); at most B * (T - 1) labels, those at ends of pieces weigh 0."""
         rows, length = batch.tokens_BT.shape
-        # Not the sum of the weights: reading it would make every micro-batch wait for the device. The price: labels of
-        # a micro-batch with many short pieces weigh slightly more than those of its neighbours.
-        return self.labelled_heldout(batch), rows * (length - 1)
-
-    def labelled_heldout(self, batch: Batch) -> Labelled:
-        """The same labels as in training, one for each of the (B, T) tokens: nothing is drawn."""
         weight_BT = torch.zeros_like(batch.tokens_BT, dtype=torch.float32)
         # (B, T - 1): 1 where the next token belongs to the same piece. The last column keeps 0: its next token stands
         # in another row.
         weight_BT[:, :-1] = batch.documents_BT[:, 1:] == batch.documents_BT[:, :-1]
         # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
         labels_BT = batch.tokens_BT.roll(-1, dims=1)
-        return Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())
+        seen = Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())
+        # Not the sum of the weights: reading it would make every micro-batch wait for the device. The price: labels of
+        # a micro-batch with many short pieces weigh slightly more than those of its neighbours.
+        return seen, rows * (length - 1)

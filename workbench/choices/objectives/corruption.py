@@ -10,15 +10,12 @@ import torch
 from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.token_prediction import Labelled
+from workbench.choices.objectives.objective import Labelled
 
 # Shape legend: B rows, T positions of a row, K labelled positions of a row, N = B * K, R replaceable ids.
 
 SELECT, TREAT, REPLACE = 1, 2, 3
 """Purposes: each draws from a stream of its own, so that no two decisions about a position are correlated."""
-
-EVALUATION_SEED = 0x5EED_0000_0000
-"""Seed of held-out masks. Recipes' seeds are below 2**31, so no training mask is ever drawn from this stream."""
 
 _WORD = (1 << 64) - 1
 _GAMMA, _MULTIPLY_1, _MULTIPLY_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -91,7 +88,7 @@ class Corruption:
         Args:
             batch: rows of T tokens; only ``tokens_BT`` and ``samples_B`` are read.
             rate: share of positions to label.
-            seed: of the run, or :data:`EVALUATION_SEED`.
+            seed: of the run.
             always_mask: [MASK] at every labelled position; otherwise [MASK] 80%, a random token 10%, itself 10%.
 
         A row with fewer ordinary tokens than slots (a row of nearly empty documents) labels all of them; its spare

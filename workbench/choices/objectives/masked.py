@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.corruption import EVALUATION_SEED, Corruption, labels_per_row
-from workbench.choices.objectives.objective import Objective, TrainingModel
-from workbench.choices.objectives.token_prediction import Labelled, TokenPrediction
+from workbench.choices.objectives.corruption import Corruption, labels_per_row
+from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
+from workbench.choices.objectives.objective import Labelled, Objective, TrainingModel
+from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
-
-HELDOUT_RATE = 0.15
-"""Share of positions masked in every evaluation, 80/10/10, whatever the training does."""
 
 
 class Masked(Objective):
     """Predict masked tokens from both sides (BERT).
 
     L = mean over labelled positions of -log p(token | corrupted row), labels on exactly round(mask_rate * T) ordinary
-    tokens of every row. Held-out loss is always taken at 15%, 80/10/10 and a fixed seed, so that recipes compare.
+    tokens of every row. The held-out score hides every scored token (``objectives/heldout.py``), so that recipes
+    compare and copying what is visible counts for nothing.
 
     Source: Devlin et al. 2019 (arXiv 1810.04805), section 3.1. We fix the number of labels per row instead of drawing
     each position by itself, so that shapes are static.
@@ -43,6 +45,24 @@ class Masked(Objective):
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
+    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
+        """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.
+
+        With p the frequencies and r = 1 / R for each of R replacements, a visible token x was kept with probability
+        p(x) / (p(x) + r). So the best guess is q(w | x) = (p(x) [w = x] + r p(w)) / (p(x) + r), and p under [MASK].
+        """
+        ordinary_V = predictable(vocabulary, causal=False)
+        p_W = frequencies(counts_V, ordinary_V)[ordinary_V]
+        hidden = entropy(p_W)
+        if self.corruption == "all_mask":
+            return hidden
+        r = 1 / len(p_W)
+        log_W, log_seen_W = np.log(p_W), np.log(p_W + r)
+        # The label is the visible token (kept, or replaced by itself), or any other.
+        same_W = p_W * (1 + r) * (log_seen_W - log_W - math.log1p(r))
+        other_W = r * ((1 - p_W) * (log_seen_W - math.log(r)) + hidden + p_W * log_W)
+        return 0.8 * hidden + 0.1 * float((same_W + other_W).sum())
+
 
 class MaskedModel(TokenPrediction):
     """Masked language modelling, logits (N, V) of labelled slots; arguments as for :class:`TokenPrediction`."""
@@ -58,10 +78,6 @@ class MaskedModel(TokenPrediction):
         rows, length = batch.tokens_BT.shape
         seen = self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
         return seen, rows * labels_per_row(length, rate)
-
-    def labelled_heldout(self, batch: Batch) -> Labelled:
-        """Corrupted rows (B, T) at 15%, 80/10/10 and :data:`EVALUATION_SEED`."""
-        return self._corrupt(batch)(batch, HELDOUT_RATE, EVALUATION_SEED, always_mask=False)
 
     def _corrupt(self, batch: Batch) -> Corruption:
         device = batch.tokens_BT.device

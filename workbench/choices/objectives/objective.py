@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
@@ -27,6 +29,27 @@ class Loss:
     loss: Tensor
     count: int
     metrics: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Labelled(NamedTuple):
+    """What an objective makes of a batch.
+
+    Attributes:
+        tokens_BT: ids that the backbone sees.
+        index_N: labelled positions, as indices into the flattened (B * T) rows, rising; None for every position.
+        labels_N: the true ids at those positions.
+        weight_N: float32, 1 for a label that counts, 0 for a slot that only keeps the shape static.
+    """
+
+    tokens_BT: Tensor
+    index_N: Tensor | None
+    labels_N: Tensor
+    weight_N: Tensor
+
+    def to(self, device: torch.device) -> Labelled:
+        """The same on ``device``; shapes stay."""
+        index_N = None if self.index_N is None else self.index_N.to(device)
+        return Labelled(self.tokens_BT.to(device), index_N, self.labels_N.to(device), self.weight_N.to(device))
 
 
 class TrainingModel(nn.Module):
@@ -62,11 +85,14 @@ class TrainingModel(nn.Module):
         """
         raise NotImplementedError
 
-    def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
-        """Summed held-out loss in nats, shape (), and number of scored tokens, comparable between recipes.
+    def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
+        """Summed nats of the tokens that an evaluation scores, shape (), float64.
 
-        Masked objectives: 15% of positions at the fixed evaluation seed whatever their training rate; causal:
-        every next token.
+        Args:
+            batch: rows of the held-out set, (B, T), on the model's device.
+            seen: what the backbone sees of them, and which tokens are scored; decided by the set
+                (``objectives/heldout.py``), never by the objective's own corruption.
+            plan: what every layer does.
         """
         raise NotImplementedError
 
@@ -97,4 +123,13 @@ class Objective(Choice):
 
     def labelled_fraction(self, progress: Progress) -> float:
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
+        raise NotImplementedError
+
+    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
+        """The lowest training loss in nats that a model without context can reach: the floor of training curves.
+
+        Args:
+            counts_V: occurrences of each id in the training text.
+            vocabulary: of the ids.
+        """
         raise NotImplementedError

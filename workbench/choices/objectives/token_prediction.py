@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,29 +12,13 @@ from torch import Tensor
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Labelled, Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
 
 # Shape legend: B rows, T positions, D width, N labelled slots, V vocabulary rows.
 
 _EAGER_ROWS = 1024
 """Rows that go through the head at once where it is not compiled: bounds the float32 logits to 1024 x V."""
-
-
-class Labelled(NamedTuple):
-    """What an objective makes of a batch.
-
-    Attributes:
-        tokens_BT: ids that the backbone sees.
-        index_N: labelled positions, as indices into the flattened (B * T) rows, rising; None for every position.
-        labels_N: the true ids at those positions.
-        weight_N: float32, 1 for a label that counts, 0 for a slot that only keeps the shape static.
-    """
-
-    tokens_BT: Tensor
-    index_N: Tensor | None
-    labels_N: Tensor
-    weight_N: Tensor
 
 
 def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
@@ -62,9 +46,9 @@ def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
 class TokenPrediction(TrainingModel):
     """A backbone whose labelled positions are scored against one token each.
 
-    Subclasses say which positions and tokens (:meth:`labelled`, :meth:`labelled_heldout`). The head runs on labelled
-    rows only. Head and loss are one region, compiled as one: the float32 logits, their exponentials and the label's
-    one-hot never reach memory, and accuracy costs nothing beside the maximum that the softmax needs anyway.
+    Subclasses say which positions and tokens (:meth:`labelled`). The head runs on labelled rows only. Head and
+    loss are one region, compiled as one: the float32 logits, their exponentials and the label's one-hot never reach
+    memory, and accuracy costs nothing beside the maximum that the softmax needs anyway.
 
     Args:
         choice: the objective.
@@ -87,10 +71,6 @@ class TokenPrediction(TrainingModel):
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
         """What the backbone sees, (B, T), and must predict, N tokens; and N itself (static, no device sync)."""
-        raise NotImplementedError
-
-    def labelled_heldout(self, batch: Batch) -> Labelled:
-        """The same for evaluation, tokens (B, T): comparable between recipes, the same at every evaluation."""
         raise NotImplementedError
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
@@ -118,21 +98,25 @@ class TokenPrediction(TrainingModel):
         return Loss(loss, count)
 
     @torch.no_grad()
-    def heldout(self, batch: Batch, plan: LayerPlan) -> tuple[Tensor, int]:
-        """Rows of tokens, (B, T) -> summed nats of the labels that count, and their number (waits for the device)."""
-        seen = self.labelled_heldout(batch)
+    def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
+        """Summed nats of the scored tokens of rows (B, T), shape (), float64.
+
+        The head runs in float32 whatever precision the blocks run in.
+        """
         x_ND = self._states(seen, batch, plan)
         # float64: the sum of a million nats in float32 loses the digits in which two evaluations differ.
         total = x_ND.new_zeros((), dtype=torch.float64)
-        for x_RD, labels_R, weight_R in zip(
-            x_ND.split(_EAGER_ROWS),
-            seen.labels_N.split(_EAGER_ROWS),
-            seen.weight_N.split(_EAGER_ROWS),
-            strict=True,
-        ):
-            nats_R = F.cross_entropy(self.head(x_RD).float(), labels_R, reduction="none")
-            total += (nats_R * weight_R).sum()
-        return total, int(seen.weight_N.sum().item())
+        # A logit near 10 rounded to bf16 is off by up to 1/32: as much as the verdict "equivalent" allows.
+        with torch.autocast(x_ND.device.type, enabled=False):
+            for x_RD, labels_R, weight_R in zip(
+                x_ND.split(_EAGER_ROWS),
+                seen.labels_N.split(_EAGER_ROWS),
+                seen.weight_N.split(_EAGER_ROWS),
+                strict=True,
+            ):
+                nats_R = F.cross_entropy(self.head(x_RD.float()), labels_R, reduction="none")
+                total += (nats_R * weight_R).sum(dtype=torch.float64)
+        return total
 
     def compile(self, **options: Any) -> None:
         """Compile every block by itself, and head with loss as one region. Weights keep their names."""
@@ -152,8 +136,9 @@ class TokenPrediction(TrainingModel):
         logits_NV = self.head(x_ND).float()
         nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
         with torch.no_grad():
-            # Against the maximum, not argmax: the softmax needs the maximum anyway. A tie counts as a hit.
-            best_N = logits_NV.amax(-1)
-            hits_N = logits_NV.gather(1, labels_N[:, None])[:, 0] >= best_N
+            # Against the maximum, which the softmax needs anyway. Of k equal maxima the label is one in k: bf16 leaves
+            # few enough values that ties are common (1.75% of random rows).
+            best_N1 = logits_NV.amax(-1, keepdim=True)
+            hits_N = (logits_NV.gather(1, labels_N[:, None]) >= best_N1)[:, 0] / (logits_NV >= best_N1).sum(-1)
         counted = weight_N.sum().clamp(min=1)
         return (nats_N * weight_N).sum() / counted, (hits_N * weight_N).sum() / counted

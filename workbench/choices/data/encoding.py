@@ -1,0 +1,106 @@
+"""From documents to token stores: ids, and for held-out text the bytes that each token stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.choices.data.cutting import cut
+from workbench.choices.data.store import StoreWriter
+from workbench.choices.data.tokens import Vocabulary
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+# Shape legend: N tokens of a document with its frame, P tokens of a piece.
+
+BATCH_CHARACTERS = 2_000_000
+"""Text encoded at a time: enough to keep every core busy, little enough to hold its tokens in memory many times."""
+
+
+def write_documents(
+    tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[str], writer: StoreWriter, *, with_bytes: bool
+) -> None:
+    """Encode documents as ``[CLS] tokens [SEP]`` and append them to a store, in order.
+
+    Args:
+        tokenizer: adds no special tokens by itself when asked not to.
+        vocabulary: its ids.
+        texts: the documents; one that encodes to nothing is left out.
+        writer: of the store.
+        with_bytes: also write the bytes of text that each token stands for, which costs a third more time.
+    """
+    for batch in _batches(texts):
+        pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
+        ids: list[list[np.ndarray]] = [[] for _ in batch]
+        sizes: list[list[np.ndarray]] = [[] for _ in batch]
+        begin = 0
+        while begin < len(pieces):
+            end, characters = begin, 0
+            while end < len(pieces) and (end == begin or characters + len(pieces[end][1]) <= BATCH_CHARACTERS):
+                characters += len(pieces[end][1])
+                end += 1
+            # The fast way gives no offsets. Without special tokens: [CLS] and [SEP] frame documents, not pieces.
+            encode = tokenizer.encode_batch if with_bytes else tokenizer.encode_batch_fast
+            encodings = encode([piece for _, piece in pieces[begin:end]], add_special_tokens=False)
+            for (number, piece), encoding in zip(pieces[begin:end], encodings, strict=True):
+                ids[number].append(np.array(encoding.ids, np.uint32))
+                if with_bytes:
+                    sizes[number].append(token_bytes(piece, encoding))
+            begin = end
+        framed = [_framed(parts, vocabulary.cls, vocabulary.sep) for parts in ids]
+        kept = [number for number, one in enumerate(framed) if len(one) > 2]
+        if kept:
+            lengths = np.array([len(framed[number]) for number in kept])
+            ids_N = np.concatenate([framed[number] for number in kept])
+            bytes_N = np.concatenate([_framed(_carried(sizes[n]), 0, 0) for n in kept]) if with_bytes else None
+            writer.add(ids_N, lengths, bytes_N)
+
+
+def token_bytes(text: str, encoding: Encoding) -> np.ndarray:
+    """UTF-8 bytes of a text that each of its tokens stands for, int64 of shape (P + 1,).
+
+    A token reaches from the end of the one before it to its own end, so white space and whatever the tokenizer drops
+    belong to the token behind. The last entry is what stands behind the last token. All of them sum to the text.
+    """
+    content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    # Where each character begins (a byte that continues one is 0b10xxxxxx), and where the text ends.
+    begins = np.append(np.flatnonzero((content & 0xC0) != 0x80), len(content))
+    ends = begins[np.array([end for _, end in encoding.offsets], np.int64)]
+    # Tokens that share a character have one end: the first of them gets it.
+    ends = np.maximum.accumulate(np.concatenate([[0], ends, [len(content)]]))
+    return np.diff(ends)
+
+
+def _carried(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Bytes of a document's tokens from those of its pieces: what a piece leaves belongs to the token behind."""
+    carried, found = 0, []
+    for part in parts:
+        sizes = part[:-1].copy()
+        carried += int(part[-1])
+        if len(sizes):
+            sizes[0] += carried - int(part[-1])
+            carried = int(part[-1])
+            found.append(sizes)
+    if found:
+        found[-1][-1] += carried
+    return found
+
+
+def _framed(parts: list[np.ndarray], first: int, last: int) -> np.ndarray:
+    return np.concatenate([[first], *parts, [last]]).astype(np.uint32)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(text)
+        if characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

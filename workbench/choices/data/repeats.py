@@ -1,0 +1,192 @@
+"""Held-out text that repeats the training text: found by its runs of 13 words, and left out of the held-out side.
+
+The held-out side, because training text is what a user gave to train on, and because memory then grows with the small
+side alone. Words are compared without regard to (ASCII) case and punctuation; a character of a script that is written
+without spaces counts as a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.choices.data.cutting import cut
+
+# Shape legend: C bytes of texts, W words, G runs of 13 words.
+
+RUN_WORDS = 13
+"""As the contamination studies of large models count (Brown et al. 2020, arXiv 2005.14165, appendix C)."""
+PARAGRAPH_CHARACTERS = 1000
+"""Paragraphs of at least twice this are cut at sentences: one shared run must not cost a chapter."""
+MOST_RUNS = 1 << 24
+"""Runs remembered at most (128 MiB); of more, an evenly hashed sample is, which long repetitions cannot escape."""
+SCATTERED_SHARE = 0.5
+"""Where more of the runs than this stand in the training text, repetition is the nature of the text: nothing goes."""
+BATCH_CHARACTERS = 1 << 20
+
+_WORD_BYTES = 24
+_FIRST_WIDE = 0xE3  # lead byte of U+3000: kana, Chinese characters, Hangul
+_MULTIPLIER, _STEP = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
+_IS_WORD = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)])
+_LOWER = np.array([byte + 32 if 65 <= byte <= 90 else byte for byte in range(256)], np.uint64)
+
+
+class Runs(NamedTuple):
+    """Runs of 13 words of some texts.
+
+    Attributes:
+        hash_G: uint64, of each run. first_G: number of its first word.
+        begin_W: place of each word in the bytes of the texts, which stand one behind the other.
+    """
+
+    hash_G: np.ndarray
+    first_G: np.ndarray
+    begin_W: np.ndarray
+
+
+def runs_of(texts: list[bytes]) -> Runs:
+    """Every run of 13 words within one of some UTF-8 texts."""
+    content_C = np.frombuffer(b"".join(texts), np.uint8)
+    bounds = np.cumsum([0, *map(len, texts)])
+    word_C = _IS_WORD[content_C]
+    wide_C = content_C >= _FIRST_WIDE
+    begins_C = word_C & wide_C
+    begins_C[1:] |= word_C[1:] & ~word_C[:-1]
+    # No word goes on from one text into the next.
+    first_bytes = bounds[:-1][bounds[:-1] < len(word_C)]
+    begins_C[first_bytes] = word_C[first_bytes]
+    begin_W = np.flatnonzero(begins_C)
+    hash_W = _hash_words(content_C, word_C & ~begins_C, begin_W)
+    count = max(0, len(begin_W) - RUN_WORDS + 1)
+    hash_G = np.zeros(count, np.uint64)
+    for place in range(RUN_WORDS if count else 0):
+        hash_G = hash_G * _STEP + hash_W[place : place + count]
+    text_W = np.searchsorted(bounds, begin_W, side="right")
+    first_G = np.flatnonzero(text_W[:count] == text_W[RUN_WORDS - 1 :]) if count else np.empty(0, np.int64)
+    return Runs(_mixed(hash_G[first_G]), first_G, begin_W)
+
+
+def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray) -> np.ndarray:
+    """Hash of each word's first 24 bytes; ``inside_C`` marks the bytes of words but their first."""
+    hash_W = _LOWER[content_C[begin_W]]
+    open_W = np.arange(len(begin_W))
+    for place in range(1, _WORD_BYTES):
+        # Those words alone that go on: most are short.
+        open_W = open_W[begin_W[open_W] + place < len(content_C)]
+        open_W = open_W[inside_C[begin_W[open_W] + place]]
+        hash_W[open_W] = hash_W[open_W] * _STEP + _LOWER[content_C[begin_W[open_W] + place]]
+    return _mixed(hash_W)
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """Every bit of the input in every bit of the output (the multiplications of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * _MULTIPLIER
+    return np.asarray((x ^ (x >> np.uint64(27))) * _STEP ^ (x >> np.uint64(31)))
+
+
+class Repeats:
+    """Which runs of the held-out text also stand in the training text.
+
+    Args:
+        heldout: every held-out document.
+    """
+
+    def __init__(self, heldout: Iterable[str]) -> None:
+        self._share = np.uint64(1)
+        found = np.empty(0, np.uint64)
+        for texts in _batches(heldout):
+            hash_G = runs_of(texts).hash_G
+            found = np.unique(np.concatenate([found, hash_G[hash_G % self._share == 0]]))
+            while len(found) > MOST_RUNS:
+                self._share *= np.uint64(2)
+                found = found[found % self._share == 0]
+        self._runs = found
+        self._seen = np.zeros(len(found), bool)
+        self.runs = self.repeated = 0
+
+    def watch(self, training: Iterable[str]) -> Iterator[str]:
+        """The training documents, as they come; their runs are looked up on the way."""
+        batch: list[bytes] = []
+        size = 0
+        for text in training:
+            yield text
+            batch.append(_encoded(text))
+            size += len(batch[-1])
+            if size >= BATCH_CHARACTERS:
+                self._look_up(batch)
+                batch, size = [], 0
+        self._look_up(batch)
+
+    def _look_up(self, texts: list[bytes]) -> None:
+        if len(self._runs):
+            hash_G = runs_of(texts).hash_G
+            place_G = np.searchsorted(self._runs, hash_G)
+            place_G[place_G == len(self._runs)] = 0
+            self._seen[place_G[self._runs[place_G] == hash_G]] = True
+
+    @property
+    def share(self) -> float:
+        """Share of the held-out text's different runs that were seen in training."""
+        return float(self._seen.mean()) if len(self._seen) else 0.0
+
+    def without(self, text: str) -> str:
+        """A held-out document without the paragraphs that share a run with the training text; may be empty.
+
+        What is left is counted: :attr:`runs` and, of them, :attr:`repeated`.
+        """
+        if 0 < self.share <= SCATTERED_SHARE:
+            pieces = list(_paragraphs(text))
+            repeated_W, begin_W = self._repeated_words(_encoded(text))
+            if repeated_W.any():
+                ends = np.cumsum([len(_encoded(piece)) for piece in pieces])
+                gone = set(np.searchsorted(ends, begin_W[repeated_W], side="right").tolist())
+                text = "".join(piece for number, piece in enumerate(pieces) if number not in gone).strip()
+        hash_G = runs_of([_encoded(text)]).hash_G
+        sampled_G = hash_G[hash_G % self._share == 0]
+        self.runs += len(sampled_G)
+        self.repeated += int(self._is_repeated(sampled_G).sum())
+        return text
+
+    @property
+    def overlap(self) -> float:
+        """Share of the runs of what :meth:`without` has left that also stand in the training text."""
+        return self.repeated / self.runs if self.runs else 0.0
+
+    def _repeated_words(self, text: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """Which words stand in a repeated run, bool of shape (W,), and where each word begins."""
+        found = runs_of([text])
+        first_G = found.first_G[self._is_repeated(found.hash_G)]
+        # +1 where a run begins, -1 behind its end: above 0 in between.
+        change = np.zeros(len(found.begin_W) + 1, np.int64)
+        np.add.at(change, first_G, 1)
+        np.add.at(change, first_G + RUN_WORDS, -1)
+        return change[:-1].cumsum() > 0, found.begin_W
+
+    def _is_repeated(self, hash_G: np.ndarray) -> np.ndarray:
+        return np.isin(hash_G, self._runs[self._seen])
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """A text in paragraphs with their line ends; a line is one, or what stands between blank lines if there are any."""
+    pattern = r".*?(?:\n\s*\n|\Z)" if re.search(r"\n\s*\n", text) else r".*?(?:\n|\Z)"
+    for paragraph in re.findall(pattern, text, re.DOTALL):
+        yield from cut(paragraph, PARAGRAPH_CHARACTERS)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for text in texts:
+        batch.append(_encoded(text))
+        size += len(batch[-1])
+        if size >= BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

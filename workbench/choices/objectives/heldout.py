@@ -1,0 +1,161 @@
+"""The held-out set: which tokens every model is scored on, fixed by the text and a number of tokens, by nothing else.
+
+The held-out documents stand in one fixed order, back to back: the stream. Its first N tokens are the set. Masked models
+are scored on 15% of the ordinary tokens of each span of :data:`REFERENCE_LENGTH`, every one of them shown as [MASK];
+causal models on every token but the first of a document. A recipe's row length decides only how much context stands
+around a scored token, never which tokens are scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from workbench.choices.data.order import shuffled
+from workbench.choices.data.tokens import Batch, TokenStore, Vocabulary
+from workbench.choices.objectives.corruption import SELECT, random_bits
+from workbench.choices.objectives.objective import Labelled
+from workbench.floors import SCORE_VERSION
+
+# Shape legend: N tokens of the stream, S scored ones, B rows, T positions of a row, P spans.
+
+REFERENCE_LENGTH = 512
+MASKED_SHARE = 0.15
+SEED = 0x5EED_0000_0000
+"""Of the choice of masked positions. Recipes' seeds are below 2**31, so no training mask is drawn from this stream."""
+
+
+@dataclass(frozen=True)
+class HeldoutSet:
+    """The tokens that a model is scored on, and the rows that show them to it.
+
+    Attributes:
+        ids_N: int64 ids of the stream's first N tokens.
+        document_N: number of each token's document in the stream: 0, 1, 2, ...
+        start_N: place in the stream at which that document begins.
+        scored_S: places of the scored tokens, rising.
+        bytes_S: UTF-8 bytes of text that each scored token stands for.
+        vocabulary: of the tokens.
+        causal: whether every next token is scored, or masked ones.
+    """
+
+    ids_N: np.ndarray
+    document_N: np.ndarray
+    start_N: np.ndarray
+    scored_S: np.ndarray
+    bytes_S: np.ndarray
+    vocabulary: Vocabulary
+    causal: bool
+
+    @classmethod
+    def of(cls, store: TokenStore, vocabulary: Vocabulary, tokens: int, *, causal: bool) -> HeldoutSet:
+        """The set of a held-out store.
+
+        Args:
+            store: the held-out split.
+            vocabulary: its ids.
+            tokens: size of the set, at most; rounded down to whole spans where the text fills one.
+            causal: as the attribute.
+        """
+        size = min(tokens, store.tokens)
+        size -= size % REFERENCE_LENGTH if size >= REFERENCE_LENGTH else 0
+        # Shuffled once: a set that is a part of the text still holds documents from everywhere.
+        order_D = shuffled(0, 0, 0, store.documents)
+        lengths_D = np.diff(store.offsets_D1)[order_D]
+        order_D = order_D[: int(np.searchsorted(np.cumsum(lengths_D), size)) + 1]
+        lengths_D = lengths_D[: len(order_D)]
+        begins_D = np.cumsum(lengths_D) - lengths_D
+        document_N = np.repeat(np.arange(len(order_D)), lengths_D)[:size]
+        start_N = begins_D[document_N]
+        source_N = store.offsets_D1[order_D][document_N] + np.arange(size) - start_N
+        ids_N = np.asarray(store.ids_N[source_N], np.int64)
+        scored_S = np.flatnonzero(np.arange(size) > start_N) if causal else _masked_places(ids_N, vocabulary)
+        return cls(ids_N, document_N, start_N, scored_S, store.bytes_of(source_N[scored_S]), vocabulary, causal)
+
+    @property
+    def tokens(self) -> int:
+        """N, scored or not."""
+        return len(self.ids_N)
+
+    def part(self, share: int) -> HeldoutSet:
+        """The first whole spans that hold one token in ``share`` of the set (at least one span), scored alike."""
+        size = min(self.tokens, max(1, self.tokens // REFERENCE_LENGTH // share) * REFERENCE_LENGTH)
+        count = int(np.searchsorted(self.scored_S, size))
+        return replace(
+            self, ids_N=self.ids_N[:size], document_N=self.document_N[:size], start_N=self.start_N[:size],
+            scored_S=self.scored_S[:count], bytes_S=self.bytes_S[:count],
+        )  # fmt: skip
+
+    def described(self) -> dict[str, Any]:
+        """What a run stores about its score, JSON-able; ``kind`` as in :class:`workbench.floors.Yardstick`."""
+        return {
+            "kind": "next-token" if self.causal else "masked-only",
+            "version": SCORE_VERSION,
+            "positions": len(self.scored_S),
+            "tokens": self.tokens,
+            "bytes": int(self.bytes_S.sum()),
+        }
+
+    def batches(self, length: int, rows: int) -> Iterator[tuple[Batch, Labelled]]:
+        """Rows that show every scored token once, with as much of its document as a row holds.
+
+        Rows of masked models lie side by side. Those of causal models overlap by one token, because the first of a row
+        cannot be predicted in it. The last row begins early enough to be full; what it repeats is not scored again.
+        Rows without a scored token are left out.
+
+        Args:
+            length: T, tokens per row; a shorter set is one row.
+            rows: B, rows per batch.
+
+        Returns:
+            batches, and what the model sees of each and must predict.
+        """
+        length = min(length, self.tokens)
+        stride = max(1, length - int(self.causal))
+        # The first place that each row scores; it scores `stride` of them.
+        first_R = np.unique((self.scored_S - int(self.causal)) // stride) * stride + int(self.causal)
+        hidden_N = np.zeros(self.tokens, bool)
+        hidden_N[self.scored_S] = True
+        for begin in range(0, len(first_R), rows):
+            yield self._batch(first_R[begin : begin + rows], begin, length, stride, hidden_N)
+
+    def _batch(
+        self, first_B: np.ndarray, sample: int, length: int, stride: int, scored_N: np.ndarray
+    ) -> tuple[Batch, Labelled]:
+        begin_B1 = np.minimum(first_B - int(self.causal), self.tokens - length)[:, None]
+        place_BT = begin_B1 + np.arange(length)
+        document_BT = self.document_N[place_BT]
+        batch = Batch(
+            torch.from_numpy(self.ids_N[place_BT]),
+            torch.from_numpy(place_BT - np.maximum(self.start_N[place_BT], begin_B1)),
+            torch.from_numpy((document_BT - document_BT[:, :1]).astype(np.int32)),
+            torch.arange(sample, sample + len(first_B)),
+        )
+        ours_BT = (place_BT >= first_B[:, None]) & (place_BT < first_B[:, None] + stride) & scored_N[place_BT]
+        index_S = np.flatnonzero(ours_BT)
+        labels_S = self.ids_N[place_BT.ravel()[index_S]]
+        shown_BT = batch.tokens_BT
+        if not self.causal:
+            # Those of the overlap as well: what another row scores must not be read here.
+            shown_BT = shown_BT.masked_fill(torch.from_numpy(scored_N[place_BT]), self.vocabulary.mask)
+        index_S = index_S - int(self.causal)
+        ones_S = torch.ones(len(index_S))
+        return batch, Labelled(shown_BT, torch.from_numpy(index_S), torch.from_numpy(labels_S), ones_S)
+
+
+def _masked_places(ids_N: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    """15% of the ordinary tokens of every span (at least one), chosen by the lowest of the places' random bits."""
+    spans = -(-len(ids_N) // REFERENCE_LENGTH)
+    key_PT = random_bits(SEED, SELECT, torch.arange(spans), REFERENCE_LENGTH).numpy()
+    # What may not be chosen comes last: special tokens, and places behind the end of a set below one span.
+    ordinary_PT = np.zeros(key_PT.shape, bool)
+    ordinary_PT.ravel()[: len(ids_N)] = ~np.isin(ids_N, vocabulary.special)
+    key_PT = np.where(ordinary_PT, key_PT, np.iinfo(np.int64).max)
+    rank_PT = key_PT.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    ordinary_P = ordinary_PT.sum(axis=1)
+    count_P = np.minimum(ordinary_P, np.maximum(1, np.rint(MASKED_SHARE * ordinary_P)))
+    return np.flatnonzero(rank_PT < count_P[:, None])
