@@ -58,7 +58,6 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     assert result["learned"] == "nothing yet", "six steps cannot reach word frequencies"
     assert result["bits_per_byte"] == said["heldout"][-1]["bits_per_byte"] > 0
     floors = {key: said[key] for key in ("unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")}
-    # Every word of this text foretells its neighbours; six words in ten stand alone among visible ones.
     assert floors["bigram_entropy"] < floors["training_floor"] < floors["unigram_entropy"]
     assert said["score"] == {"kind": "masked-only", "version": 2} | {
         key: said["score"][key] for key in ("positions", "tokens", "bytes")
