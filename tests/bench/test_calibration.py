@@ -32,6 +32,17 @@ def test_a_slow_minute_cancels() -> None:
     assert found["flops_ratio"] == pytest.approx(2.0)
 
 
+def test_what_a_transition_costs_is_what_its_step_takes_beyond_the_others_of_its_stage() -> None:
+    ours = readings([[0.1, 0.1, 0.9, 0.2], [0.2, 0.5, 0.4, 0.4]])
+    for segment, stages in zip(ours["segments"], ([0, 0, 1, 1], [1, 2, 2, 2]), strict=True):
+        segment["stages"] = stages
+    theirs = readings([[0.5] * 4, [0.5] * 4])
+    found = cost(ours, theirs, "cpu_seconds")
+    assert found["transitions"] == 2
+    assert found["transition_steps"] == pytest.approx((0.7 + 0.1) / 0.5)
+    assert cost(theirs, theirs, "cpu_seconds")["transitions"] == 0
+
+
 def test_reference_time_becomes_steps() -> None:
     table = {"baseline_seconds_per_step": [0.06, 0.05, 0.9], "arms": {"dear": {"ratio": 2.0, "token_ratio": 4.0}}}
     assert seconds_per_unit(table, "baseline") == 0.06, "the median: one busy group must not set the budget"

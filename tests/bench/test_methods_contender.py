@@ -39,6 +39,7 @@ def test_every_step_is_timed(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> N
     assert [answer["tokens"] for answer in (first, second)] == [4 * 16 * 32, 2 * 16 * 32]
     assert all(seconds > 0 for seconds in first["cpu_seconds"])
     assert first["flops"] > 0
+    assert first["stages"] == [0, 0, 0, 0]
 
 
 def test_a_rate_too_steep_is_timed_all_the_same(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from workbench import presets
 from workbench.bench import methods_speed
-from workbench.bench.methods_speed import FROZEN, Verdict, claim_recipes, claims_base, forecast_frozen, verdicts
+from workbench.bench.methods_speed import (
+    DEFAULT_STAGES,
+    EQUAL_STAGES,
+    FROZEN,
+    Verdict,
+    claim_recipes,
+    claims_base,
+    forecast_frozen,
+    verdicts,
+)
 from workbench.choices.progress import Progress
 
 # A step of 1.0: 0.1 fixed, 12 layers of 0.025 forward and 0.05 backward.
@@ -25,13 +35,14 @@ def test_the_forecast_follows_layers_forward_and_backward() -> None:
 
 def test_verdicts_name_what_was_met_and_what_was_missed() -> None:
     limit = {"token_ratio": 0.77, "flops_ratio": 0.74}
-    mslt = {"token_ratio": 0.5, "end_to_end_token_ratio": 0.6}
-    names = ("progressive_drop at its limit", "progressive_drop, whole schedule", "multi_stage, whole schedule")
-    found = verdicts({**COSTS, **dict(zip(names, (limit, limit, mslt), strict=True))}, 12)
+    equal, default = {"token_ratio": 0.55}, {"token_ratio": 0.5}
+    names = ("progressive_drop at its limit", "progressive_drop, whole schedule", EQUAL_STAGES, DEFAULT_STAGES)
+    found = verdicts({**COSTS, **dict(zip(names, (limit, limit, equal, default), strict=True))}, 12)
     met = {verdict.claim: verdict.met for verdict in found}
     assert met["progressive_drop at its limit: time per token saved"]
-    assert met["multi_stage, whole schedule: more tokens/s"], "twice the tokens per second is +100%"
-    assert not met["... transitions and compilation included"]
+    assert met["multi_stage, default stages: more tokens/s"], "twice the tokens per second is +100%"
+    assert not met["multi_stage, equal stages: more tokens/s"]
+    assert not any("compilation" in claim for claim in met), "it is over before the first timed step"
     assert [met[f"{k} of 12 frozen: |time per step over forecast - 1|"] for k in FROZEN] == [True, True, False]
     assert Verdict("x", 0.2, ">=", 0.2).met
     assert not Verdict("x", 1.31, "<=", 1.3).met
@@ -54,14 +65,17 @@ def test_contenders_are_what_their_names_say() -> None:
     # At the limit from the second step on: the last of L layers is kept with probability theta.
     assert plan("progressive_drop at its limit", 0.02).keep[-1] == pytest.approx(0.5)
     assert plan("progressive_drop, whole schedule", 0.0).keep[-1] == 1.0
-    assert plan("multi_stage, whole schedule", 0.0).layers < 12
+    assert recipes[DEFAULT_STAGES].depth == presets.mslt().depth
+    starts = recipes[EQUAL_STAGES].depth.starts()
+    assert starts == pytest.approx((0.0, 0.2, 0.4, 0.6, 0.8)), "four equal stages and the joint one"
+    assert [plan(EQUAL_STAGES, start).layers for start in starts] == [3, 6, 9, 12, 12]
 
 
 def test_a_share_is_written_as_one_and_a_ratio_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
     saved = {"claim": "time per token saved", "value": 0.231, "sign": ">=", "target": 0.2, "goal": 0.24, "met": True}
-    dear = {"claim": "step over AdamW's foreach step", "value": 1.5, "sign": "<=", "target": 1.3, "goal": None}
+    dear = {"claim": "step over fused AdamW's step", "value": 1.5, "sign": "<=", "target": 1.3, "goal": None}
     methods_speed.show({"verdicts": [saved, {**dear, "met": False}]}, Console(width=160))
     out = capsys.readouterr().out
     assert "23.1%" in out

@@ -10,7 +10,7 @@ import torch
 
 from workbench import presets
 from workbench.bench import optimizer_steps
-from workbench.bench.optimizer_steps import BASELINE, contenders, measure
+from workbench.bench.optimizer_steps import BASELINE, FOREACH, contenders, measure
 from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
 
@@ -24,9 +24,10 @@ def small() -> Recipe:
 
 def test_all_step_the_same_parameters_and_leave_nothing_out() -> None:
     made = contenders(small(), ["adamw", "lans"])
-    assert list(made) == [BASELINE, "adamw", "lans", "lans (eager)"]
+    assert list(made) == [BASELINE, FOREACH, "lans", "lans (eager)"]
     baseline = made[BASELINE][0]
-    assert all(group["foreach"] for group in baseline.param_groups)
+    assert all(group["fused"] for group in baseline.param_groups), "what training would use instead"
+    assert all(group["foreach"] and not group["fused"] for group in made[FOREACH][0].param_groups)
     everything = {id(p) for group in baseline.param_groups for p in group["params"]}
     for optimizer, _ in made.values():
         assert {id(p) for group in optimizer.param_groups for p in group["params"]} == everything
@@ -51,7 +52,7 @@ def test_json_on_stdout_and_in_the_folder(
 ) -> None:
     recipe = small()
     monkeypatch.setattr(optimizer_steps.presets, "get", lambda name: recipe)
-    options = ["--preset", "fast", "--optimizers", "adamw", "--threads", "1", "--rounds", "2", "--json"]
+    options = ["--preset", "fast", "--optimizers", "lion", "--threads", "1", "--rounds", "2", "--json"]
     assert optimizer_steps.main([*options, "--out", str(tmp_path)]) == 0
     said = json.loads(capsys.readouterr().out)
     saved = json.loads(Path(said["saved"]).read_text(encoding="utf-8"))

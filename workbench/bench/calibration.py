@@ -87,8 +87,8 @@ def cost(readings: dict[str, Any], baseline: dict[str, Any], clock: Clock) -> di
     Returns:
         ``ratio`` of seconds per step to the baseline's, over the whole schedule; the same per token (``token_ratio``)
         and for useful FLOPs per token (``flops_ratio``); ``by_segment`` ratios of seconds per step;
-        ``end_to_end_token_ratio``, all seconds per token, copies and compilation at a stage's start included;
-        ``overhead_steps``, the seconds beyond ordinary steps in units of a baseline's step.
+        ``overhead_steps``, the seconds of outliers beyond ordinary steps in units of a baseline's step;
+        ``transitions`` from one stage to the next, and ``transition_steps``, what they took in the same unit.
     """
     ours, theirs = (
         [segment_seconds(s[clock]) for s in each["segments"]] for each in (readings, baseline)
@@ -106,11 +106,23 @@ def cost(readings: dict[str, Any], baseline: dict[str, Any], clock: Clock) -> di
         "token_ratio": ratio / tokens,
         "flops_ratio": flops / tokens,
         "by_segment": [round(r, 4) for r in by_segment],
-        "end_to_end_token_ratio": sum(map(sum, (s[clock] for s in readings["segments"])))
-        / sum(map(sum, (s[clock] for s in baseline["segments"])))
-        / tokens,
         "overhead_steps": sum(extra for _, extra in ours) / step,
+        **_transitions(readings, clock, step),
     }
+
+
+def _transitions(readings: dict[str, Any], clock: Clock, step: float) -> dict[str, float]:
+    """How many there were, and what the first step of a stage took beyond the median of the others, over ``step``.
+
+    Copies of layers, new optimizer state, and graphs that are entered for the first time: all of it is in that step.
+    """
+    by_stage: dict[int, list[float]] = {}
+    for segment in readings["segments"]:
+        for stage, seconds in zip(segment.get("stages", ()), segment[clock], strict=False):
+            by_stage.setdefault(stage, []).append(seconds)
+    later = list(by_stage.values())[1:]
+    beyond = [each[0] - statistics.median(each[1:]) for each in later if len(each) > 1]
+    return {"transitions": len(beyond), "transition_steps": sum(beyond) / step}
 
 
 def calibrate(

@@ -12,7 +12,7 @@ BENCHES = {
     "peers": "tokens/s beside transformers' Trainer, at its defaults and tuned",
     "methods": "what each method saves per step; with --study, what it does to the loss at equal time",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",
-    "optimizer_steps": "what a step of every optimizer costs beside AdamW's multi-tensor step",
+    "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
     "page": "the live view in JupyterLab and Chromium: sample to pixel, frames, bytes, memory",

@@ -27,9 +27,10 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
     """Take ``steps`` steps.
 
     Returns:
-        ``wall_seconds`` and ``cpu_seconds`` of every step, ``tokens`` and useful ``flops`` of all of them.
+        ``wall_seconds`` and ``cpu_seconds`` of every step, and the ``stages`` that the model was in; ``tokens`` and
+        useful ``flops`` of all of them.
     """
-    walls, cpus = [], []
+    walls, cpus, stages = [], [], []
     tokens, flops = training.progress.tokens, training.recorder.useful_flops
     for _ in range(steps):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -40,9 +41,11 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
             torch.cuda.synchronize(training.device)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
+        stages.append(training.made.stage)
     return {
         "wall_seconds": walls,
         "cpu_seconds": cpus,
+        "stages": stages,
         "tokens": training.progress.tokens - tokens,
         "flops": training.recorder.useful_flops - flops,
     }

@@ -1,7 +1,8 @@
 """What each method saves per step and per token (claim 1): contenders alternate round by round in one run.
 
-Same recipe but for the method, whole schedules squeezed into the timed steps, ratios taken within rounds. Targets are
-those that the methods' authors, or the cost model, lead one to expect.
+Same recipe but for the method, whole schedules squeezed into the timed steps, ratios taken within rounds. Compilation
+is over before the first timed step and in no ratio; what the passage from one stage to the next costs stands apart.
+Targets are those that the methods' authors, or the cost model, lead one to expect.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from workbench.recipe import Recipe
 
 PARTS = ("claims", "methods", "optimizers")
 """What ``--only`` may name: the cost of depth methods on 12 layers, every arm of the study, optimizer steps alone."""
+EQUAL_STAGES, DEFAULT_STAGES = "multi_stage, equal stages", "multi_stage, default stages"
 FROZEN = (3, 6, 9)
 """Layers of 12 that are frozen where the forecast of a frozen layer's cost is put to the test."""
 
@@ -71,7 +73,9 @@ def claim_recipes(base: Recipe) -> dict[str, Recipe]:
         # The decay per step is so steep that the limit is reached at once.
         "progressive_drop at its limit": base.with_(depth={"kind": "progressive_drop", "theta": 0.5, "gamma": 1000.0}),
         "progressive_drop, whole schedule": base.with_(depth={"kind": "progressive_drop", "theta": 0.5}),
-        "multi_stage, whole schedule": base.with_(depth="multi_stage"),
+        # Equal stages, and the default ones, which are long while a step is cheap: chosen for this very number.
+        EQUAL_STAGES: base.with_(depth={"kind": "multi_stage", "shares": (1, 1, 1, 1)}),
+        DEFAULT_STAGES: base.with_(depth="multi_stage"),
         f"{half} layers": base.with_(architecture={"layers": half}),
         **frozen,
     }
@@ -109,14 +113,14 @@ def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[
 def verdicts(arms: Mapping[str, Mapping[str, Any]], layers: int) -> list[Verdict]:
     """The claims on depth methods, from the ratios of :func:`claim_recipes`; all shares are fractions."""
     limit, whole = arms["progressive_drop at its limit"], arms["progressive_drop, whole schedule"]
-    mslt = arms["multi_stage, whole schedule"]
+    mslt, chosen = arms[EQUAL_STAGES], arms[DEFAULT_STAGES]
     found = [
         Verdict("progressive_drop at its limit: time per token saved", 1 - limit["token_ratio"], ">=", 0.20, 0.24),
         Verdict("progressive_drop at its limit: useful FLOPs saved", 1 - limit["flops_ratio"], ">=", 0.25),
         Verdict("progressive_drop, whole schedule: time per token saved", 1 - whole["token_ratio"], ">=", 0.20, 0.24),
         Verdict("progressive_drop, whole schedule: useful FLOPs saved", 1 - whole["flops_ratio"], ">=", 0.25),
-        Verdict("multi_stage, whole schedule: more tokens/s", 1 / mslt["token_ratio"] - 1, ">=", 0.90, 1.10),
-        Verdict("... transitions and compilation included", 1 / mslt["end_to_end_token_ratio"] - 1, ">=", 0.90, 1.10),
+        Verdict(f"{EQUAL_STAGES}: more tokens/s", 1 / mslt["token_ratio"] - 1, ">=", 0.90, 1.10),
+        Verdict(f"{DEFAULT_STAGES}: more tokens/s", 1 / chosen["token_ratio"] - 1, ">=", 0.90, 1.10),
     ]
     for name, each in forecast_frozen(arms, layers).items():
         found.append(Verdict(f"{name}: |time per step over forecast - 1|", abs(each["error"]), "<=", 0.10))
@@ -164,7 +168,7 @@ def measure(
         result["optimizers"] = found
         steps_of = found["optimizers"]
         claims = [
-            Verdict(f"{kind}: step over AdamW's foreach step", steps_of[kind]["ratio"]["cpu"]["median"], "<=", 1.3)
+            Verdict(f"{kind}: step over fused AdamW's step", steps_of[kind]["ratio"]["cpu"]["median"], "<=", 1.3)
             for kind in ("lans", "lamb")
             if kind in steps_of
         ]
@@ -195,27 +199,29 @@ def show(result: Mapping[str, Any], console: Console) -> None:
     for part in ("claims", "methods"):
         if part not in result:
             continue
-        table = Table("contender", "s/step", "s/token", "FLOPs/token", "range of s/step by round", title=part)
+        heads = ("s/step", "s/token", "FLOPs/token", "range of s/step by round", "transitions, in the baseline's steps")
+        table = Table("contender", *heads, title=part)
         for name, arm in result[part]["arms"].items():
             if "error" in arm:
-                table.add_row(name, "failed", "", "", arm["error"][:80])
+                table.add_row(name, "failed", "", "", arm["error"][:80], "")
                 continue
             low, high = min(arm["by_segment"]), max(arm["by_segment"])
             figures = (f"{arm[ratio]:.3f}" for ratio in ("ratio", "token_ratio", "flops_ratio"))
-            table.add_row(name, *figures, f"{low:.2f} to {high:.2f}")
+            passed = f"{arm['transition_steps']:.1f} in {arm['transitions']}" if arm.get("transitions") else ""
+            table.add_row(name, *figures, f"{low:.2f} to {high:.2f}", passed)
         console.print(table)
         busy = max(result[part]["busy"])
         # Twice the CPU time has passed: others were at work, and ratios have a wider spread than they need to.
         if busy > 1.5:
             console.print(f"the machine was busy: up to {busy:.1f} s passed per second of CPU time", markup=False)
     if "optimizers" in result:
-        table = Table("optimizer", "ms per step", "of AdamW's foreach step", title="optimizer steps alone, CPU time")
+        table = Table("optimizer", "ms per step", "of fused AdamW's step", title="optimizer steps alone, CPU time")
         for name, each in result["optimizers"]["optimizers"].items():
             table.add_row(name, f"{each['cpu_ms']['median']:.2f}", f"{each['ratio']['cpu']['median']:.2f}")
         console.print(table)
     table = Table("claim", "measured", "target", "goal", "verdict", title="verdicts")
     for each in result.get("verdicts", []):
-        share = "optimizer" not in each["claim"] and "foreach" not in each["claim"]
+        share = "fused" not in each["claim"]
         written = (lambda x: f"{x:.1%}") if share else (lambda x: f"{x:.2f}x")
         goal = written(each["goal"]) if each["goal"] is not None else ""
         verdict = "target met" if each["met"] else "target missed"
