@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lab check lint types bench frontend pictures browser compat clean
+.PHONY: demo test lab check lint types fuzz bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -26,6 +26,10 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# A million recipes, 100,000 of each other kind of input; `make fuzz SEED=7 KINDS=recipes CASES=10000` for less.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz.run $(KINDS) --seed $(or $(SEED),0) $(if $(CASES),--cases $(CASES))
 
 bench: $(STAMP)
 	$(BIN)/python -m workbench bench peers

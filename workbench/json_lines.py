@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
+LAST_STEP = 2**53
+"""Beyond it a float no longer tells two steps apart, and curves are floats."""
 PIECE_BYTES = 6_000_000
 """Read at once: some 0.1 s of parsing."""
 # A line is some hundred bytes, one of a model of a hundred layers ten thousand.
@@ -87,8 +89,17 @@ def parsed(block: bytes) -> list[Record]:
     # Damaged lines that fit together by chance are no record either.
     if found is None or len(found) != len(lines):
         found = [_record(line) for line in lines]
-    # Curves and rewinds go by the step: a record without one has no place.
-    return [r for r in found if isinstance(r, dict) and isinstance(r.get("rewind", r.get("step")), int)]
+    # Curves and rewinds go by the step: a record without one has no place, nor one beyond what a curve can hold.
+    return [r for r in found if isinstance(r, dict) and _is_step(r.get("rewind", r.get("step"))) and _is_event(r)]
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and -LAST_STEP < value < LAST_STEP
+
+
+def _is_event(record: Record) -> bool:
+    """True for what is no event, too."""
+    return all(isinstance(record.get(key, ""), str) for key in ("kind", "text"))
 
 
 def _record(line: bytes) -> Any:

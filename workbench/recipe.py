@@ -17,7 +17,7 @@ from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Problem, knob, known_fields, one_of
 from workbench.choices.data.data import Data
 from workbench.choices.depth.plan import Depth
-from workbench.choices.edits import edit
+from workbench.choices.edits import edit, unreadable_value
 from workbench.choices.execution.execution import Execution
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
@@ -66,6 +66,9 @@ class Recipe(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, value: Any) -> Any:
+        # Before anything reads the values: these break what would report them.
+        if unreadable := unreadable_value(value):
+            raise ValueError(unreadable)
         return known_fields(cls, value)
 
     @model_validator(mode="after")
@@ -213,7 +216,9 @@ def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
         elif inner is not None:
             found.append(Problem(path, f"{inner}"))
         else:
-            found.append(Problem(path, f"{item['msg'].replace('Input should', 'must')}, got {item.get('input')!r}"))
+            found.append(
+                Problem(path, f"{item['msg'].replace('Input should', 'must')}, got {item.get('input')!r:.200}")
+            )
     return found
 
 

@@ -148,8 +148,8 @@ class Telemetry:
 
     def series(self, name: str, x: str = "step") -> tuple[list[float], list[float]]:
         """``(x values, y values)`` of one scalar, records without it left out."""
-        pairs = [(record[x], number(record[name])) for record in self.scalars if record.get(name) is not None]
-        return [a for a, _ in pairs], [b for _, b in pairs]
+        found = [record for record in self.scalars if record.get(name) is not None and x in record]
+        return [number(record[x]) for record in found], [number(record[name]) for record in found]
 
 
 class TelemetryReader:
@@ -189,9 +189,15 @@ def read_telemetry(folder: Path) -> Telemetry:
     return reader.telemetry
 
 
-def number(value: float | str) -> float:
-    """A scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them)."""
-    return float(value)
+def number(value: Any) -> float:
+    """A scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them).
+
+    NaN for what is no number, or beyond every float: a damaged file has no curve there.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _finite(value: Any) -> Any:

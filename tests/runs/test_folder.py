@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, is_run_id, new_run_id, read_json, runs_root, write_json
+from workbench.runs.folder import RunFolder, is_run_id, new_run_id, read_json, read_object, runs_root, write_json
 
 MALICIOUS = [
     "",
@@ -67,3 +68,15 @@ def test_a_json_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path.write_text("{")
     assert read_json(path, "default") == "default"
     assert read_json(tmp_path / "gone") is None
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"\xff", b"", b"{"])
+def test_damaged_json_reads_as_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    assert read_json(tmp_path / "a.json", 3) == 3
+    assert read_object(tmp_path / "a.json") == {}
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "recipe.json")
+    assert read_json(tmp_path / "recipe.json", 3) == 3

@@ -20,6 +20,9 @@ from workbench.errors import RecipeError, unknown
 DEEPEST = 16
 """Parts of the longest path; the deepest knob of a recipe has five."""
 
+MOST_VALUES, MOST_BITS = 100_000, 1000
+"""Values of a recipe, all paths of a data choice among them; bits of a whole number, all of which a float can hold."""
+
 Fields = dict[str, Any]
 
 
@@ -47,6 +50,42 @@ def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]
     # Stable: among equally deep ones the order of the edits counts.
     for leaf in sorted(leaves, key=lambda leaf: len(leaf.parts)):
         _apply(model, fields, leaf)
+
+
+def unreadable_value(fields: Any) -> str:
+    """Where fields hold what no knob can, ``"path: why"``; empty where they do not.
+
+    Half a character, a whole number beyond every float, a nest or a number of values that no recipe has: what pydantic,
+    ``repr`` and JSON answer with an error of their own.
+    """
+    todo: list[tuple[tuple[str, ...], Any]] = [((), fields)]
+    for _ in range(MOST_VALUES):
+        if not todo:
+            return ""
+        path, value = todo.pop()
+        why = ""
+        if isinstance(value, Mapping):
+            todo += [((*path, str(key)), inner) for key, inner in value.items()]
+            if not all(isinstance(key, str) and _is_unicode(key) for key in value):
+                why = "holds a name that is no Unicode text"
+        elif isinstance(value, list | tuple | set | frozenset):
+            todo += [((*path, str(place)), inner) for place, inner in enumerate(value)]
+        elif isinstance(value, str) and not _is_unicode(value):
+            why = "holds half a character, which is no Unicode text; type it again"
+        elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+            why = f"a whole number of {value.bit_length():,} bits; no knob takes one"
+        if why or len(path) > DEEPEST:
+            shown = ".".join(path[:DEEPEST]).encode("ascii", "backslashreplace").decode()
+            return f"{shown or 'recipe'}: {why or 'nested deeper than any recipe is'}"
+    return f"recipe: more than {MOST_VALUES:,} values"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def with_kind(axis: str, before: Any, kind: str) -> Fields:

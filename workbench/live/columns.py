@@ -136,15 +136,8 @@ def _table(records: list[Record]) -> np.ndarray:
     try:
         # NaN and infinities stand in the file as words, which this reads too; null becomes NaN.
         return np.array(rows, np.float64)
-    except (TypeError, ValueError):
-        return np.array([[_number(value) for value in row] for row in rows], np.float64)
-
-
-def _number(value: Any) -> float:
-    try:
-        return number(value)
-    except (TypeError, ValueError):
-        return np.nan  # what is no number has no curve
+    except (TypeError, ValueError, OverflowError):
+        return np.array([[number(value) for value in row] for row in rows], np.float64)
 
 
 def _carried(before: np.ndarray, fresh: np.ndarray) -> np.ndarray:

@@ -317,9 +317,10 @@ def _stage_of(state: np.ndarray) -> bytes:
 
 
 def _vector(values: list[Any]) -> np.ndarray:
-    with contextlib.suppress(TypeError, ValueError):
-        return np.array(values, np.float32)
-    return np.array([math.nan if value is None else number(value) for value in values], np.float32)
+    with np.errstate(over="ignore"):  # 1e300 becomes infinity
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return np.array(values, np.float32)
+        return np.array([number(value) for value in values], np.float32)
 
 
 def _plain(value: Any) -> Any:

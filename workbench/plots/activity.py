@@ -102,10 +102,11 @@ def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) ->
         quantity: its name in the ``layers`` stream.
         layers: L at least.
     """
-    layers = max(layers, *(len(record[quantity]) for record in records))
+    vectors = [[number(value) for value in vector] if isinstance(vector := record[quantity], list) else [] for record in
+               records]  # fmt: skip
+    layers = max(layers, *map(len, vectors))
     values_LK = np.full((layers, len(records)), np.nan)
-    for column, record in enumerate(records):
-        vector = [np.nan if value is None else number(value) for value in record[quantity]]
+    for column, vector in enumerate(vectors):
         values_LK[: len(vector), column] = vector
     return values_LK
 

@@ -6,6 +6,7 @@ Shape legend: N points of a curve, K steps asked for.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -80,14 +81,17 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
     """Held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
     # A loss that could not be measured stands there as null.
+    said = view.evaluations.get("heldout")
     points: list[dict[str, Any]] = [
-        point for point in view.evaluations.get("heldout") or [] if point.get("loss") is not None
+        point
+        for point in (said if isinstance(said, list) else [])
+        if isinstance(point, dict) and point.get("loss") is not None
     ]
     if not points:
         return curve(view, "heldout_loss", x)
     key = "step" if check_axis(x) == "flops" else x
     line = Curve(
-        np.array([point[key] for point in points], dtype=np.float64),
+        np.array([number(point.get(key)) for point in points], dtype=np.float64),
         np.array([number(point["loss"]) for point in points], dtype=np.float64),
     )
     return _over_flops(view, line) if x == "flops" else line
@@ -152,7 +156,7 @@ def x_at_steps(view: RunView, steps_K: Sequence[float], x: str) -> np.ndarray:
     if check_axis(x) == "step":
         return asked_K
     # Interpolated, since records of layers and events say only the step, while people compare runs by time.
-    records = [(record["step"], record[x]) for record in view.telemetry.scalars if x in record]
+    records = [(record["step"], at) for record in view.telemetry.scalars if not math.isnan(at := number(record.get(x)))]
     if not records:
         return np.zeros_like(asked_K)
     known_steps, known_x = np.array(records, dtype=np.float64).T

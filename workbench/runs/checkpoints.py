@@ -43,16 +43,16 @@ def problem_with(path: Path) -> str | None:
     """Why a checkpoint cannot be trusted, or None: every file of the manifest is there with its SHA-256."""
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        hashes = dict(manifest["sha256"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"its manifest cannot be read ({error})"
+        hashes = {str(Path(name).name): str(expected) for name, expected in manifest["sha256"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return f"its manifest cannot be read ({error!r:.200})"
     if manifest.get("format") != FORMAT:
         return f"format {manifest.get('format')} is not the format {FORMAT} that this version reads"
     for name, expected in hashes.items():
         try:
             found = file_hash(path / name)
-        except OSError as error:
-            return f"{name} cannot be read ({error.strerror})"
+        except (OSError, ValueError) as error:
+            return f"{name} cannot be read ({error})"
         if found != expected:
             return f"{name} is damaged (SHA-256 differs from the manifest)"
     return None

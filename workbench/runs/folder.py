@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from workbench.atomic import write_bytes
 from workbench.errors import RunError
 
 RUNS_VARIABLE = "WORKBENCH_RUNS"
+READ_LIMIT_BYTES = 1 << 26
+"""Of one JSON file of a run; the largest, a tokenizer of 100,000 pieces, has some megabytes."""
 # Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -169,9 +172,20 @@ def json_bytes(value: Any) -> bytes:
 
 
 def read_json(path: Path, default: Any = None) -> Any:
-    """A JSON file's value, or ``default`` when it is missing or not (yet) JSON."""
+    """A JSON file's value, or ``default`` when it is missing, no plain file or not (yet) JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    # Both are ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
-    except (OSError, ValueError):
+        # Not waited for: a pipe in the place of a file would hold whoever lists the runs.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            # At most so much: a device or a file of gigabytes must not fill the memory of whoever watches.
+            return json.loads(file.read(READ_LIMIT_BYTES)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
+    # Ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
+    # RecursionError: brackets within brackets, thousands deep.
+    except (OSError, ValueError, RecursionError):
         return default
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file's object; empty where :func:`read_json` finds none, or a value of another kind."""
+    value = read_json(path)
+    return value if isinstance(value, dict) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.state import actual_status, read_state
 
 
@@ -19,8 +19,7 @@ def result_of(folder: RunFolder) -> dict[str, Any]:
     """
     state = read_state(folder)
     status = actual_status(folder, state)
-    evaluations = read_json(folder.evaluations, {})
-    result = evaluations.get("result") if isinstance(evaluations, dict) else None
+    result = read_object(folder.evaluations).get("result")
     if not isinstance(result, dict):
         if status != "stopped":
             raise RunError(f"run '{folder.id}' has no result: it is {status}")

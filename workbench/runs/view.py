@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from workbench.floors import Yardstick
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
 from workbench.runs.state import actual_status, read_state
@@ -78,7 +77,7 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
     if status != state.status:
         state = read_state(folder)
     reader.poll()
-    recipe = _object(folder.recipe)
+    recipe = read_object(folder.recipe)
     name = recipe.get("name")
     return RunView(
         id=folder.id,
@@ -86,15 +85,10 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
         status=status,
         recipe=recipe,
         state=asdict(state),
-        environment=_object(folder.environment),
-        evaluations=_object(folder.evaluations),
+        environment=read_object(folder.environment),
+        evaluations=read_object(folder.evaluations),
         telemetry=reader.telemetry,
         labels=read_labels(folder),
         origin=origin_of(folder),
-        forecast=_object(folder.forecast),
+        forecast=read_object(folder.forecast),
     )
-
-
-def _object(path: Path) -> dict[str, Any]:
-    value = read_json(path, {})
-    return value if isinstance(value, dict) else {}

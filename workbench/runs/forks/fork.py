@@ -15,7 +15,7 @@ from workbench.errors import RunError
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.create import create
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle
 from workbench.runs.state import lock_held, take_lock
@@ -99,7 +99,7 @@ def create_fork(
         copy = _copy_checkpoint(folder, step, draft.checkpoints)
         saved = state_of(copy)
         made = fork_recipe(asked, saved, changes)
-        environment, launched = (_object(path) for path in (folder.environment, folder.launched))
+        environment, launched = (read_object(path) for path in (folder.environment, folder.launched))
         origin = {
             "run": folder.id,
             "name": asked.name,
@@ -157,7 +157,7 @@ def _wanted(folder: RunFolder, step: int | None) -> list[Path]:
 
 def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
     """Have the parent's telemetry say that it was forked; a fork is no worse where that cannot be."""
-    origin = _object(fork.origin)
+    origin = read_object(fork.origin)
     arguments = {"run": fork.id, "step": origin.get("step", 0)}
     with contextlib.suppress(RunError, OSError):
         if lock_held(folder):
@@ -173,8 +173,3 @@ def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
             writer.close()
         finally:
             os.close(lock)
-
-
-def _object(path: Path) -> dict[str, Any]:
-    value = read_json(path, {})
-    return value if isinstance(value, dict) else {}
