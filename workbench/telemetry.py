@@ -2,7 +2,8 @@
 
 * ``scalars``: ``{"seq", "step", "seconds", "tokens", <name>: number, ...}``, loss in nats, times in seconds;
 * ``layers``: ``{"seq", "step", <name>: [one value per layer, null where there is none], ...}``;
-* ``events``: ``{"seq", "step", "kind", "text", "time", ...}``: stages, evaluations, checkpoints, knob changes.
+* ``events``: ``{"seq", "step", "kind", "text", "time", "data"}``: stages, evaluations, checkpoints, knob changes, in
+  words for people; ``data`` is the same for programs (:func:`data_of`).
 
 Lines are written whole by one ``os.write`` on an ``O_APPEND`` descriptor, so nothing is torn by kill -9, and are at
 most ``flush_seconds`` old. A run resumed from step N writes ``{"rewind": N}`` first: readers forget later steps.
@@ -67,9 +68,9 @@ class TelemetryWriter:
         self._add("layers", {"step": step, **{name: list(vector) for name, vector in vectors.items()}})
 
     def event(self, step: int, kind: str, text: str, **data: Any) -> None:
-        """Something that happened once, written through at once."""
+        """What happened once: ``text`` for people, ``data`` (JSON-able) for programs; written through at once."""
         # Through at once, not with the next tick: events are rare, and somebody may be waiting for just this one.
-        self._add("events", {"step": step, "kind": kind, "text": text, "time": time.time(), **data})
+        self._add("events", {"step": step, "kind": kind, "text": text, "time": time.time(), "data": data})
         self.flush()
 
     def rewind(self, step: int) -> None:
@@ -187,6 +188,12 @@ def read_telemetry(folder: Path) -> Telemetry:
     reader = TelemetryReader(folder)
     reader.poll()
     return reader.telemetry
+
+
+def data_of(event: Record) -> Record:
+    """What an event says to programs; earlier runs wrote it among the event's own keys."""
+    data = event.get("data", event)
+    return data if isinstance(data, dict) else {}
 
 
 def number(value: Any) -> float:

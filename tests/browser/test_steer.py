@@ -85,7 +85,7 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     # Marked on the plots, recorded in the run.
     expect(page.locator(".wb-events li").filter(has_text="goes on from step").first).to_be_visible()
     events = read_telemetry(run.folder.telemetry).events
-    asked = [event["verb"] for event in events if event["kind"] == "request" and event["done"]]
+    asked = [event["data"]["verb"] for event in events if event["kind"] == "request" and event["data"]["done"]]
     assert asked == ["set", "checkpoint", "evaluate", "pause", "resume"]
     assert sum(event["kind"] == "fork" for event in events) == 1
     page.locator(".wb-monitor").screenshot(path=RESULTS / "steer-fork.png")

@@ -177,6 +177,24 @@ def test_stages_outlive_a_flood_of_events(track: Track) -> None:
     assert len(events) == 201
 
 
+@pytest.mark.parametrize(
+    ("data", "sent"),
+    [
+        ({"path": "optimizer.lr", "value": 0.5, "secret": "x"}, {"path": "optimizer.lr", "value": 0.5}),
+        ({"path": "x" * 5000, "value": 1}, None),
+        ({"path": "optimizer.lr", "value": float("nan")}, None),
+        ("[", None),
+    ],
+)
+def test_a_page_gets_of_an_event_what_it_draws(data: object, sent: object) -> None:
+    event = {"step": 1, "kind": "knob", "text": "turned", "time": 1.0}
+    assert wire._event(event | {"data": data}) == event | ({"data": sent} if sent else {})
+    # As runs of before wrote it.
+    assert wire._event(event | {"path": "seed", "value": 1, "by": "ada"}) == event | {
+        "data": {"path": "seed", "value": 1}
+    }
+
+
 def test_keepsake_of_many_runs_stays_small(track: Track) -> None:
     fill(track, 1, 3000, 12)
     track.poll()

@@ -75,10 +75,12 @@ def trained(
                 {"step": step, "tokens": tokens, "seconds": seconds, "loss": loss, "bits_per_byte": loss / 3}
             )
             writer.event(step, "evaluation", f"held-out loss {loss:.3f}")
+    half = layers // 2
     writer.event(
-        steps // 2, "stage", f"stage 2 of 2: layers {layers // 2 + 1}-{layers} added as copies of 1-{layers // 2}"
-    )
-    writer.event(steps // 2 + 10, "knob", "optimizer.lr 0.003 -> 0.002")
+        steps // 2, "stage", f"stage 2 of 2: layers {half + 1}-{layers} added as copies of 1-{half}",
+        stage=2, stages=2, layers=layers, frozen=[], copies=[[half + i, i] for i in range(1, half + 1)],
+    )  # fmt: skip
+    writer.event(steps // 2 + 10, "knob", "optimizer.lr 0.003 -> 0.002", path="optimizer.lr", value=0.002)
     writer.close()
     result = {
         "steps": steps, "tokens": steps * tokens_per_step, "seconds": steps * tokens_per_step / tokens_per_second,

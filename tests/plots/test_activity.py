@@ -24,42 +24,56 @@ from workbench.plots.activity import (
     state_codes,
     work,
 )
-from workbench.training.stage_words import stage_words
+from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.training.stage_words import Shape, stage_data, stage_words
 
 
-def _event(step: int, text: str) -> dict[str, object]:
-    return {"kind": "stage", "step": step, "text": text}
+def _event(step: int, stage: int, stages: int, copies: object = (), text: str = "...") -> dict[str, object]:
+    data = {"stage": stage, "stages": stages, "copies": copies if isinstance(copies, str) else list(copies)}
+    return {"kind": "stage", "step": step, "text": text, "data": data}
 
 
-def test_stages_are_read_from_what_the_run_said():
+def test_stages_are_read_from_what_the_run_announced():
     one, two, three = stages(
         [
-            _event(0, "stage 1 of 3: layers 1-2"),
-            {"kind": "knob", "step": 3, "text": "stage 9 of 9"},
-            _event(40, "stage 2 of 3: layers 3-6 added as copies of 1-2, 1-2; 1-2 frozen"),
-            _event(80, "stage 3 of 3: layer 7 added as a copy of 4"),
+            _event(0, 1, 3),
+            {"kind": "knob", "step": 3, "data": {"stage": 9, "stages": 9}},
+            _event(40, 2, 3, [[3, 1], [4, 2]]),
+            _event(80, 3, 3, [[7, 4]]),
         ]
     )
-    assert (one.label, one.copies) == ("stage 1 of 3", {})
-    assert (two.step, two.copies) == (40, {3: 1, 4: 2, 5: 1, 6: 2})
+    assert (one.label, one.number, one.copies) == ("stage 1 of 3", "1", {})
+    assert (two.step, two.copies) == (40, {3: 1, 4: 2})
     assert three.copies == {7: 4}
 
 
-def test_copies_are_found_in_what_the_trainer_writes():
-    plan = LayerPlan.full(8, 12)
-    transition = Transition(3, (0, 1, 2, 0, 1), silent=True)
-    text = stage_words(plan, transition, 1, 3, None, [])
-    (stage,) = stages([_event(5, text)])
-    assert stage.label == "stage 2 of 3"
+def test_what_the_trainer_writes_is_understood(tmp_path):
+    plan, now = LayerPlan.full(8, 12), Shape(1, 8, (True,) * 8, True, True, 64, 4, 256)
+    writer = TelemetryWriter(tmp_path)
+    for sources in ((0, 1, 2, 0, 1), (None,) * 5):
+        transition = Transition(3, sources, silent=True)
+        text = stage_words(plan, transition, 3, None, now)
+        writer.event(5, "stage", text, **stage_data(plan, transition, 3, now))
+    writer.close()
+    stage, fresh = stages(read_telemetry(tmp_path).events)
+    assert (stage.label, stage.text.partition(":")[0]) == ("stage 2 of 3", "stage 2 of 3")
     assert stage.copies == {4: 1, 5: 2, 6: 3, 7: 1, 8: 2}
-    fresh = stage_words(plan, Transition(3, (None,) * 5), 1, 3, None, [])
-    assert stages([_event(5, fresh)])[0].copies == {}
+    assert fresh.copies == {}
 
 
-def test_a_stage_in_other_words_keeps_them():
-    (one,) = stages([_event(7, "everything thaws: all layers train from here on")])
-    assert one.label == "everything thaws"
+def test_a_stage_of_its_own_is_named_by_its_words():
+    (one,) = stages([_event(7, 1, 1, text="everything thaws: all layers train from here on")])
+    assert (one.label, one.number) == ("everything thaws: all la", "")
     assert stages([{"kind": "stage", "step": 1}])[0].label == ""
+
+
+def test_runs_of_before_have_their_stages_and_damage_is_passed_over():
+    # Then the numbers stood among the event's own keys, and copies in its words alone.
+    old = {"kind": "stage", "step": 9, "text": "stage 2 of 2: layer 2 added as a copy of 1", "stage": 2, "stages": 2}
+    assert (stages([old])[0].label, stages([old])[0].copies) == ("stage 2 of 2", {})
+    for copies in ("[[1", [[1]], [1, 2], [["1", 2]]):
+        assert stages([_event(1, 1, 2, copies)])[0].copies == {}
+    assert stages([old | {"data": "[", "stage": "x"}])[0].number == ""
 
 
 def test_a_model_that_grows_has_shorter_records_first():
@@ -126,8 +140,8 @@ def test_work_of_full_training_is_everything():
 def test_sentences_name_the_layer_that_a_copy_came_from():
     found = stages(
         [
-            _event(10, "stage 2 of 3: layer 2 added as a copy of 1"),
-            _event(20, "stage 3 of 3: layers 3-4 added as copies of 1-2"),
+            _event(10, 2, 3, [[2, 1]]),
+            _event(20, 3, 3, [[3, 1], [4, 2]]),
         ]
     )
     codes_LK = np.array([[0, 1], [5, 0], [3, 5], [3, 5]])
@@ -141,8 +155,10 @@ def test_sentences_name_the_layer_that_a_copy_came_from():
 
 def test_boundaries_are_named_where_there_is_room():
     labels = [f"stage {i} of 4" for i in (1, 2, 3, 4)]
-    assert boundary_labels(labels, [0, 25, 50, 75], (0, 100)) == labels
-    assert boundary_labels(labels, [0, 50, 55, 56], (0, 100)) == ["stage 1 of 4", "2", "3", ""]
-    assert boundary_labels(labels, [0, 5, 9, 20], (0, 100)) == ["1", "2", "stage 3 of 4", "stage 4 of 4"]
-    assert boundary_labels(["thaws"], [3], (3, 3)) == ["thaws"]
-    assert boundary_labels(["1-3 frozen", "1-4 frozen"], [50, 51], (0, 100)) == ["", "1-4 frozen"]
+    found = stages([_event(0, i, 4) for i in (1, 2, 3, 4)])
+    assert boundary_labels(found, [0, 25, 50, 75], (0, 100)) == labels
+    assert boundary_labels(found, [0, 50, 55, 56], (0, 100)) == ["stage 1 of 4", "2", "3", ""]
+    assert boundary_labels(found, [0, 5, 9, 20], (0, 100)) == ["1", "2", "stage 3 of 4", "stage 4 of 4"]
+    alone = stages([_event(0, 1, 1, text=text) for text in ("1-3 frozen", "1-4 frozen")])
+    assert boundary_labels(alone[:1], [3], (3, 3)) == ["1-3 frozen"]
+    assert boundary_labels(alone, [50, 51], (0, 100)) == ["", "1-4 frozen"]

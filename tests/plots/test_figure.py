@@ -26,11 +26,13 @@ def test_events_are_marked_where_they_happened(view):
 
 
 def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(view):
-    asked = {"kind": "request", "verb": "checkpoint", "done": True, "text": "checkpoint by ada: saved step-100"}
+    data = {"verb": "checkpoint", "done": True}
+    asked = {"kind": "request", "data": data, "text": "checkpoint by ada: saved step-100"}
     events = [
         asked,
-        asked | {"done": False, "text": "refused"},
-        asked | {"verb": "pause", "text": "has an event of its own"},
+        asked | {"data": data | {"done": False}, "text": "refused"},
+        asked | {"data": data | {"verb": "pause"}, "text": "has an event of its own"},
+        {"kind": "request", **data, "text": "as runs of before wrote it"},
         {"kind": "checkpoint", "text": "saved step-100"},
         {"kind": "fork", "text": "run-b goes on from step 100"},
     ]
@@ -39,6 +41,7 @@ def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(vi
     mark_events(figure, replace(view, telemetry=telemetry), "step")
     assert list(figure.data[0].text) == [
         "request: checkpoint by ada: saved step-100",
+        "request: as runs of before wrote it",
         "fork: run-b goes on from step 100",
     ]
 

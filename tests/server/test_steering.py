@@ -139,7 +139,7 @@ def test_a_fork_without_a_kernel_is_a_run_of_its_own(server: Server, ended: Run)
     fork = Run(RunFolder(server.elsewhere / made.json["run"]))
     assert (fork.recipe.optimizer.lr, fork.recipe.budget.amount) == (0.5, 300_000)
     events = read_telemetry(ended.folder.telemetry).events
-    assert [(event["run"], event["step"]) for event in events if event["kind"] == "fork"] == [(fork.id, step)]
+    assert [(event["data"]["run"], event["step"]) for event in events if event["kind"] == "fork"] == [(fork.id, step)]
     wait_until(lambda: fork.status == "running" and fork.state.step > step)
     assert page.get(f"/runs/{server.key}/{fork.id}").json["status"] == "running"
 

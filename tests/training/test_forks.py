@@ -79,7 +79,7 @@ def test_a_fork_is_stopped_and_resumed_like_any_run(tiny: Recipe, live: Live, fo
     assert_same(*ends)
     (said,) = [event for event in straight.telemetry.events if event["kind"] == "fork"]
     assert "optimizer.lr 0.003 -> 0.001" in said["text"]
-    assert said["run"] == parent.folder.id
+    assert said["data"]["run"] == parent.folder.id
 
 
 def test_another_optimizer_begins_without_state(tiny: Recipe, live: Live, forked: Forked) -> None:

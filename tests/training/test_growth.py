@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
 from workbench.training.evaluate import evaluate, restore
-from workbench.training.growth import freeze_outside
+from workbench.training.growth import Growth, freeze_outside
 from workbench.training.loop import Training
 from workbench.training.warmup import _variants, compile_ahead
 
@@ -34,6 +35,18 @@ def test_two_boundaries_in_one_step_are_passed_one_by_one(tiny: Recipe, build: B
     assert (training.made.stage, training.made.layers) == (2, 4)
     blocks = [block.feed_forward.up.weight for block in training.model.backbone.blocks]
     assert all(torch.equal(blocks[0], block) for block in blocks[1:])
+
+
+def test_what_was_announced_is_known_after_a_resume_also_of_a_checkpoint_of_before(tiny: Recipe, build: Build) -> None:
+    recipe = tiny.with_(architecture={"layers": 4}, depth="stacking")
+    training = build(recipe)
+    training.step()
+    state = training.growth.state()
+    shape = json.loads(json.dumps(state["shape"]))
+    # Then the fields stood in a list, in this order.
+    for saved in (shape, list(shape.values())):
+        assert Growth(training.made, saved={"stage": 0, "shape": saved}).state() == state
+    assert Growth(training.made, saved={"stage": 0, "shape": None}).state()["shape"] is None
 
 
 @pytest.mark.parametrize("kind", registry("depth"))

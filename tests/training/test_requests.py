@@ -50,7 +50,7 @@ def test_what_takes_long_is_acknowledged_before_it_is_done(
     assert seen[0] is not None
     assert (seen[0]["done"], begun in seen[0]["text"]) == (None, True)
     assert (control.outcome(session.folder, request) or {})["done"] is True
-    assert [(event["verb"], event["done"]) for event in events(session, "request")] == [(verb, True)]
+    assert [(event["data"]["verb"], event["data"]["done"]) for event in events(session, "request")] == [(verb, True)]
 
 
 def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, tiny: Recipe) -> None:
@@ -82,6 +82,6 @@ def test_a_fork_is_an_event_at_its_step(session: Session) -> None:
     control.send(session.folder, control.FORKED, run="20260101-000000-new", step=1, by="Ann")
     session.requests.answer()
     (event,) = events(session, "fork")
-    assert (event["step"], event["run"]) == (1, "20260101-000000-new")
+    assert (event["step"], event["data"]["run"]) == (1, "20260101-000000-new")
     assert event["text"] == "20260101-000000-new goes on from step 1, forked by Ann"
     assert events(session, "request") == []

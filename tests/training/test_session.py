@@ -147,7 +147,8 @@ def test_every_request_is_an_event_that_says_who_asked_what(tiny: Recipe, begin:
     refused = control.send(session.folder, "set", path="seed", value=1)
     session.requests.answer()
     events = [event for event in read_telemetry(session.folder.telemetry).events if event["kind"] == "request"]
-    assert [(event["verb"], event["done"], event["step"]) for event in events] == [("set", True, 0), ("set", False, 0)]
+    told = [(event["data"]["verb"], event["data"]["done"], event["step"]) for event in events]
+    assert told == [("set", True, 0), ("set", False, 0)]
     assert events[0]["text"] == "set by Ann: optimizer.lr 0.003 -> 0.5"
     assert events[0]["arguments"] == {"path": "optimizer.lr", "value": 0.5}
     assert events[1]["request"] == refused

@@ -54,11 +54,13 @@ def test_what_a_run_says(kind: str, tiny: Recipe, build: Callable[..., Training]
     events = [event for event in read_telemetry(tmp_path).events if event["kind"] == "stage"]
     assert [event["text"] for event in events] == SAID[kind]
     for event in events:
-        assert 1 <= event["stage"] <= event["stages"] == len(recipe.depth.starts())
-        assert event["layers"] <= 4
+        data = event["data"]
+        assert 1 <= data["stage"] <= data["stages"] == len(recipe.depth.starts())
+        assert data["layers"] <= 4
     if kind == "multi_stage":
-        assert [(event["step"], event["layers"], event["frozen"]) for event in events] == [
-            (0, 2, []), (4, 4, [1, 2]), (7, 4, []),
+        told = [(event["step"], *(event["data"][key] for key in ("layers", "frozen", "copies"))) for event in events]
+        assert told == [
+            (0, 2, [], []), (4, 4, [1, 2], [[3, 1], [4, 2]]), (7, 4, [], []),
         ]  # fmt: skip
 
 

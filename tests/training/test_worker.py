@@ -90,7 +90,7 @@ def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
     assert (run.folder.checkpoints / f"step-{run.state.step}").is_dir()
     events = {event["kind"]: event for event in run.telemetry.events}
     assert {"pause", "resume", "knob", "checkpoint", "evaluation", "stop", "finish"} <= events.keys()
-    assert events["knob"]["path"] == "optimizer.lr"
+    assert events["knob"]["data"]["path"] == "optimizer.lr"
     assert events["stop"]["text"] == "stopped by SIGTERM"
 
 

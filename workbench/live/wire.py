@@ -18,6 +18,7 @@ import numpy as np
 from workbench.live.cursor import cursor
 from workbench.live.track import News, Track
 from workbench.plots.activity import chosen_columns
+from workbench.telemetry import data_of
 
 # The lowest and the highest per pixel of a plot 1000 pixels wide; more could not be seen.
 SNAPSHOT_POINTS = 2000
@@ -30,6 +31,9 @@ _EVENTS = 200
 # Of no use without a kernel or server, and some kilobytes each.
 _STEERING = ("knobs", "checkpoints", "lease")
 _TEXT = 400
+# What the page draws of an event: which stage began, which layers are copies, which knob moved where, what was asked.
+_DATA = {"stage": ("stage", "stages", "copies"), "knob": ("path", "value"), "request": ("verb", "done")}
+_DATA_TEXT = 4000
 
 
 def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
@@ -298,11 +302,17 @@ def _worth(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:
-    # Of a request that was carried out, the verb: what people asked for is marked on the plots.
-    verb = {"verb": str(event.get("verb"))[:40]} if event.get("kind") == "request" and event.get("done") is True else {}
-    return verb | {
+    kind = str(event.get("kind", ""))[:40]
+    told = {
         "step": event.get("step", 0),
-        "kind": str(event.get("kind", ""))[:40],
+        "kind": kind,
         "text": str(event.get("text", ""))[:_TEXT],
         "time": event.get("time"),
     }
+    data = {key: value for key, value in data_of(event).items() if key in _DATA.get(kind, ())}
+    try:
+        # A page is to get what it draws; what somebody has written by hand may be megabytes, or no JSON.
+        small = len(json.dumps(data, allow_nan=False)) <= _DATA_TEXT
+    except ValueError:
+        small = False
+    return told | {"data": data} if data and small else told

@@ -5,7 +5,6 @@ Shape legend: L layers of the finished model, K columns (telemetry records).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from workbench.quantities import LAYER_STATES, STATES
-from workbench.telemetry import number
+from workbench.telemetry import data_of, number
 
 RUNNING, DROPPED, FROZEN, ABSENT, GROWN, COPIED = range(len(STATES))
-_NUMBERED = re.compile(r"stage (\d+) of \d+", re.IGNORECASE)
-_COPIES = re.compile(r"layers? ([\d, -]+) added as (?:a copy|copies) of ([\d, -]+)")
 _LONGEST_LABEL = 24
 
 
@@ -27,14 +24,16 @@ class Stage:
 
     Attributes:
         step: optimizer steps taken before it.
-        label: a few words for the boundary, "stage 2 of 4".
         text: what the run said about it.
+        number: of the stage, where there are several; empty otherwise.
+        label: a few words for the boundary, "stage 2 of 4".
         copies: layer -> the layer it was copied from, both counted from 1.
     """
 
     step: int
-    label: str
     text: str
+    number: str = ""
+    label: str = ""
     copies: dict[int, int] = field(default_factory=dict)
 
 
@@ -42,56 +41,53 @@ def stages(events: Iterable[dict[str, Any]]) -> list[Stage]:
     """The stages that a run announced, in order.
 
     Example:
-        >>> stages([{"kind": "stage", "step": 9, "text": "stage 2 of 2: layers 3-4 added as copies of 1-2"}])[0]
-        Stage(step=9, label='stage 2 of 2', text='stage 2 of 2: layers 3-4 added as copies of 1-2', \
-copies={3: 1, 4: 2})
+        >>> data = {"stage": 2, "stages": 2, "copies": [[3, 1], [4, 2]]}
+        >>> (stage,) = stages([{"kind": "stage", "step": 9, "text": "stage 2 of 2: ...", "data": data}])
+        >>> stage.label, stage.copies
+        ('stage 2 of 2', {3: 1, 4: 2})
     """
-    found = []
-    for event in events:
-        if event.get("kind") == "stage":
-            text = str(event.get("text", ""))
-            numbered = _NUMBERED.search(text)
-            label = numbered[0] if numbered else re.split("[:;]", text)[0][:_LONGEST_LABEL]
-            found.append(Stage(int(event.get("step", 0)), label, text, _copies(text)))
-    return found
+    return [_stage(event) for event in events if event.get("kind") == "stage"]
+
+
+def _stage(event: dict[str, Any]) -> Stage:
+    data, text = data_of(event), str(event.get("text", ""))
+    number, count, copies = data.get("stage"), data.get("stages"), data.get("copies")
+    several = isinstance(number, int) and isinstance(count, int) and count > 1
+    pairs = [pair for pair in copies if isinstance(pair, list)] if isinstance(copies, list) else []
+    return Stage(
+        step=int(event.get("step", 0)),
+        text=text,
+        number=str(number) if several else "",
+        label=f"stage {number} of {count}" if several else text[:_LONGEST_LABEL],
+        # A file that somebody has damaged may hold anything.
+        copies={pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(isinstance(one, int) for one in pair)},
+    )
 
 
 def boundary_labels(
-    labels: Sequence[str], where: Sequence[float], reach: tuple[float, float], needs: float = 0.1
+    found: Sequence[Stage], where: Sequence[float], reach: tuple[float, float], needs: float = 0.1
 ) -> list[str]:
     """What is written at each boundary: its label where there is room, else its number alone, else nothing.
 
     Args:
-        labels: in order, as in :class:`Stage`.
+        found: the stages, in order.
         where: positions on the x axis, ascending.
         reach: first and last x of the picture.
         needs: share of its width that a label takes; a number takes a quarter of that.
 
     Example:
-        >>> boundary_labels(["stage 1 of 3", "stage 2 of 3", "stage 3 of 3"], [0, 4, 8], (0, 100))
+        >>> found = [Stage(4 * i, "", str(i + 1), f"stage {i + 1} of 3") for i in range(3)]
+        >>> boundary_labels(found, [0, 4, 8], (0, 100))
         ['1', '2', 'stage 3 of 3']
     """
     width = max(reach[1] - reach[0], 1e-12)
     out, free = [], -np.inf
-    for i, (label, at) in enumerate(zip(labels, where, strict=True)):
+    for i, (stage, at) in enumerate(zip(found, where, strict=True)):
         room = ((where[i + 1] if i + 1 < len(where) else np.inf) - at) / width
-        numbered = _NUMBERED.search(label)
-        text = label if room >= needs else numbered[1] if numbered else ""
+        text = stage.label if room >= needs else stage.number
         out.append(text if at >= free else "")
-        free = at + (needs if text == label else needs / 4) * width if out[-1] else free
+        free = at + (needs if text == stage.label else needs / 4) * width if out[-1] else free
     return out
-
-
-def _copies(text: str) -> dict[int, int]:
-    found = _COPIES.search(text)
-    # As many sources as layers, in their order; a text of other making may leave some out.
-    return dict(zip(_counted(found[1]), _counted(found[2]), strict=False)) if found else {}
-
-
-def _counted(spans: str) -> list[int]:
-    """Layers of "1-3, 7"."""
-    ends = [[int(end) for end in span.split("-")] for span in re.findall(r"\d+(?:-\d+)?", spans)]
-    return [layer for end in ends for layer in range(end[0], end[-1] + 1)]
 
 
 def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) -> np.ndarray:

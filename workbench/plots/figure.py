@@ -11,6 +11,7 @@ from workbench.plots.activity import boundary_labels, stages
 from workbench.plots.curves import X_LABELS, Curve, check_axis, curve, x_at_steps
 from workbench.plots.palette import plotly_dash, plotly_text
 from workbench.quantities import REFERENCE_COLOUR, RUN_COLOURS, run_colour, run_dash
+from workbench.telemetry import data_of
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -97,7 +98,8 @@ def finish(
 
 
 def _asked(event: Record) -> bool:
-    return event.get("kind") == "request" and event.get("done") is True and event.get("verb") in _ASKED
+    data = data_of(event)
+    return event.get("kind") == "request" and data.get("done") is True and data.get("verb") in _ASKED
 
 
 def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] = ("",), whose: str = "") -> None:
@@ -154,7 +156,7 @@ def label_stages(figure: go.Figure, view: RunView, x: str, reach: tuple[float, f
     """
     found = stages(view.telemetry.events)
     where = x_at_steps(view, [stage.step for stage in found], x).tolist()
-    for text, at in zip(boundary_labels([stage.label for stage in found], where, reach), where, strict=True):
+    for text, at in zip(boundary_labels(found, where, reach), where, strict=True):
         if text:
             late = at > reach[0] + 0.88 * (reach[1] - reach[0])
             figure.add_annotation(

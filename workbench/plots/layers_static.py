@@ -115,7 +115,7 @@ def mark_stages(axes: Axes, found: list[Stage], where: list[float], labelled: bo
     reach = axes.get_xlim()
     # Over a heat map a light edge parts the line from whatever colour is there; under curves it would cut them.
     over = bool(axes.collections)
-    for at, text in zip(where, boundary_labels([stage.label for stage in found], where, reach, needs), strict=True):
+    for at, text in zip(where, boundary_labels(found, where, reach, needs), strict=True):
         # Nothing is parted at the very beginning.
         if at > max(0.0, reach[0]):
             if over:

@@ -7,6 +7,7 @@ run resumed exactly at a boundary neither repeats nor skips one.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import Assembled, build_model, build_optimizer
-from workbench.training.stage_words import stage_words
+from workbench.training.stage_words import Shape, stage_data, stage_words
 from workbench.training.widening import copy_state, widen
 
 
@@ -37,7 +38,7 @@ class Growth:
     ) -> None:
         self.made, self._writer = made, writer
         # What was said last, so that a resumed run does not say it again and a change that is due is said.
-        self._said: list[Any] | None = saved["shape"] if saved else None
+        self._said = _restored(saved["shape"]) if saved else None
         self._outside: tuple[TrainingModel, bool, bool] | None = None
         self._ready: dict[int, TrainingModel] = {}
 
@@ -59,7 +60,7 @@ class Growth:
             transition = recipe.depth.transition(layers, made.stage + 1)
             self._begin(recipe, made.stage + 1, transition)
         plan = recipe.depth.plan(layers, progress, recipe.seed)
-        shape = _shape(recipe, made, plan)
+        shape = _shape(made, plan)
         if transition is not None or shape != self._said:
             self._say(recipe, progress, plan, transition)
             self._said = shape
@@ -99,7 +100,7 @@ class Growth:
 
     def state(self) -> dict[str, Any]:
         """JSON-able: for a checkpoint."""
-        return {"stage": self.made.stage, "shape": self._said}
+        return {"stage": self.made.stage, "shape": asdict(self._said) if self._said else None}
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         made = self.made
@@ -124,10 +125,9 @@ class Growth:
         # A run at full depth from beginning to end has nothing to say.
         if self._writer is None or (self._said is None and stages == 1 and all(plan.trains)):
             return
-        text = stage_words(plan, transition, made.stage, stages, self._said, _shape(recipe, made, plan))
-        frozen = [layer + 1 for layer, trains in enumerate(plan.trains) if not trains]
-        data = {"stage": made.stage + 1, "stages": stages, "layers": plan.layers, "frozen": frozen}
-        self._writer.event(progress.step, "stage", text, **data)
+        now = _shape(made, plan)
+        text = stage_words(plan, transition, stages, self._said, now)
+        self._writer.event(progress.step, "stage", text, **stage_data(plan, transition, stages, now))
 
 
 def enter(recipe: Recipe, made: Assembled, stage: int) -> None:
@@ -190,10 +190,17 @@ def _build(recipe: Recipe, made: Assembled, stage: int) -> TrainingModel:
     return build_model(recipe, _architecture(recipe, stage), made.vocabulary, made.attention, made.device)
 
 
-def _shape(recipe: Recipe, made: Assembled, plan: LayerPlan) -> list[Any]:
-    """JSON-able: what an event of kind ``stage`` is about; one is due when it changes."""
+def _shape(made: Assembled, plan: LayerPlan) -> Shape:
     architecture = made.architecture
-    return [
-        made.stage, plan.layers, list(plan.trains), plan.embedding, plan.head,
+    return Shape(
+        made.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head,
         architecture.width, architecture.heads, architecture.inner_width,
-    ]  # fmt: skip
+    )  # fmt: skip
+
+
+def _restored(shape: Any) -> Shape | None:
+    """Of a checkpoint; those of before hold the fields in a list, in this order."""
+    if not shape:
+        return None
+    fields = shape if isinstance(shape, dict) else dict(zip(Shape.__dataclass_fields__, shape, strict=True))
+    return Shape(**{**fields, "trains": tuple(fields["trains"])})

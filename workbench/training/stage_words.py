@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.choices.depth.plan import LayerPlan, Transition
 
 
-def stage_words(
-    plan: LayerPlan,
-    transition: Transition | None,
-    stage: int,
-    stages: int,
-    before: Sequence[Any] | None,
-    now: Sequence[Any],
-) -> str:
+@dataclass(frozen=True)
+class Shape:
+    """What an event of kind ``stage`` is about: one is due when any of it changes. JSON-able by its fields.
+
+    Attributes:
+        stage: index of the stage in force. layers: that exist.
+        trains: per layer, (layers,). embedding, head: whether they train.
+        width, heads, inner_width: of the architecture.
+    """
+
+    stage: int
+    layers: int
+    trains: tuple[bool, ...]
+    embedding: bool
+    head: bool
+    width: int
+    heads: int
+    inner_width: int
+
+
+def stage_words(plan: LayerPlan, transition: Transition | None, stages: int, before: Shape | None, now: Shape) -> str:
     """For example ``stage 2 of 4: layers 4-6 added as copies of 1-3; 1-3 frozen``.
 
     Args:
         plan: of the first micro-batch of the coming step; shape (layers,).
         transition: what was done to the model, if anything was.
-        stage: index of the stage in force.
         stages: how many there are.
-        before: what was said last, as ``Growth`` keeps it; None at the beginning of a run.
-        now: the same for what is said now.
+        before: of what was said last; None at the beginning of a run. now: of the model as it is.
     """
     parts = []
     if transition is not None and transition.sources:
         parts.append(_added(transition))
-    if before is not None and list(before[5:]) != list(now[5:]):
-        names = ("width", "heads", "inner width")
-        changed = zip(names, before[5:], now[5:], strict=True)
-        parts.append(", ".join(f"{name} {old} to {new}" for name, old, new in changed if old != new))
+    if before is not None:
+        sizes = ((name, getattr(before, name), getattr(now, name)) for name in ("width", "heads", "inner_width"))
+        changed = [f"{name.replace('_', ' ')} {old} to {new}" for name, old, new in sizes if old != new]
+        parts += [", ".join(changed)] if changed else []
     frozen = [layer for layer, trains in enumerate(plan.trains) if not trains]
     if frozen:
         # Right after what was added, "layers" would only be said twice.
         noun = "" if parts else "layers " if len(frozen) > 1 else "layer "
         parts.append(f"{noun}{spans(frozen)} frozen")
-    elif before is not None and not all(before[2]):
+    elif before is not None and not all(before.trains):
         parts.append(f"all {plan.layers} layers train")
     elif not parts and plan.layers < plan.total:
         parts.append(f"layers {spans(range(plan.layers))} of {plan.total} exist")
@@ -50,8 +62,25 @@ def stage_words(
     rest = [name for name, trains in (("embedding", plan.embedding), ("head", plan.head)) if not trains]
     if rest:
         parts.append(f"{' and '.join(rest)} frozen")
-    where = f"stage {stage + 1} of {stages}: " if stages > 1 else ""
+    where = f"stage {now.stage + 1} of {stages}: " if stages > 1 else ""
     return where + "; ".join(parts)
+
+
+def stage_data(plan: LayerPlan, transition: Transition | None, stages: int, now: Shape) -> dict[str, Any]:
+    """The same for programs: numbers of the stage and its layers, counted from 1.
+
+    Returns:
+        ``stage, stages``; ``layers`` that exist; ``frozen`` ones; ``copies``, pairs of a new layer and its source.
+    """
+    sources = transition.sources if transition is not None else ()
+    first = transition.first if transition is not None else 0
+    return {
+        "stage": now.stage + 1,
+        "stages": stages,
+        "layers": plan.layers,
+        "frozen": [layer for layer, trains in enumerate(plan.trains, 1) if not trains],
+        "copies": [[layer, source + 1] for layer, source in enumerate(sources, first + 1) if source is not None],
+    }
 
 
 def spans(layers: Sequence[int]) -> str:

@@ -5,8 +5,6 @@ import { LAYER_STATES } from "./palette.js";
 
 export const NO_STATE = 255;
 const [RUNNING, DROPPED, FROZEN, ABSENT, , COPIED] = LAYER_STATES.keys();
-const NUMBERED = /stage (\d+) of \d+/i;
-const COPIES = /layers? ([\d, -]+) added as (?:a copy|copies) of ([\d, -]+)/;
 const LONGEST_LABEL = 24;
 
 /**
@@ -15,28 +13,15 @@ const LONGEST_LABEL = 24;
  *   the layer it was copied from, both counted from 1
  */
 export function stagesOf(events) {
-  return events
-    .filter((event) => event.kind === "stage")
-    .map(({ step, text = "" }) => {
-      const numbered = NUMBERED.exec(text);
-      const label = numbered ? numbered[0] : text.split(/[:;]/)[0].slice(0, LONGEST_LABEL);
-      return { step, label, number: numbered?.[1] ?? "", text, copies: copiesOf(text) };
-    });
+  return events.filter((event) => event.kind === "stage").map(stageOf);
 }
 
-function copiesOf(text) {
-  const found = COPIES.exec(text);
-  if (!found) return new Map();
-  const [layers, sources] = [counted(found[1]), counted(found[2])];
-  return new Map(layers.flatMap((layer, i) => (i < sources.length ? [[layer, sources[i]]] : [])));
-}
-
-/** Layers of "1-3, 7". */
-function counted(spans) {
-  return (spans.match(/\d+(-\d+)?/g) ?? []).flatMap((span) => {
-    const ends = span.split("-").map(Number);
-    return Array.from({ length: Math.max(0, ends.at(-1) - ends[0] + 1) }, (_, i) => ends[0] + i);
-  });
+/** One of them; runs of before told in words alone which layers are copies. */
+export function stageOf({ step, text = "", data = {} }) {
+  const { stage, stages, copies } = data;
+  const several = Number.isInteger(stage) && stages > 1;
+  const pairs = (Array.isArray(copies) ? copies : []).filter(Array.isArray);
+  return { step, text, number: several ? String(stage) : "", label: several ? `stage ${stage} of ${stages}` : text.slice(0, LONGEST_LABEL), copies: new Map(pairs) };
 }
 
 /** Whether other layers exist, are frozen or are new than in the record before; which are skipped is chance. */

@@ -16,14 +16,14 @@ import {
 import { Layers } from "../src/layers.js";
 import { LAYER_STATES } from "../src/palette.js";
 
-const stage = (step, text) => ({ kind: "stage", step, text });
+const stage = (step, stage, stages, copies = [], text = "...") => ({ kind: "stage", step, text, data: { stage, stages, copies } });
 
-test("stages are read from what the run said", () => {
+test("stages are read from what the run announced", () => {
   const [one, two, three] = stagesOf([
-    stage(0, "stage 1 of 3: layers 1-2 of 7 exist"),
-    { kind: "knob", step: 3, text: "stage 9 of 9" },
-    stage(40, "stage 2 of 3: layers 3-6 added as copies of 1-2, 1-2; 1-2 frozen"),
-    stage(80, "stage 3 of 3: layer 7 added as a copy of 4"),
+    stage(0, 1, 3),
+    { kind: "knob", step: 3, text: "...", data: { stage: 9, stages: 9 } },
+    stage(40, 2, 3, [[3, 1], [4, 2], [5, 1], [6, 2]]),
+    stage(80, 3, 3, [[7, 4]]),
   ]);
   assert.deepEqual([one.label, one.number, one.copies.size], ["stage 1 of 3", "1", 0]);
   assert.deepEqual([...two.copies], [[3, 1], [4, 2], [5, 1], [6, 2]]);
@@ -32,9 +32,9 @@ test("stages are read from what the run said", () => {
   assert.equal(copiesAt([one, two, three], 81).get(7), 4);
 });
 
-test("a stage in other words keeps them", () => {
-  const [thaw] = stagesOf([stage(7, "1-3 frozen; 9 of 12 layers run on average")]);
-  assert.deepEqual([thaw.label, thaw.number], ["1-3 frozen", ""]);
+test("a stage of its own is named by its words", () => {
+  const [thaw] = stagesOf([stage(7, 1, 1, [], "1-3 frozen; 9 of 12 layers run on average")]);
+  assert.deepEqual([thaw.label, thaw.number], ["1-3 frozen; 9 of 12 laye", ""]);
   assert.equal(stagesOf([{ kind: "stage", step: 1 }])[0].label, "");
 });
 

@@ -97,10 +97,10 @@ function run(events = [], name = "a run") {
 test("events are marked by x, with a word and a sign for where there is no room", () => {
   const events = [
     { kind: "evaluation", step: 1, text: "held-out loss 5" },
-    { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005, x 1 -> 2" },
-    { kind: "stage", step: 1, text: "stage 2 of 3: more" },
-    { kind: "request", step: 3, text: "evaluate by somebody: held-out loss 5", verb: "evaluate" },
-    { kind: "request", step: 3, text: "pause by somebody: refused" },
+    { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005, x 1 -> 2", data: { path: "optimizer.lr", value: 0.0005 } },
+    { kind: "stage", step: 1, text: "stage 2 of 3: more", data: { stage: 2, stages: 3 } },
+    { kind: "request", step: 3, text: "evaluate by somebody: held-out loss 5", data: { verb: "evaluate", done: true } },
+    { kind: "request", step: 3, text: "checkpoint by somebody: refused", data: { verb: "checkpoint", done: false } },
   ];
   const scene = { x: "tokens", colours: { run: () => "#f00" }, theme };
   const marks = marksOf([run(events)], scene);

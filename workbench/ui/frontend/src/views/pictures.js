@@ -1,7 +1,8 @@
 // What the curve views have in common: the lines of a scalar, event marks, the stretch of x, tables, CSV. Pure.
 
-import { stagesOf } from "../activity.js";
+import { stageOf } from "../activity.js";
 import { loss as lossText, xValue } from "../format.js";
+import { brief } from "../knobs.js";
 import { AXES, LEVEL_DASHES } from "../palette.js";
 import { extremes, smooth } from "../series.js";
 
@@ -10,7 +11,6 @@ const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "⑂
 /** Of requests, those that have no event of their own. */
 const ASKED = { checkpoint: "▼", evaluate: "◇" };
 const TABLE_ROWS = 40;
-const KNOB = /([\w.]+) .*?-> ([^,]+)/;
 const smoothings = new WeakMap();
 
 /** First to last x over all runs. */
@@ -20,37 +20,41 @@ export function extentOf(runs, kind) {
   return [Math.min(...extents.map((e) => e[0])), Math.max(...extents.map((e) => e[1]))];
 }
 
-/** Stages of the only run, with their x; of several, their names would lie over each other. */
-export function stageMarks(runs, scene) {
-  return marksOf(runs, scene).filter((mark) => mark.stage && mark.label);
-}
-
 /** Events worth a line on every plot, by x: what is written above it (short where there is no room), what a reading says. */
 export function marksOf(runs, scene) {
   const marks = runs.flatMap((run) => {
-    const stages = runs.length === 1 ? stagesOf(run.events) : [];
-    const events = run.events.filter((event) => event.kind in MARKED || event.verb in ASKED);
+    const events = run.events.filter((event) => event.kind in MARKED || verbOf(event) in ASKED);
     const steps = Float64Array.from(events, (event) => event.step).sort();
     const xs = run.xOf(steps, scene.x);
-    return events.map((event) => ({
-      x: xs[steps.indexOf(event.step)],
-      // The text of a stage, and of a request, begins with that word.
-      text: event.kind === "stage" || event.verb ? event.text : `${event.kind}: ${event.text}`,
-      stage: event.kind === "stage",
-      passing: event.kind !== "stage",
-      label: event.kind === "stage" ? "" : labelOf(event),
-      number: MARKED[event.kind] ?? ASKED[event.verb],
-      stroke: runs.length > 1 ? scene.colours.run(run.place) : scene.theme.muted,
-      ...(event.kind === "stage" && stages.find((stage) => stage.step === event.step && stage.text === (event.text ?? ""))),
-    }));
+    return events.map((event) => {
+      const stage = event.kind === "stage";
+      const verb = verbOf(event);
+      return {
+        x: xs[steps.indexOf(event.step)],
+        // The text of a stage, and of a request, begins with that word.
+        text: stage || verb ? event.text : `${event.kind}: ${event.text}`,
+        stage,
+        passing: !stage,
+        label: stage ? "" : labelOf(event),
+        number: MARKED[event.kind] ?? ASKED[verb],
+        stroke: runs.length > 1 ? scene.colours.run(run.place) : scene.theme.muted,
+        // Of several runs, names of stages would lie over each other.
+        ...(stage && runs.length === 1 && stageOf(event)),
+      };
+    });
   });
   return marks.filter((mark) => Number.isFinite(mark.x)).sort((a, b) => a.x - b.x);
 }
 
+/** Of a request that was carried out, what was asked. */
+function verbOf({ kind, data }) {
+  return kind === "request" && data?.done === true ? data.verb : undefined;
+}
+
 /** A word or two: "lr → 0.0005", "pause". */
-function labelOf({ kind, verb, text = "" }) {
-  const turned = kind === "knob" ? KNOB.exec(text) : null;
-  return turned ? `${turned[1].split(".").at(-1)} → ${turned[2]}` : (verb ?? kind);
+function labelOf({ kind, data }) {
+  if (kind === "knob" && typeof data?.path === "string") return `${data.path.split(".").at(-1)} → ${brief(data.value)}`;
+  return verbOf({ kind, data }) ?? kind;
 }
 
 /** Name of a line: the run's name only when there are several. */
