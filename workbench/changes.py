@@ -49,7 +49,7 @@ class Fork:
     fresh: tuple[str, ...] = ()
 
 
-def fork(asked: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) -> Fork:
+def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) -> Fork:
     """What goes on from a checkpoint under some changes.
 
     What the checkpoint's tensors and its place in the data belong to stays: model, vocabulary, documents, the method
@@ -57,7 +57,7 @@ def fork(asked: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) ->
     go on from the share that the steps, tokens or seconds so far are of it.
 
     Args:
-        asked: recipe of the run that saved the checkpoint.
+        launched: recipe of the run that saved the checkpoint.
         saved: the checkpoint's ``state.json``: ``step, tokens, seconds``, the knobs turned until then, the stage.
         changes: as for :meth:`Recipe.with_`; a budget as text keeps how often is evaluated and saved.
 
@@ -65,7 +65,7 @@ def fork(asked: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) ->
         RecipeError: a change that a fork cannot make (those it can are listed), a value that is not legal, a budget
             that is spent already or would undo a stage.
     """
-    present = asked.with_(**saved.get("overrides", {}))
+    present = launched.with_(**saved.get("overrides", {}))
     step = int(saved["step"])
     wanted = present.with_(**{"name": f"{present.name[:60]} fork {step}"} | _budget_as_edit(changes))
     diff = present.diff(wanted)
@@ -78,7 +78,7 @@ def fork(asked: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) ->
         )
     _check_progress(wanted, saved)
     fresh = tuple(_outside((path for path in diff if path.startswith("optimizer.")), turnable(wanted)))
-    recipe, overrides = _as_built(asked, wanted)
+    recipe, overrides = _as_built(launched, wanted)
     return Fork(recipe, overrides, diff, fresh)
 
 
@@ -127,9 +127,9 @@ def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
         )
 
 
-def _as_built(asked: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
+def _as_built(launched: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
     """``wanted`` with the longest row that the checkpoint's model was built for; shorter rows as a turned knob."""
-    built, longest = asked.data.longest, wanted.data.longest
+    built, longest = launched.data.longest, wanted.data.longest
     if longest > built:
         raise RecipeError(
             f"{LENGTH}: rows of {longest} tokens do not fit the model of the checkpoint, which was built for {built}; "
@@ -137,5 +137,5 @@ def _as_built(asked: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
         )
     if longest == built:
         return wanted, {}
-    lengths = [recipe.to_dict()["data"]["sequence_length"] for recipe in (asked, wanted)]
+    lengths = [recipe.to_dict()["data"]["sequence_length"] for recipe in (launched, wanted)]
     return wanted.with_(**{LENGTH: lengths[0]}), {LENGTH: lengths[1]}

@@ -153,11 +153,11 @@ def _vocabulary(data: Data) -> Vocabulary:
     from workbench.choices.data.prepare import prepare
     from workbench.choices.data.tokens import Vocabulary
 
-    asked = data.tokenizer.asked_size()
-    if not asked:
+    requested = data.tokenizer.asked_size()
+    if not requested:
         return prepare(data, say=lambda line: None).vocabulary
-    size = -(-asked // 64) * 64
-    return Vocabulary(size, asked, 1, 2, 3, 0, 4)
+    size = -(-requested // 64) * 64
+    return Vocabulary(size, requested, 1, 2, 3, 0, 4)
 
 
 def _attention(recipe: Recipe, rates: Rates) -> str:

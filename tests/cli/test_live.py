@@ -79,8 +79,8 @@ def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
 
 
 def test_words_leave_out_what_is_not_known() -> None:
-    from workbench.cli.live import words
+    from workbench.cli.live import reading_text
 
-    assert words(RunState(status="running"), "running") == "step 0"
+    assert reading_text(RunState(status="running"), "running") == "step 0"
     state = RunState(step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating")
-    assert words(state, "running") == "step 1,200  loss 2.500  held-out 2.250  12,345 tokens/s  evaluating"
+    assert reading_text(state, "running") == "step 1,200  loss 2.500  held-out 2.250  12,345 tokens/s  evaluating"

@@ -67,12 +67,12 @@ def alternate(
             stage[name] = Contender(CONTENDER, setting, Path(logs) / f"{len(stage)}.log")
             # kill: a round that is under way when another contender dies need not be waited for.
             stack.callback(stage[name].kill)
-        said: dict[str, list[dict[str, Any]]] = {name: [] for name in stage}
+        readings: dict[str, list[dict[str, Any]]] = {name: [] for name in stage}
         for number in range(segments):
             # First and last change places from round to round: a drift within a round cancels.
             for name in list(stage) if number % 2 == 0 else reversed(list(stage)):
-                said[name].append(stage[name].ask({"steps": steps}))
-        return {name: {"segments": said[name], "ready": stage[name].ready} for name in stage}
+                readings[name].append(stage[name].ask({"steps": steps}))
+        return {name: {"segments": readings[name], "ready": stage[name].ready} for name in stage}
 
 
 def squeezed(recipe: Recipe, steps: int) -> Recipe:

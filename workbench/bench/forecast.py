@@ -58,13 +58,13 @@ def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> d
         WorkbenchError: the run failed; its last words are quoted.
     """
     ahead = forecast(recipe, rates=rates)
-    said, beside = _alternated(recipe, steps, reference)
+    answers, beside = _alternated(recipe, steps, reference)
     # The first step makes the optimizer's state and the heap grow: a run has thousands of others.
-    said[0]["seconds"], said[0]["wall_seconds"] = said[0]["seconds"][1:], said[0]["wall_seconds"][1:]
-    seconds, slower = compared([answer["seconds"] for answer in said], beside, rates.reference)
-    walls = [wall for answer in said for wall in answer["wall_seconds"]]
+    answers[0]["seconds"], answers[0]["wall_seconds"] = answers[0]["seconds"][1:], answers[0]["wall_seconds"][1:]
+    seconds, slower = compared([answer["seconds"] for answer in answers], beside, rates.reference)
+    walls = [wall for answer in answers for wall in answer["wall_seconds"]]
     low, high = (bound / ahead.steps for bound in (ahead.seconds_low, ahead.seconds_high))
-    last = said[-1]
+    last = answers[-1]
     return {
         "forecast": {
             "seconds": ahead.seconds / ahead.steps, "seconds_low": low, "seconds_high": high,
@@ -118,15 +118,15 @@ def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[
         try:
             contender = Contender(WORKER, {"name": recipe.name, "recipe": recipe.to_dict()}, Path(logs) / "log")
             try:
-                said, between = [], [beside()]
+                answers, between = [], [beside()]
                 for done in range(0, steps, ROUND):
-                    said.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
+                    answers.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
                     between.append(beside())
             finally:
                 contender.kill()
         except RuntimeError as error:
             raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
-    return said, between
+    return answers, between
 
 
 def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -125,8 +125,8 @@ def main() -> None:
                 stage.say({"seconds": [small.step() for _ in range(steps)]})
         return
     trained = Trained(recipe)
-    told = ("compile_seconds", "compile_wall_seconds")
-    stage.say({"ready": {name: getattr(trained, name) for name in told}})
+    reported = ("compile_seconds", "compile_wall_seconds")
+    stage.say({"ready": {name: getattr(trained, name) for name in reported}})
     while (steps := stage.next_steps()) is not None:
         stage.say(trained.take(steps))
     trained.close()

@@ -56,10 +56,11 @@ def main() -> None:
     _, recipe = begin()
     stage = Stage()
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    made = assemble(recipe, prepared, recipe.execution.resolve_device())
-    training = Training(recipe, made)
+    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    training = Training(recipe, assembled)
     seconds = compile_ahead(training)
-    stage.say({"ready": {"parameters": made.parameters, "attention": made.attention, "compile_seconds": seconds}})
+    ready = {"parameters": assembled.parameters, "attention": assembled.attention, "compile_seconds": seconds}
+    stage.say({"ready": ready})
     while (steps := stage.next_steps()) is not None:
         stage.say(timed_steps(training, steps))
     training.close()

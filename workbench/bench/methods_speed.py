@@ -156,11 +156,11 @@ def measure(
         study = LARGER if gpu else SMALL
         base = study.base()
         arms = [arm for arm in study.arms if arm.name != BASELINE and not arm.tokens and not arm.costs_as]
-        asked = [arm for arm in arms if not only or {arm.name, arm.section} & set(only)]
-        able = {arm.name: arm.recipe(base) for arm in asked if not arm.unavailable(base)}
+        chosen = [arm for arm in arms if not only or {arm.name, arm.section} & set(only)]
+        able = {arm.name: arm.recipe(base) for arm in chosen if not arm.unavailable(base)}
         result["methods"] = calibrate(base, able, segments=segments, steps=steps, say=say)
         result["methods_recipe"] = base.to_dict()
-        result["missing"] = {arm.name: arm.unavailable(base) for arm in asked if arm.name not in able}
+        result["missing"] = {arm.name: arm.unavailable(base) for arm in chosen if arm.name not in able}
     if "optimizers" in parts:
         # On one CPU thread, whatever the other parts run on: the claim is about the CPU.
         kinds = [kind for kind in registry("optimizer") if not only or kind in only]

@@ -51,10 +51,10 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
     if steps % every:
         raise ValueError(f"steps {steps} must be a multiple of execution.layers_every {every}")
     prepared = prepare(recipe.data, say=lambda line: None)
-    made = assemble(recipe, prepared, recipe.execution.resolve_device())
+    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
     with tempfile.TemporaryDirectory() as folder:
         writer = TelemetryWriter(Path(folder))
-        training = Training(recipe, made, writer, peak_flops=1e12)
+        training = Training(recipe, assembled, writer, peak_flops=1e12)
         recorders = {True: training.recorder, False: _silent(training)}
         compile_ahead(training)
         for on in (True, False):

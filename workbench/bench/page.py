@@ -86,8 +86,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/bench/page.json"))
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory(prefix="workbench-page-") as made:
-        home = Path(made)
+    with tempfile.TemporaryDirectory(prefix="workbench-page-") as workspace:
+        home = Path(workspace)
         measured = measure(home, options.parts.split(","), options.seconds, options.records)
     packages = ("jupyterlab", "ipykernel", "anywidget", "ipywidgets")
     context = {

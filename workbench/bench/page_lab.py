@@ -108,13 +108,13 @@ def chromium(width: int = 1280, height: int = 800) -> Iterator[Any]:
 def write_notebook(path: Path, cells: list[str]) -> None:
     """A notebook of these code cells."""
     code: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    made: dict[str, Any] = {
+    notebook: dict[str, Any] = {
         "cells": [{**code, "id": f"cell-{number}", "source": source} for number, source in enumerate(cells)],
         "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    path.write_text(json.dumps(made), encoding="utf-8")
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def open_notebook(page: Any, address: str) -> None:

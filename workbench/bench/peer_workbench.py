@@ -25,16 +25,16 @@ def main() -> None:
     stage = Stage()
     recipe = Recipe(**setting["recipe"])
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    made = assemble(recipe, prepared, recipe.execution.resolve_device())
+    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(recipe, made, TelemetryWriter(Path(folder)))
+        training = Training(recipe, assembled, TelemetryWriter(Path(folder)))
         start = time.perf_counter()
         compile_ahead(training)
         for _ in range(setting["warmup"]):
             training.step()
         training.settle()
         ready = {
-            "parameters": made.parameters, "attention": made.attention, "threads": torch.get_num_threads(),
+            "parameters": assembled.parameters, "attention": assembled.attention, "threads": torch.get_num_threads(),
             "warmup_seconds": time.perf_counter() - start,
         }  # fmt: skip
         stage.say({"ready": ready})

@@ -69,9 +69,9 @@ class Study:
         wanted = [arm for arm in study.arms if not only or {arm.name, arm.section} & set(only)]
         # With all that they are compared with, and cost as much as.
         names = {BASELINE} | {n for arm in wanted for n in (arm.name, arm.against, arm.costs_as) if n}
-        asked = [arm for arm in study.arms if arm.name in names]
-        self.missing = {arm.name: why for arm in asked if (why := arm.unavailable(self.base))}
-        self.arms = [arm for arm in asked if arm.name not in self.missing]
+        chosen = [arm for arm in study.arms if arm.name in names]
+        self.missing = {arm.name: why for arm in chosen if (why := arm.unavailable(self.base))}
+        self.arms = [arm for arm in chosen if arm.name not in self.missing]
         self._rate: Future[float] = Future()
         self._children: set[Contender] = set()
         self._stopping = threading.Event()
@@ -240,9 +240,9 @@ class Study:
                 child.kill()
 
     def _describe(self) -> None:
-        told = essence(self.base)
+        shared = essence(self.base)
         self.results.put(
-            set=self.study.name, note=self.study.note, seconds=round(self.seconds, 2), base=told,
+            set=self.study.name, note=self.study.note, seconds=round(self.seconds, 2), base=shared,
             # Names only: where somebody keeps a corpus is nobody else's business.
             text=sorted(Path(path).name for path in getattr(self.base.data, "paths", ())) or self.base.data.kind,
             arms={arm.name: {"section": arm.section, "changes": arm.resolved(self.base)} for arm in self.arms},

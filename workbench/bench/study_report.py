@@ -167,8 +167,8 @@ def block(study: StudySet, data: Mapping[str, Any], card: str) -> str:
     shown = [row for row in table if row.arm.name in names]
     found = [row for row in ours if row.comparison]
     verdicts = "; ".join(f"{row.arm.name}: {row.verdict}" for row in found)
-    said = f"**Loss at equal reference time.** {verdicts}. " if found else "**Loss at equal reference time.** "
-    lines = [_wrapped(said + protocol(data, table)), "", HEADER, *(row.markdown() for row in shown)]
+    sentence = f"**Loss at equal reference time.** {verdicts}. " if found else "**Loss at equal reference time.** "
+    lines = [_wrapped(sentence + protocol(data, table)), "", HEADER, *(row.markdown() for row in shown)]
     return "\n".join([*lines, "", _wrapped(power(found))]).rstrip()
 
 

@@ -100,11 +100,11 @@ def essence(recipe: Recipe) -> dict[str, Any]:
     Knobs that a later version adds stay out as long as nobody turns them, so results outlive them.
     """
     left_out = ("data.paths", "data.heldout_paths", "budget.", "name", "notes", "seed", "execution.threads")
-    asked = {path: here for path, (here, _) in recipe.diff(Recipe()).items() if here is not None}
-    return {path: here for path, here in asked.items() if not path.startswith(left_out)}
+    changed = {path: here for path, (here, _) in recipe.diff(Recipe()).items() if here is not None}
+    return {path: here for path, here in changed.items() if not path.startswith(left_out)}
 
 
 def definition(recipe: Recipe) -> str:
     """Ten hexadecimal digits of what decides a run of the study: a run made under another is not this run."""
-    asked = [essence(recipe), recipe.budget.unit, recipe.budget.amount, recipe.seed]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:10]
+    parts = [essence(recipe), recipe.budget.unit, recipe.budget.amount, recipe.seed]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]

@@ -30,8 +30,8 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
         ``loss`` (held-out, nats; None when the run diverged), ``evaluated_tokens``, ``steps``, ``tokens``,
         ``compile_seconds``, ``cpu_seconds`` and ``wall_seconds`` of training, ``flops`` (useful ones).
     """
-    made = assemble(recipe, prepared, recipe.execution.resolve_device())
-    training = Training(recipe, made)
+    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    training = Training(recipe, assembled)
     answer: dict[str, Any] = {"loss": None, "compile_seconds": round(compile_ahead(training), 2)}
     wall, cpu = time.perf_counter(), time.process_time()
     try:
@@ -49,7 +49,7 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
     }
     training.close()
     if "diverged" not in answer:
-        result = evaluate(recipe, made, final=True)
+        result = evaluate(recipe, assembled, final=True)
         answer |= {"loss": result.loss, "evaluated_tokens": result.tokens}
         # Finite to the end of training, and yet weights that were broken by the last step.
         if not math.isfinite(result.loss):

@@ -20,7 +20,7 @@ def follow(run: Run) -> None:
         _follow_lines(run)
 
 
-def words(state: RunState, status: str) -> str:
+def reading_text(state: RunState, status: str) -> str:
     """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so.
 
     Args:
@@ -44,28 +44,29 @@ def _follow_bar(run: Run) -> None:
 
     columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     # A name or message is data: it must not be read as markup.
-    words_column = TextColumn("{task.fields[words]}", markup=False)
-    with Progress(*columns, words_column, console=Console(stderr=True)) as bar:
-        task = bar.add_task(run.id, total=1.0, status="starting", words="")
+    text_column = TextColumn("{task.fields[text]}", markup=False)
+    with Progress(*columns, text_column, console=Console(stderr=True)) as bar:
+        task = bar.add_task(run.id, total=1.0, status="starting", text="")
         while True:
             state = read_state(run.folder)
             status = actual_status(run.folder, state)
-            bar.update(task, completed=state.progress, status=status, words=words(state, status))
+            bar.update(task, completed=state.progress, status=status, text=reading_text(state, status))
             if status in ENDED:
                 return
             time.sleep(POLL_SECONDS)
 
 
 def _follow_lines(run: Run) -> None:
-    said, said_at = "", 0.0
+    last, said_at = "", 0.0
     while True:
         state = read_state(run.folder)
         status = actual_status(run.folder, state)
         # One line when what it does changes, else one every few seconds: a log stays readable.
         change = status + message_of(state, status)
-        if change != said or time.monotonic() - said_at >= LINE_SECONDS:
-            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {words(state, status)}", file=sys.stderr, flush=True)
-            said, said_at = change, time.monotonic()
+        if change != last or time.monotonic() - said_at >= LINE_SECONDS:
+            text = reading_text(state, status)
+            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {text}", file=sys.stderr, flush=True)
+            last, said_at = change, time.monotonic()
         if status in ENDED:
             return
         time.sleep(POLL_SECONDS)

@@ -101,8 +101,8 @@ def log(options: argparse.Namespace) -> int:
 
 def _as_data(run: Run) -> dict[str, Any]:
     state = read_state(run.folder)
-    said = summary(run.folder)
-    rest = {"name": said["name"], "tags": said["tags"], "notes": said["notes"], "parent": said["parent"]}
+    row = summary(run.folder)
+    rest = {"name": row["name"], "tags": row["tags"], "notes": row["notes"], "parent": row["parent"]}
     return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
 
 

@@ -72,16 +72,16 @@ def fork(options: argparse.Namespace) -> int:
     from workbench.runs.forks.fork import changes_of
 
     changes = changes_of(options.set)
-    asked = {"budget": options.budget, "seed": options.seed, "name": options.name}
-    changes |= {key: value for key, value in asked.items() if value is not None}
+    edits = {"budget": options.budget, "seed": options.seed, "name": options.name}
+    changes |= {key: value for key, value in edits.items() if value is not None}
     run = Run(options.run, options.runs).fork(options.checkpoint, **changes)
     origin = run.origin
     # Written before the launch.
     assert origin is not None
     if options.json:
         parent = {"run": origin.run, "step": origin.step}
-        said = {"run": run.id, "state": run.status, "folder": str(run.folder.path), "parent": parent}
-        print(json.dumps({**said, "diff": origin.diff, "fresh": origin.fresh}))
+        answer = {"run": run.id, "state": run.status, "folder": str(run.folder.path), "parent": parent}
+        print(json.dumps({**answer, "diff": origin.diff, "fresh": origin.fresh}))
         return 0
     if origin.fresh:
         # On stderr: stdout holds the id and nothing else.

@@ -176,16 +176,16 @@ class TraceRecorder(MetaTensorMode):
             group += product
             before = where
         ends = {group: place for place, group in enumerate(groups)}
-        made: dict[int, int] = {}
+        producers: dict[int, int] = {}
         loaded: set[tuple[int, int]] = set()
         for place, note in enumerate(self._notes):
             mine, crossing = groups[place], []
             for number in set(note.read):
-                if made.get(number) != mine and (mine, number) not in loaded:
+                if producers.get(number) != mine and (mine, number) not in loaded:
                     loaded.add((mine, number))
                     crossing.append(self._sizes[number])
             for number in set(note.written):
-                made[number] = mine
+                producers[number] = mine
                 if readers.get(number, place) > ends[mine] or number in self._kept:
                     crossing.append(self._sizes[number])
             yield _total(crossing)

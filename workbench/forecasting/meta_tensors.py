@@ -161,7 +161,7 @@ def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tenso
         except TypeError:  # something among the arguments has no hash
             return func(*args, **kwargs), False
         if known is not None:
-            return _made(known), False
+            return _rebuilt(known), False
         out = _number_by_number(func, args, kwargs)
         shape = _noted(out)
         if shape is not None:
@@ -233,9 +233,9 @@ def _noted(out: Any) -> Any:
     return None
 
 
-def _made(noted: Any) -> Any:
+def _rebuilt(noted: Any) -> Any:
     if isinstance(noted, list):
-        return tuple(map(_made, noted))
+        return tuple(map(_rebuilt, noted))
     shape, stride, dtype = noted
     return torch.empty_strided(shape, stride, dtype=dtype, device="meta")
 

@@ -100,7 +100,7 @@ class Track:
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
         self.recipe: dict[str, Any] = {}
-        self._said: dict[str, dict[str, Any]] = {}
+        self._recorded: dict[str, dict[str, Any]] = {}
 
     def clear(self) -> None:
         """Forget all numbers; events and status stay."""
@@ -207,7 +207,7 @@ class Track:
             self.recipe = _object(read_json(self.folder.recipe))
         for source in ("environment", "evaluations"):
             if self._changed(source):
-                self._said[source] = _object(read_json(getattr(self.folder, source)))
+                self._recorded[source] = _object(read_json(getattr(self.folder, source)))
         now = self._status_line(read_state(self.folder))
         changes = {key: value for key, value in now.items() if self.status.get(key) != value}
         self.status = now
@@ -224,7 +224,8 @@ class Track:
         line["message"] = message_of(state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
         objective = _object(self.recipe.get("objective")).get("kind")
-        yardstick = Yardstick.of(self._said.get("evaluations", {}), self._said.get("environment", {}), str(objective))
+        evaluations, environment = (self._recorded.get(source, {}) for source in ("evaluations", "environment"))
+        yardstick = Yardstick.of(evaluations, environment, str(objective))
         line["score"], line["levels"] = yardstick.title, yardstick.levels
         line["learned"] = yardstick.learned(line["heldout_loss"])
         return line | self._poll_steering()

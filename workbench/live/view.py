@@ -63,8 +63,8 @@ def _scalars(track: Track) -> list[Record]:
     records: list[Record] = []
     for place in range(len(rows)):
         at: dict[str, Any] = {kind: column[place] for kind, column in clock.items()}
-        said = {name: column[place] for name, column in values.items()}
-        records.append({key: value for key, value in (at | said).items() if value == value})
+        scalars = {name: column[place] for name, column in values.items()}
+        records.append({key: value for key, value in (at | scalars).items() if value == value})
     return records
 
 

@@ -49,8 +49,8 @@ class Curve:
 
 def axes_of(views: Sequence[RunView]) -> dict[str, str]:
     """The x axes that these runs can be drawn over, with their titles: FLOPs only where a run has recorded them."""
-    told = any("flops" in record for view in views for record in view.telemetry.scalars[:1])
-    return {x: label for x, label in X_LABELS.items() if told or x != "flops"}
+    has_flops = any("flops" in record for view in views for record in view.telemetry.scalars[:1])
+    return {x: label for x, label in X_LABELS.items() if has_flops or x != "flops"}
 
 
 def check_axis(x: str) -> str:

@@ -210,8 +210,8 @@ def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> s
     if low == high:
         return pace
     where = "within" if low <= seconds <= high else "outside"
-    words = f"{where} the band of {duration_words(low)} to {duration_words(high)}"
-    return f"{words}, {pace}" if pace else words
+    text = f"{where} the band of {duration_words(low)} to {duration_words(high)}"
+    return f"{text}, {pace}" if pace else text
 
 
 def measured_memory(view: RunView) -> float | None:
@@ -223,7 +223,7 @@ def measured_memory(view: RunView) -> float | None:
     return max(0.0, float(readings.max()) - number(before)) * 2**30
 
 
-def _compared(name: str, ahead: float, there: Any, words: Any, note: str = "") -> Compared:
+def _compared(name: str, ahead: float, there: Any, form: Any, note: str = "") -> Compared:
     if there is None or not math.isfinite(number(there)) or number(there) <= 0:
-        return Compared(name, words(ahead), UNKNOWN, None, note)
-    return Compared(name, words(ahead), words(number(there)), ahead / number(there) - 1, note)
+        return Compared(name, form(ahead), UNKNOWN, None, note)
+    return Compared(name, form(ahead), form(number(there)), ahead / number(there) - 1, note)

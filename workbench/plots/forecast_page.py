@@ -104,7 +104,7 @@ def comparison_html(rows: Sequence[Compared], name: str) -> str:
         f"<td{_heat(row)}>{escape(row.off_words)}</td><td>{escape(row.note)}</td></tr>"
         for row in rows
     )
-    head = "".join(f'<th scope="col">{words}</th>' for words in ("forecast", "measured", "forecast off by", ""))
+    head = "".join(f'<th scope="col">{title}</th>' for title in ("forecast", "measured", "forecast off by", ""))
     return (
         f'<div class="wb-forecast"><table class="wb-compared"><caption>{escape(name)}: forecast and measured</caption>'
         f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -124,16 +124,16 @@ def _too_large(found: Mapping[str, Any]) -> str:
     if fits(found):
         return ""
     need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
-    words = f"This does not fit: it needs {need}, the device has {there}. "
+    text = f"This does not fit: it needs {need}, the device has {there}. "
     way_out = "Lower execution.micro_batch_size, data.batch_size, data.sequence_length or the model."
-    return f'<p class="wb-wrong" role="alert">{words}{way_out}</p>'
+    return f'<p class="wb-wrong" role="alert">{text}{way_out}</p>'
 
 
 def _memory(found: Mapping[str, Any]) -> str:
     parts = {part: size for part, size in (found.get("memory") or {}).items() if size > 0}
     if not parts:
         return ""
-    words = ", ".join(f"{part} {bytes_words(size)}" for part, size in parts.items())
+    text = ", ".join(f"{part} {bytes_words(size)}" for part, size in parts.items())
     share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
     of = f"{bytes_words(found['memory_bytes'])} at most, of {bytes_words(found['device_memory_bytes'])}"
     keys = "".join(
@@ -142,7 +142,7 @@ def _memory(found: Mapping[str, Any]) -> str:
     )
     level = "wb-over" if share > 1 else "wb-high" if share > 0.85 else "wb-fine"
     return (
-        f'<section><h4>Memory</h4>{memory_bar(parts, f"memory by part: {words}")}<ul class="wb-keys">{keys}</ul>'
+        f'<section><h4>Memory</h4>{memory_bar(parts, f"memory by part: {text}")}<ul class="wb-keys">{keys}</ul>'
         f'<div class="{level}">{gauge(share, f"{share:.0%} of the device")}</div><p class="wb-soft">{of}</p></section>'
     )
 
@@ -156,10 +156,10 @@ def _schedules(found: Mapping[str, Any]) -> str:
         last = path.rpartition(".")[2]
         name = scalar(last if last in SCALARS else path).label
         begin, end, most = (_value(value) for value in (values[0], values[-1], max(values)))
-        words = f"{name} along the budget: {begin} at first, {most} at most, {end} at the end"
+        text = f"{name} along the budget: {begin} at first, {most} at most, {end} at the end"
         over = f"{begin} → {end}" if max(values) <= max(values[0], values[-1]) else f"{begin} → {most} → {end}"
         cells.append(
-            f"<figure>{sparkline(places, values, words)}<figcaption>{escape(name)}"
+            f"<figure>{sparkline(places, values, text)}<figcaption>{escape(name)}"
             f"<b>{escape(over)}</b></figcaption></figure>"
         )
     return f'<section><h4>Schedules</h4><div class="wb-sparks">{"".join(cells)}</div></section>'
@@ -171,23 +171,23 @@ def _layers(found: Mapping[str, Any]) -> str:
         return ""
     if shares == (1.0, 1.0):
         return "<section><h4>Layers</h4><p>every layer computes and trains in every micro-batch</p></section>"
-    words = f"on average {shares[0]:.0%} of the layers compute forward, {shares[1]:.0%} forward and backward"
+    text = f"on average {shares[0]:.0%} of the layers compute forward, {shares[1]:.0%} forward and backward"
     keys = "".join(f'<li><i style="background:{part.colour}"></i>{part.words}</li>' for part in reversed(WORK_PARTS))
-    picture = layer_map(plan["forward"], plan["backward"], f"layers along the budget: {words}")
+    picture = layer_map(plan["forward"], plan["backward"], f"layers along the budget: {text}")
     return (
         f'<section><h4>Layers</h4>{picture}<ul class="wb-keys">{keys}<li>first layer at the bottom, '
-        f"start of the run at the left</li></ul><p>{words}</p></section>"
+        f"start of the run at the left</li></ul><p>{text}</p></section>"
     )
 
 
 def _notes(found: Mapping[str, Any]) -> str:
-    words = [str(note) for note in found.get("notes") or ()]
+    lines = [str(note) for note in found.get("notes") or ()]
     # Forecasts of earlier versions have neither.
     if seconds := found.get("compile_seconds"):
-        words.append(f"compiling takes about {duration_words(seconds)} more the first time")
+        lines.append(f"compiling takes about {duration_words(seconds)} more the first time")
     if machine := found.get("machine"):
-        words.append(f"from rates of {machine}, measured on {found.get('calibrated') or 'an unknown day'}")
-    notes = "".join(f"<li>{escape(note)}</li>" for note in words)
+        lines.append(f"from rates of {machine}, measured on {found.get('calibrated') or 'an unknown day'}")
+    notes = "".join(f"<li>{escape(note)}</li>" for note in lines)
     return f'<section><ul class="wb-notes">{notes}</ul></section>' if notes else ""
 
 

@@ -71,8 +71,8 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
 
 def available(view: RunView) -> list[str]:
     """The quantities that this run has said, in the order of their declaration."""
-    said = {name for record in view.telemetry.layers for name, value in record.items() if value is not None}
-    return [name for name in PER_LAYER if name in said]
+    names = {name for record in view.telemetry.layers for name, value in record.items() if value is not None}
+    return [name for name in PER_LAYER if name in names]
 
 
 def _starts(records: list[dict[str, Any]]) -> np.ndarray:

@@ -91,19 +91,19 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
 
 def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     points = heldout_curve(view, x)
-    words = [""] * len(points)
-    words[-1:] = [view.yardstick.learned(heldout_loss(view)) or ""][: len(points)]
+    labels = [""] * len(points)
+    labels[-1:] = [view.yardstick.learned(heldout_loss(view)) or ""][: len(points)]
     return go.Scatter(
         x=points.x_N, y=points.y_N, mode="markers+text", name=f"{plotly_text(view.name)}, {view.yardstick.title}",
-        legendgroup=view.id, text=words, textposition="top left", textfont={"color": run_colour(index)},
+        legendgroup=view.id, text=labels, textposition="top left", textfont={"color": run_colour(index)},
         marker={"symbol": "diamond", "size": 10, "color": run_colour(index), "line": {"color": "white", "width": 1}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 
 
-def _level(reach: tuple[float, float], height: float, words: str, name: str) -> go.Scatter:
+def _level(reach: tuple[float, float], height: float, text: str, name: str) -> go.Scatter:
     # A trace, not a shape: the same code is right on a logarithmic axis, and the legend can hide it.
     return go.Scatter(
-        x=list(reach), y=[height, height], mode="lines", name=words, hoverinfo="name",
+        x=list(reach), y=[height, height], mode="lines", name=text, hoverinfo="name",
         line={"color": REFERENCE_COLOUR, "width": 1.5, "dash": plotly_dash(LEVEL_DASHES[name])},
     )  # fmt: skip

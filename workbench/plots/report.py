@@ -76,7 +76,7 @@ def report_html(views: Sequence[RunView]) -> str:
     if not views:
         raise ValueError("no runs to report: give at least one RunView")
     figures: dict[str, go.Figure] = {}
-    parts = (_head(views), _pictures(views, figures), _ahead(views), _asked(views), _happened(views))
+    parts = (_head(views), _pictures(views, figures), _ahead(views), _recipes(views), _happened(views))
     body = "\n".join((*parts, _circumstances(views)))
     title = escape(" and ".join(plain(view.name) for view in views[:3]))
     return "\n".join(
@@ -96,7 +96,7 @@ def report_html(views: Sequence[RunView]) -> str:
 def _head(views: Sequence[RunView]) -> str:
     title = " and ".join(escape(plain(view.name, 80)) for view in views)
     states = [(f"{view.id}: {view.status}", learned_in_words(view), *view.labels.tags) for view in views]
-    said = "".join(f'<p class="quiet">{escape(", ".join(parts))}</p>' for parts in states)
+    stated = "".join(f'<p class="quiet">{escape(", ".join(parts))}</p>' for parts in states)
     errors = "".join(
         f'<p class="error" role="alert"><strong>{escape(plain(view.name))}</strong>\n{escape(failure(view))}</p>'
         for view in views
@@ -104,7 +104,7 @@ def _head(views: Sequence[RunView]) -> str:
     )
     written = [note for view in views for note in (view.recipe.get("notes"), view.labels.notes, _forked(view)) if note]
     notes = "".join(f"<p>{escape(str(note))}</p>" for note in written)
-    return f"<header><h1>{title}</h1>{said}{notes}</header>{errors}\n<main>\n<h2>Result</h2>{result_table(views)}"
+    return f"<header><h1>{title}</h1>{stated}{notes}</header>{errors}\n<main>\n<h2>Result</h2>{result_table(views)}"
 
 
 def _forked(view: RunView) -> str:
@@ -129,13 +129,13 @@ def _ahead(views: Sequence[RunView]) -> str:
     return "\n".join(["<h2>Forecast and measured</h2>", *parts]) if parts else ""
 
 
-def _asked(views: Sequence[RunView]) -> str:
+def _recipes(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "What was asked"
-    asked = recipe_table(views, differing_only=True) if several else asked_table(views[0])
+    tables = recipe_table(views, differing_only=True) if several else asked_table(views[0])
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
-    return f"<h2>{heading}</h2>{asked}{whole}"
+    return f"<h2>{heading}</h2>{tables}{whole}"
 
 
 def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
@@ -173,7 +173,7 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
 
 
 def _place(name: str, variants: dict[str, str], caption: str) -> str:
-    options = "".join(f'<option value="{escape(value)}">{escape(words)}</option>' for value, words in variants.items())
+    options = "".join(f'<option value="{escape(value)}">{escape(title)}</option>' for value, title in variants.items())
     return (
         f'<figure><div class="controls"><label>show <select>{options}</select></label></div>'
         f'<div data-figure="{name}" role="img" aria-label="{escape(caption)}"></div>'
@@ -220,22 +220,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workbench.plots.report", description="One HTML page about runs.")
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER", type=Path, help="folder of a run")
     parser.add_argument("--out", type=Path, help="file to write; without it, report.html in the folder of a single run")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if asked.out is None and len(asked.folders) > 1:
-            raise RunError(f"{len(asked.folders)} runs in one report: say where it goes with --out FILE")
-        folders = [RunFolder(path.absolute()) for path in asked.folders]
+        if options.out is None and len(options.folders) > 1:
+            raise RunError(f"{len(options.folders)} runs in one report: say where it goes with --out FILE")
+        folders = [RunFolder(path.absolute()) for path in options.folders]
         for folder in folders:
             # A mistyped path reads as an empty run and would become an empty report.
             if not folder.recipe.is_file():
                 raise RunError(f"'{folder.path}' is not the folder of a run (no recipe.json in it)")
         views = [RunView.read(folder) for folder in folders]
-        if asked.out is None:
+        if options.out is None:
             # Not through `write_report`, which makes missing folders: a run that was just deleted must not reappear.
             write_bytes(folders[0].report, report_html(views).encode())
         else:
-            write_report(views, asked.out)
-        print(asked.out or folders[0].report)
+            write_report(views, options.out)
+        print(options.out or folders[0].report)
     except (WorkbenchError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

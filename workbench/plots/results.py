@@ -74,15 +74,15 @@ def verdict(found: dict[str, Any]) -> str:
         return f"{name} {state}: {found['error'] or 'no reason was written; see worker.log in the run folder'}"
     if found["heldout_loss"] is None:
         return f"{name} {state} without a held-out loss"
-    said = (
+    sentence = (
         f"{name} {state} at held-out loss {found['heldout_loss']:.3f} nats"
         f" (word frequencies {_number(found['unigram_entropy'])}, neighbours {_number(found['bigram_entropy'])}): "
         f"{found['learned_in_words']}"
     )
     if found["target_loss"] is None:
-        return said
-    words = "target met" if found["target_met"] else "target missed"
-    return f"{said}; {words}: {found['heldout_loss']:.3f} against {found['target_loss']:.3f}"
+        return sentence
+    target = "target met" if found["target_met"] else "target missed"
+    return f"{sentence}; {target}: {found['heldout_loss']:.3f} against {found['target_loss']:.3f}"
 
 
 def require(found: dict[str, Any]) -> None:
@@ -126,11 +126,11 @@ def junit(found: dict[str, Any]) -> bytes:
     ran = ElementTree.SubElement(suite, "testcase", classname=name, name="run", time=f"{found['seconds'] or 0:.3f}")
     target = ElementTree.SubElement(suite, "testcase", classname=name, name="target", time="0")
     # XML 1.0 cannot hold control characters, not even escaped: one terminal code in a log would void the whole file.
-    words = plain_lines(verdict(found))
+    text = plain_lines(verdict(found))
     if broken:
-        ElementTree.SubElement(ran, "error", message=plain(words, 300)).text = words
+        ElementTree.SubElement(ran, "error", message=plain(text, 300)).text = text
     elif missed:
-        ElementTree.SubElement(target, "failure", message=plain(words, 300)).text = words
+        ElementTree.SubElement(target, "failure", message=plain(text, 300)).text = text
     if found["target_loss"] is None:
         ElementTree.SubElement(target, "skipped", message="no target was asked for")
     return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)

@@ -50,11 +50,11 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
 
 def moving_knobs(views: Sequence[RunView]) -> list[str]:
     """``lr`` and the scheduled knobs whose value changed in some run, at most :data:`MOST_ROWS`."""
-    said = {name for view in views for record in view.telemetry.scalars for name in record}
+    names = {name for view in views for record in view.telemetry.scalars for name in record}
     # Scheduled knobs are logged under their path, which holds a dot; no other scalar's name does.
-    candidates = ["weight_decay", "layers_run", *sorted(name for name in said if "." in name)]
+    candidates = ["weight_decay", "layers_run", *sorted(name for name in names if "." in name)]
     # A knob that stands still is in the recipe's table; a flat line would take the place of one that moves.
-    moved = [name for name in candidates if name in said and any(_moves(view, name) for view in views)]
+    moved = [name for name in candidates if name in names and any(_moves(view, name) for view in views)]
     return ["lr", *moved][:MOST_ROWS]
 
 

@@ -226,7 +226,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
 
 
 def _say_nothing_yet(axes: Axes, views: Sequence[RunView]) -> None:
-    words = "nothing measured yet" if any(not view.final for view in views) else "nothing was measured"
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="#555555")
+    text = "nothing measured yet" if any(not view.final for view in views) else "nothing was measured"
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#555555")
     axes.set_xticks([])
     axes.set_yticks([])

@@ -105,12 +105,12 @@ def send(
 
 def pending(folder: RunFolder) -> list[Request]:
     """Unanswered requests, oldest first. One scan of one small folder: cheap enough for every step."""
-    asked = _ids(folder.control, _REQUEST)
-    if not asked:
+    requests = _ids(folder.control, _REQUEST)
+    if not requests:
         return []
     # Looked for after the requests: one that is answered between the two scans counts as answered.
     answered = _ids(folder.control, _ANSWER)
-    read = (_read_request(folder.control, request_id) for request_id in sorted(asked - answered))
+    read = (_read_request(folder.control, request_id) for request_id in sorted(requests - answered))
     return [request for request in read if request is not None]
 
 
@@ -162,9 +162,9 @@ def dismiss_pending(folder: RunFolder, text: str) -> None:
     for request in pending(folder):
         answer(folder, request.id, False, text)
     for request_id in _ids(folder.control, _ANSWER):
-        said = _read(folder.control / f"{request_id}{_ANSWER}")
+        outcome = _read(folder.control / f"{request_id}{_ANSWER}")
         # Accepted by a trainer that ended while it carried it out.
-        if said is not None and said.get("done", False) is None:
+        if outcome is not None and outcome.get("done", False) is None:
             answer(folder, request_id, False, text)
 
 

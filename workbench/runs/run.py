@@ -356,10 +356,10 @@ class Run:
             module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
         )
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()
+            output = done.stderr.decode("utf-8", "replace").strip()
             # Its own message may have several lines; of a traceback only the last one speaks to people.
-            _, marker, message = f"\n{said}".rpartition("\nerror: ")
-            why = message if marker else said.rpartition("\n")[2] or f"exit code {done.returncode}"
+            _, marker, message = f"\n{output}".rpartition("\nerror: ")
+            why = message if marker else output.rpartition("\n")[2] or f"exit code {done.returncode}"
             raise RunError(f"run '{self.id}': {why}")
 
     def _ended(self, deadline: float) -> bool:

@@ -52,15 +52,15 @@ def request_of(value: Any) -> dict[str, Any]:
     Raises:
         RunError: it is none; the message says what a page may ask.
     """
-    asked = _object(value)
-    verb = asked.get("verb")
+    fields = _object(value)
+    verb = fields.get("verb")
     if verb not in control.VERBS:
         raise RunError(unknown("verb", str(verb)[:40], control.VERBS))
     rest = {"path", "value"} if verb in ("set", "check") else set()
-    _only(asked, {"verb", "controller", "hold", "take_over"} | rest, f"a key of '{verb}'")
-    if asked.get("hold") and not asked.get("controller"):
+    _only(fields, {"verb", "controller", "hold", "take_over"} | rest, f"a key of '{verb}'")
+    if fields.get("hold") and not fields.get("controller"):
         raise RunError("whoever holds the run must name itself: add its controller")
-    return asked
+    return fields
 
 
 def lease_of(value: Any) -> dict[str, Any]:
@@ -69,11 +69,11 @@ def lease_of(value: Any) -> dict[str, Any]:
     Raises:
         RunError: that is no such request.
     """
-    asked = _object(value)
-    _only(asked, {"controller", "take_over", "release"}, "a key of a lease")
-    if not asked.get("controller"):
+    fields = _object(value)
+    _only(fields, {"controller", "take_over", "release"}, "a key of a lease")
+    if not fields.get("controller"):
         raise RunError("a lease needs the id of its controller")
-    return asked
+    return fields
 
 
 def fork_of(value: Any) -> tuple[int | None, list[str]]:
@@ -82,9 +82,9 @@ def fork_of(value: Any) -> tuple[int | None, list[str]]:
     Raises:
         RunError: that is no such request.
     """
-    asked = _object(value)
-    _only(asked, {"step", "edits", "controller"}, "a key of a fork")
-    step, edits = asked.get("step"), asked.get("edits", [])
+    fields = _object(value)
+    _only(fields, {"step", "edits", "controller"}, "a key of a fork")
+    step, edits = fields.get("step"), fields.get("edits", [])
     if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 0):
         raise RunError("step must be that of a checkpoint, or left out for the newest")
     if not isinstance(edits, list) or len(edits) > MOST_EDITS:
@@ -113,7 +113,7 @@ def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
     return run.ask(**arguments)
 
 
-def hold(folder: RunFolder, asked: Mapping[str, Any], name: str = "") -> dict[str, Any] | None:
+def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[str, Any] | None:
     """Claim, renew, take over or let go of a run's lease; returns who holds it now.
 
     Args:
@@ -122,10 +122,10 @@ def hold(folder: RunFolder, asked: Mapping[str, Any], name: str = "") -> dict[st
     Raises:
         RunError: somebody else holds it.
     """
-    if asked.get("release"):
-        release(folder, asked["controller"])
+    if request.get("release"):
+        release(folder, request["controller"])
     else:
-        claim(folder, asked["controller"], name, take_over=bool(asked.get("take_over")))
+        claim(folder, request["controller"], name, take_over=bool(request.get("take_over")))
     return in_words(read_lease(folder))
 
 
@@ -148,13 +148,13 @@ def _object(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _only(asked: Mapping[str, Any], legal: set[str], what: str) -> None:
-    surplus = sorted(asked.keys() - legal)
+def _only(fields: Mapping[str, Any], legal: set[str], what: str) -> None:
+    surplus = sorted(fields.keys() - legal)
     if surplus:
         raise RunError(unknown(what, surplus[0][:40], legal))
-    controller = asked.get("controller", "")
+    controller = fields.get("controller", "")
     if not isinstance(controller, str) or len(controller) > CONTROLLER_CHARACTERS:
         raise RunError(f"controller must be a text of at most {CONTROLLER_CHARACTERS} characters")
     for key in ("hold", "take_over", "release"):
-        if not isinstance(asked.get(key, False), bool):
+        if not isinstance(fields.get(key, False), bool):
             raise RunError(f"{key} must be true or false")

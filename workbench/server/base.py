@@ -69,11 +69,11 @@ class WorkbenchHandler(APIHandler):
         if not isinstance(error, Refused):
             super().write_error(status_code, **kwargs)
             return
-        told: dict[str, Any] = {"message": error.text, "reason": error.why}
+        answer: dict[str, Any] = {"message": error.text, "reason": error.why}
         if status_code in (400, 409) and REFUSALS in self.request.headers:
-            told["refused"] = status_code
+            answer["refused"] = status_code
             self.set_status(200)
-        self.finish(json.dumps(told))
+        self.finish(json.dumps(answer))
 
     def compute_etag(self) -> None:
         """None: every answer is of its moment."""

@@ -80,11 +80,11 @@ class RunHandler(WorkbenchHandler):
 
     def _state(self, place: str, run: str) -> dict[str, Any]:
         folder = self.places.folder(place, run)
-        said = summary(folder)
+        row = summary(folder)
         waiting = [{"request": request.id, "verb": request.verb} for request in control.pending(folder)]
         state = asdict(read_state(folder))
         return {
-            "id": run, "place": place, "name": said["name"], "status": said["status"], "state": state,
+            "id": run, "place": place, "name": row["name"], "status": row["status"], "state": state,
             "requests": waiting, "lease": in_words(read_lease(folder)),
         }  # fmt: skip
 

@@ -65,14 +65,14 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
         except (OSError, ValueError) as error:
             raise NotStarted(500, f"{python} cannot be started: {error}") from None
         try:
-            out, said = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+            out, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
         except TimeoutError:
             # Left to its end: killed half-way, it would leave a half-made run behind.
             raise NotStarted(504, f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
     if process.returncode == 0:
         return _object(out)
     # 2: the request's fault (see the command line's exit codes).
-    raise NotStarted(400 if process.returncode == 2 else 500, _why(said.decode("utf-8", "replace"), python))
+    raise NotStarted(400 if process.returncode == 2 else 500, _why(errors.decode("utf-8", "replace"), python))
 
 
 def _object(out: bytes) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def _object(out: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _why(said: str, python: str) -> str:
-    said = said.strip()
+def _why(errors: str, python: str) -> str:
+    errors = errors.strip()
     # Its own message may have several lines; of a traceback only the last one speaks to people.
-    _, marker, message = f"\n{said}".rpartition("\nerror: ")
-    why = message if marker else said.rpartition("\n")[2] or "it said nothing"
+    _, marker, message = f"\n{errors}".rpartition("\nerror: ")
+    why = message if marker else errors.rpartition("\n")[2] or "it said nothing"
     elsewhere = f" ({python}; run it where the run was launched)" if "No module named" in why else ""
     return f"{why[:4000]}{elsewhere}" + ("" if python == sys.executable or elsewhere or marker else f" ({python})")

@@ -93,15 +93,15 @@ class LeaseHandler(AskingHandler):
     @authorized
     async def post(self, place: str, run: str) -> None:
         """``{"lease"}``: who holds it now. Body: :func:`workbench.runs.steering.lease_of`; 409 ``leased``."""
-        asked = _legal(lease_of, self.body)
-        self.reply({"lease": await self.reading(self._hold, place, run, asked, _name(self))})
+        request = _legal(lease_of, self.body)
+        self.reply({"lease": await self.reading(self._hold, place, run, request, _name(self))})
 
-    def _hold(self, place: str, run: str, asked: dict[str, Any], name: str) -> dict[str, Any] | None:
+    def _hold(self, place: str, run: str, request: dict[str, Any], name: str) -> dict[str, Any] | None:
         folder = self.places.folder(place, run)
         try:
-            return hold(folder, asked, name)
+            return hold(folder, request, name)
         except RunError as error:
-            raise _refused(Run(folder), error, asked["controller"]) from None
+            raise _refused(Run(folder), error, request["controller"]) from None
 
 
 class ResumeHandler(AskingHandler):
@@ -113,8 +113,8 @@ class ResumeHandler(AskingHandler):
     async def post(self, place: str, run: str) -> None:
         """``{"text"}``: a run that ended goes on from its last checkpoint, one that was paused at once."""
         folder = await self.reading(self.places.folder, place, run)
-        said = await _started(folder, "resume", f"--timeout={_MOST_WAIT_SECONDS}")
-        self.reply({"text": str(said.get("text", ""))})
+        answer = await _started(folder, "resume", f"--timeout={_MOST_WAIT_SECONDS}")
+        self.reply({"text": str(answer.get("text", ""))})
 
 
 class ForkHandler(AskingHandler):
@@ -128,11 +128,11 @@ class ForkHandler(AskingHandler):
         folder = await self.reading(self.places.folder, place, run)
         # One argument each, so that no text of a page can be an option of its own.
         arguments = [f"--set={edit}" for edit in edits] + ([f"--checkpoint={step}"] if step is not None else [])
-        said = await _started(folder, "fork", *arguments)
-        new = await self.reading(self.places.folder, place, str(said.get("run")))
-        parent = said.get("parent") or {}
+        answer = await _started(folder, "fork", *arguments)
+        new = await self.reading(self.places.folder, place, str(answer.get("run")))
+        parent = answer.get("parent") or {}
         found = {"run": new.id, "place": place, "name": name_of(new), "step": parent.get("step")}
-        self.reply(found | {"fresh": said.get("fresh", [])}, 201)
+        self.reply(found | {"fresh": answer.get("fresh", [])}, 201)
 
 
 def _legal(read: Callable[[Any], T], body: bytes) -> T:

@@ -87,8 +87,8 @@ class BatchSize:
 
     def knobs(self, shape: StepShape) -> dict[str, float]:
         """For telemetry: rows and length as they are rather than as scheduled, and the last cosine, if there is one."""
-        said: dict[str, float] = {"data.batch_size": shape.rows, "data.sequence_length": shape.length}
-        return said if self._cosine is None else said | {"data.batch_rule.cosine": self._cosine}
+        values: dict[str, float] = {"data.batch_size": shape.rows, "data.sequence_length": shape.length}
+        return values if self._cosine is None else values | {"data.batch_rule.cosine": self._cosine}
 
     def after_part(self, progress: Progress, index: int, parts: int, parameters: Sequence[Tensor]) -> None:
         """Look at the gradients that the micro-batches so far have added up to, if the rule compares at this step.

@@ -67,17 +67,17 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], made: dict[str, Any]) ->
         "layers": str(made["layers"])
         + (f" of {finished}: the run had not grown up" if made["layers"] < finished else ""),
         "trained for": f"{made['step']:,} steps, {made['tokens']:,} tokens, seed {recipe.seed}",
-        "data": _words(recipe.data),
-        "tokenizer": _words(recipe.data.tokenizer),
-        "objective": _words(recipe.objective),
-        "architecture": _words(recipe.architecture),
-        "depth": _words(recipe.depth),
-        "optimizer": _words(recipe.optimizer),
+        "data": _knob_text(recipe.data),
+        "tokenizer": _knob_text(recipe.data.tokenizer),
+        "objective": _knob_text(recipe.objective),
+        "architecture": _knob_text(recipe.architecture),
+        "depth": _knob_text(recipe.depth),
+        "optimizer": _knob_text(recipe.optimizer),
     }
     return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
 
 
-def _words(choice: Any) -> str:
+def _knob_text(choice: Any) -> str:
     """A choice in one cell: its kind, and the knobs that were turned."""
     turned = choice.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "tokenizer"})
     # One level: what a schedule is made of stands in the recipe below.
@@ -108,12 +108,12 @@ def _use(auto: str, class_name: str, own_class: bool, causal: bool) -> str:
 
 
 def _limits(recipe: Recipe, own_class: bool, causal: bool) -> str:
-    said = [
+    limits = [
         f"* Rows of at most {recipe.data.longest} tokens; the tokenizer cuts when asked to (`truncation=True`).",
         "* Ids at the end of the vocabulary, up to a multiple of 64, are padding and were never seen.",
     ]
     if own_class and causal:
-        said.append("* `generate` reads the whole row again for every token: there is no cache of keys and values.")
+        limits.append("* `generate` reads the whole row again for every token: there is no cache of keys and values.")
     if recipe.data.kind == "embedded":
-        said.append("* Trained on the documentation of installed software: a model to study, not to use.")
-    return "\n".join(said)
+        limits.append("* Trained on the documentation of installed software: a model to study, not to use.")
+    return "\n".join(limits)

@@ -48,10 +48,10 @@ def as_forked(
     if "data.batch_rule.kind" in diff:
         meta |= {"batch": None}
     changed = ", ".join(f"{path} {before} -> {after}" for path, (before, after) in diff.items() if path != "name")
-    words = f"forked from {origin['run']} at step {saved.step}: {changed or 'nothing changed'}" + (
+    text = f"forked from {origin['run']} at step {saved.step}: {changed or 'nothing changed'}" + (
         f"; the optimizer begins without state, since {', '.join(fresh)} changed" if fresh else ""
     )
-    writer.event(saved.step, "fork", words, run=origin["run"], diff=diff, fresh=fresh)
+    writer.event(saved.step, "fork", text, run=origin["run"], diff=diff, fresh=fresh)
     return replace(saved, meta=meta)
 
 

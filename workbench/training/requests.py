@@ -112,9 +112,9 @@ class Requests:
             writer.event(at if isinstance(at, int) else step, "fork", text, run=str(request.arguments.get("run")))
         # A check comes with every pause in somebody's typing, and changes nothing.
         elif request.verb != "check":
-            words = f"{request.verb} by {request.by or 'somebody'}: {text if done else f'refused, {text}'}"
+            sentence = f"{request.verb} by {request.by or 'somebody'}: {text if done else f'refused, {text}'}"
             data = {"request": request.id, "verb": request.verb, "by": request.by, "done": done}
-            writer.event(step, "request", words, **data, arguments=request.arguments)
+            writer.event(step, "request", sentence, **data, arguments=request.arguments)
 
     def _obey(self, request: Request) -> str:
         """Do what was asked; returns what to answer."""

@@ -102,9 +102,9 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         error: what ended the training.
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
-    words = str(error)
+    text = str(error)
     # By its words too: on a CPU torch reports it as a plain RuntimeError.
-    no_memory = "not enough memory" in words or "can't allocate memory" in words
+    no_memory = "not enough memory" in text or "can't allocate memory" in text
     if no_memory or type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
         rows, length = (_in_words(data.get(name)) for name in ("batch_size", "sequence_length"))
@@ -112,13 +112,13 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         return (
             f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}; "
             "set execution.micro_batch_size to half of that or less (the same mathematics in smaller pieces), or "
-            f"shorten data.sequence_length {length}. {words}"
+            f"shorten data.sequence_length {length}. {text}"
         )
     if disk_full(error):
-        return f"the disk is full: {words}; free space and resume the run"
+        return f"the disk is full: {text}; free space and resume the run"
     if isinstance(error, WorkbenchError) or type(error).__module__.startswith("workbench."):
-        return words
-    return f"{type(error).__name__}: {words} (the full traceback is in worker.log)"
+        return text
+    return f"{type(error).__name__}: {text} (the full traceback is in worker.log)"
 
 
 def _in_words(value: Any) -> str:

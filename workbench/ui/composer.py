@@ -69,7 +69,7 @@ class Composer(ipywidgets.VBox):
     ) -> None:
         # The caller is told from the end of this constructor on: building and first loading are no changes of the
         # user's.
-        self._told: Callable[[], None] = lambda: None
+        self._on_change: Callable[[], None] = lambda: None
         self._runs_dir = runs_dir
         self._quiet, self._card_of = False, ""
         source = None if recipe else presets.names()[0]
@@ -102,10 +102,10 @@ class Composer(ipywidgets.VBox):
         self.add_class("lab-root")
         self.add_class("lab-composer")
         self._put()
-        self._told = changed
+        self._on_change = changed
 
     def _make_sections(self) -> list[Section]:
-        made = [
+        sections = [
             Section.of_choice(
                 axis,
                 knob,
@@ -115,7 +115,7 @@ class Composer(ipywidgets.VBox):
             for axis, knob in self.axes.items()
         ]
         both = ipywidgets.VBox([self.run.widget, self.budget.widget])
-        return [*made, Section("budget", both, [self.run, self.budget], opened=True)]
+        return [*sections, Section("budget", both, [self.run, self.budget], opened=True)]
 
     def _make_head(self, source: str | None) -> ipywidgets.Widget:
         self.presets = SourcePicker(
@@ -192,7 +192,7 @@ class Composer(ipywidgets.VBox):
         self.composition.change(fields)
         self._put()
 
-    def _put(self, said: str = "") -> None:
+    def _put(self, message: str = "") -> None:
         """Show the present state in every knob."""
         state = self.composition.state
         self._quiet = True
@@ -207,9 +207,9 @@ class Composer(ipywidgets.VBox):
             knob.load(fields[axis], base[axis])
         self.budget.load(fields["budget"], base["budget"])
         self.run.load(fields, base)
-        self._settle(said)
+        self._settle(message)
 
-    def _settle(self, said: str = "") -> None:
+    def _settle(self, message: str = "") -> None:
         """Show everywhere what the knobs say now."""
         problems, budget = self.composition.problems, self.composition.state.fields["budget"]
         rest = problems
@@ -221,7 +221,7 @@ class Composer(ipywidgets.VBox):
         changes = [section.changes for section in self.sections]
         for section, count in zip(self.sections, changes, strict=True):
             section.update(problems, count)
-        self.verdict.value = self._sentence(rest, sum(changes), said)
+        self.verdict.value = self._sentence(rest, sum(changes), message)
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
@@ -232,7 +232,7 @@ class Composer(ipywidgets.VBox):
         self.finder.refresh()
         self._fill_card()
         self._display()
-        self._told()
+        self._on_change()
 
     def _display(self) -> None:
         """Show the chosen view; the others are brought up to date when they are chosen."""
@@ -286,22 +286,22 @@ class Composer(ipywidgets.VBox):
         self.composition.begin(recipe, source)
         self._put()
 
-    def _heard(self, asked: dict[str, Any]) -> None:
+    def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for by keys and links."""
-        if asked.get("do") == "undo":
+        if request.get("do") == "undo":
             self.undo()
-        elif asked.get("do") == "redo":
+        elif request.get("do") == "redo":
             self.redo()
-        elif asked.get("do") == "reset":
+        elif request.get("do") == "reset":
             self.reset()
-        elif asked.get("do") == "close":
+        elif request.get("do") == "close":
             self._show_card("")
-        elif isinstance(asked.get("card"), str):
-            self._show_card(asked["card"])
-        elif isinstance(asked.get("go"), str):
+        elif isinstance(request.get("card"), str):
+            self._show_card(request["card"])
+        elif isinstance(request.get("go"), str):
             self.finder.clear()
             self.show.value = "Form"
-            self._point_at(asked["go"], focus=True)
+            self._point_at(request["go"], focus=True)
 
     def _point_at(self, path: str, focus: bool = False) -> None:
         name = path.split(".")[0]
@@ -344,19 +344,19 @@ class Composer(ipywidgets.VBox):
         kind = "lab-bad" if bad else "lab-said"
         self.verdict.value = f"<span class='{kind}'>{html.escape(text)}</span>"
 
-    def _sentence(self, rest: list[Problem], count: int, said: str) -> str:
+    def _sentence(self, rest: list[Problem], count: int, message: str) -> str:
         """One line on where the recipe stands; only a problem that no knob shows is told in full."""
-        said = f"<span class='lab-said'>{html.escape(said)}</span> · " if said else ""
+        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
         reset = "<button class='lab-all' title='every knob as the preset has it'>reset all</button>" if count else ""
         recipe = self.composition.recipe
         if recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
             # Hidden from screen readers, to which it would be spelled out at every change.
             mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
-            return f"{said}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
+            return f"{message}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
         problems = self.composition.problems
         first = (rest or problems)[0]
         what = html.escape(f"{first.path}: {first.message}" if rest else first.path)
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
         go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        return f"{said}<span class='lab-bad'>cannot run</span> {what}{more} {go} {reset}"
+        return f"{message}<span class='lab-bad'>cannot run</span> {what}{more} {go} {reset}"

@@ -73,14 +73,14 @@ class CurveEditor(anywidget.AnyWidget):
         if not isinstance(message, dict):
             return
         try:
-            changed = self._asked(message)
+            changed = self._moved(message)
             if changed is not None and changed != self._schedule:
                 self._write(changed.model_dump(mode="json"))
         finally:
             # Always: the page sends its next move only after the answer to this one.
             self.send({"type": "done", "turn": message.get("turn")})
 
-    def _asked(self, message: dict[str, Any]) -> Schedule | None:
+    def _moved(self, message: dict[str, Any]) -> Schedule | None:
         """The schedule that the page asks for; None where a message makes no sense (any more)."""
         schedule, kind = self._schedule, message.get("type")
         handle, x, y = (message.get(name) for name in ("handle", "x", "y"))

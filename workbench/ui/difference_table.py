@@ -36,7 +36,7 @@ class DifferenceTable(anywidget.AnyWidget):
     def __init__(self, take: Callable[[str], None]) -> None:
         super().__init__()
         self._take = take
-        self.on_msg(self._asked)
+        self.on_msg(self._on_message)
 
     def show(self, there: str, found: Sequence[Difference]) -> None:
         """Show what differs from the side that is called ``there``."""
@@ -61,7 +61,7 @@ class DifferenceTable(anywidget.AnyWidget):
         with self.hold_sync():
             self.rows, self.there, self.complaint = rows, there, complaint
 
-    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+    def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         path = content.get("take") if isinstance(content, dict) else None
         # Only what is on the page: anything else is a click on a row that has gone.
         if isinstance(path, str) and any(row["path"] == path for row in self.rows):

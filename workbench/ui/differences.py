@@ -57,7 +57,7 @@ def change_text(before: Fields, after: Fields) -> str:
     if len(found) == 1:
         path, old, new = found[0]
         # A choice by its kind alone: its knobs would fill the line.
-        words = [str(side["kind"]) if isinstance(side, Mapping) and "kind" in side else side for side in (old, new)]
-        return f"{path} {value_text(words[0], 30)} → {value_text(words[1], 30)}"
+        sides = [str(side["kind"]) if isinstance(side, Mapping) and "kind" in side else side for side in (old, new)]
+        return f"{path} {value_text(sides[0], 30)} → {value_text(sides[1], 30)}"
     paths = [change.path for change in found]
     return f"{len(paths)} knobs: {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}" if paths else "nothing"

@@ -94,7 +94,7 @@ class ForecastPanel(ipywidgets.VBox):
         self._lock = threading.RLock()
         self.line, self.headline, self.details, self.comparison, self.status = (ipywidgets.HTML() for _ in range(5))
         self.line.add_class("wb-forecast-line")
-        self._words, self._compared_line, self._compared_table = "", "", ""
+        self._sentence, self._compared_line, self._compared_table = "", "", ""
         self.price = make_input(
             Shape("float", optional=True, low=0.0), "price per GPU-hour",
             "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
@@ -197,7 +197,7 @@ class ForecastPanel(ipywidgets.VBox):
                 # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
                 self._take(recipe, found)
 
-    def _made(self, recipe: Recipe, unasked: bool) -> dict[str, Any]:
+    def _forecast_fields(self, recipe: Recipe, unasked: bool) -> dict[str, Any]:
         # Here: it brings the trainer's modules along, a second of imports that no page must wait for.
         from workbench.forecast import forecast
 
@@ -224,7 +224,7 @@ class ForecastPanel(ipywidgets.VBox):
     def _safely(self, recipe: Recipe) -> dict[str, Any] | None:
         """The forecast of the recipe to show; errors belong where the user looks."""
         try:
-            found = self._made(recipe, unasked=True)
+            found = self._forecast_fields(recipe, unasked=True)
         except _Later:
             self._say(_ASK, button=True)
         except WorkbenchError as error:
@@ -249,7 +249,7 @@ class ForecastPanel(ipywidgets.VBox):
         price = self.price.get()
         wrong = price is not None and (not isinstance(price, (int, float)) or not price >= 0)
         known = None if wrong else price
-        self._words, self.headline.value = line_html(self._found, known), headline_html(self._found, known)
+        self._sentence, self.headline.value = line_html(self._found, known), headline_html(self._found, known)
         self.details.value = details_html(self._found)
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
         self._arrange()
@@ -258,17 +258,17 @@ class ForecastPanel(ipywidgets.VBox):
         for part in (self.line, self.headline, self.details):
             (part.add_class if dim else part.remove_class)("wb-forecast-old")
 
-    def _say(self, words: str, *, error: bool = False, button: bool = False) -> None:
+    def _say(self, text: str, *, error: bool = False, button: bool = False) -> None:
         kind, role = ("wb-wrong", "alert") if error else ("wb-soft", "status")
         with self._lock:
-            self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(words)}</span>" if words else ""
+            self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(text)}</span>" if text else ""
             self._offered = button
             self._arrange()
 
     def _arrange(self) -> None:
         with self._lock:
             known, opened = self._found is not None, self.more.value
-            self.line.value = "<strong>Forecast</strong>" if opened else self._words
+            self.line.value = "<strong>Forecast</strong>" if opened else self._sentence
             self.comparison.value = self._compared_table if opened else self._compared_line
             # Above the details: somebody has just selected a run.
             wanted = (
@@ -329,7 +329,7 @@ class ForecastPanel(ipywidgets.VBox):
             return found
         if self._afterwards[0] != run.id:
             # Looking at a run must not start a measurement that nobody has asked for.
-            self._afterwards = run.id, self._made(recipe, unasked=False)
+            self._afterwards = run.id, self._forecast_fields(recipe, unasked=False)
         return self._afterwards[1]
 
 

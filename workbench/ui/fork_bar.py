@@ -37,9 +37,9 @@ class ForkBar(ipywidgets.HBox):
         steps = steps_of(folder)
         name = html.escape(name_of(folder))
         self.text.value = f"<span title='{html.escape(folder.id)}'>Fork of <b>{name}</b></span>"
-        words = {at: f"step {at:,}" + (" (newest)" if at == steps[0] else "") for at in steps}
+        labels = {at: f"step {at:,}" + (" (newest)" if at == steps[0] else "") for at in steps}
         self._quiet = True
-        self.steps.options = [(words[at], at) for at in steps]
+        self.steps.options = [(labels[at], at) for at in steps]
         self.steps.value = step
         self._quiet = False
         self.children = (self.text, self.steps, self.back)

@@ -58,7 +58,7 @@ class Knob:
         self._changed = changed
         self._baseline = default
         # What a search looks through.
-        self._words = f"{path} {tooltip}".replace("_", " ").lower()
+        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
         self.widget = with_shared_layout(ipywidgets.Box, [self.input.widget])
         self.widget.add_class("lab-knob")
         self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
@@ -89,7 +89,7 @@ class Knob:
 
     def show(self, words: Sequence[str]) -> int:
         """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
-        return int(all(word in self._words for word in words))
+        return int(all(word in self._search_text for word in words))
 
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show the problems of this knob, return the others."""
@@ -164,7 +164,7 @@ class ChoiceKnob:
         self.body.add_class("lab-nested")
         self.widget = with_shared_layout(ipywidgets.Box, [self.picker, self.body])
         self.widget.add_class("lab-knob")
-        self._words = f"{path} {tooltip}".replace("_", " ").lower()
+        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
         self.reset = Reset(self.widget, self.restore, 1)
         self.load(default, default)
@@ -235,7 +235,7 @@ class ChoiceKnob:
     def show(self, words: Sequence[str]) -> int:
         """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
         # An axis by its name alone: its help tells of what all the others do.
-        text = f"{self._words if '.' in self.path else self.path} {self.kind}".replace("_", " ")
+        text = f"{self._search_text if '.' in self.path else self.path} {self.kind}".replace("_", " ")
         own = all(word in text for word in words)
         # Kept forms of other kinds as well, or they would come back filtered by a search of long ago.
         found = {kind: part.show(() if own else words) for kind, part in self._parts.items()}

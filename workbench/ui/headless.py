@@ -17,5 +17,5 @@ def headless() -> bool:
     shell: Any = get_ipython()
     # A terminal has no parent message.
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
-    asked = (parent.get("content") or {}).get("allow_stdin", True)
-    return not asked and not os.environ.get("SERVER_SOFTWARE", "").startswith("voila/")
+    allowed = (parent.get("content") or {}).get("allow_stdin", True)
+    return not allowed and not os.environ.get("SERVER_SOFTWARE", "").startswith("voila/")

@@ -43,7 +43,7 @@ class RecipeEditor(anywidget.AnyWidget):
     ) -> None:
         super().__init__(language=language)
         self._read, self._apply, self._preview = read, apply, preview
-        self.on_msg(self._asked)
+        self.on_msg(self._on_message)
         self.observe(lambda _change: self._judge(), names="draft")
 
     def show(self, text: str, sound: bool) -> None:
@@ -80,7 +80,7 @@ class RecipeEditor(anywidget.AnyWidget):
         self.problems = []
         return found
 
-    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+    def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         if isinstance(content, dict) and isinstance(content.get("apply"), str):
             # The answer, not a trait: the page forgets its draft when it hears this, however late that is.
             self.send({"applied": self.apply(content["apply"])})

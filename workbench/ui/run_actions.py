@@ -128,10 +128,10 @@ class RunActions:
                 tally.refused.append(str(error))
                 if lease.read_lease(run.folder).held():
                     tally.taken.append(run.id)
-        asked = [run.name for run, _ in waiting]
+        names = [run.name for run, _ in waiting]
         over = {"verb": verb, "runs": tally.taken} if tally.taken else None
-        if asked or tally.done or tally.refused:
-            first = [*tally.refused, *tally.done] + ([f"{verb}: asked {', '.join(asked)}"] if asked else [])
+        if names or tally.done or tally.refused:
+            first = [*tally.refused, *tally.done] + ([f"{verb}: asked {', '.join(names)}"] if names else [])
             yield ActionResult("; ".join(first), bool(tally.refused), take_over=over)
         if waiting:
             self._await(verb, waiting, tally)
@@ -167,8 +167,8 @@ class RunActions:
             except RunError as error:
                 refused.append(str(error))
         count = f"{len(gone)} runs" if len(gone) != 1 else next(name for run, name in named if run.id == gone[0])
-        said = [f"moved {count} to the trash"] if gone else []
-        yield ActionResult("; ".join([*said, *refused]), bool(refused), undo=gone)
+        messages = [f"moved {count} to the trash"] if gone else []
+        yield ActionResult("; ".join([*messages, *refused]), bool(refused), undo=gone)
 
     def _restore(self, run_ids: Sequence[str]) -> ActionResult:
         back, refused = [], []
@@ -177,8 +177,8 @@ class RunActions:
                 back.append(Run(restore(run_id, self.root)))
             except RunError as error:
                 refused.append(str(error))
-        said = [f"brought back {_names(back)}"] if back else []
-        return ActionResult("; ".join([*said, *refused]) or "nothing to bring back", bool(refused))
+        messages = [f"brought back {_names(back)}"] if back else []
+        return ActionResult("; ".join([*messages, *refused]) or "nothing to bring back", bool(refused))
 
     def _compare(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         found = compare([run.folder for run in runs])

@@ -77,7 +77,7 @@ class RunsTable(anywidget.AnyWidget):
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._sending = threading.RLock()
-        self._seq, self._told = -1, Listed([], 0, 0)
+        self._seq, self._listed = -1, Listed([], 0, 0)
         # Two, so that a stop does not wait for an export. Threads start with the first request.
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench-runs-action")
         self.on_msg(self._heard)
@@ -121,10 +121,10 @@ class RunsTable(anywidget.AnyWidget):
             self._workers.shutdown(wait=False, cancel_futures=True)
         super().close()
 
-    def say(self, said: ActionResult, request: int = 0) -> None:
+    def say(self, result: ActionResult, request: int = 0) -> None:
         """Tell the user something, in the line above the table."""
         if self.comm is not None:
-            self.send({"type": "said", "request": request, **said.message()})
+            self.send({"type": "said", "request": request, **result.message()})
 
     def work(self, do: Callable[[], None]) -> None:
         """Do something in a thread of the table; what goes wrong is told above it."""
@@ -140,8 +140,8 @@ class RunsTable(anywidget.AnyWidget):
     def _tell(self, found: Listed | None, whole: bool = False) -> None:
         """Send what is new; ``found`` None: what was told last, to a page that has nothing yet."""
         with self._sending:
-            before = self._told
-            found = self._told = found or before
+            before = self._listed
+            found = self._listed = found or before
             old = {row["id"]: row for row in before.rows}
             order = [row["id"] for row in found.rows]
             fresh = [row for row in found.rows if whole or old.get(row["id"]) != row]
@@ -179,7 +179,7 @@ class RunsTable(anywidget.AnyWidget):
             self._workers.submit(self._do, message)
 
     def _send_knobs(self) -> None:
-        self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._told.rows])})
+        self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._listed.rows])})
 
     def _send_trash(self) -> None:
         self.send({"type": "trash", "rows": self._listing.trash()})
@@ -187,8 +187,8 @@ class RunsTable(anywidget.AnyWidget):
     def _do(self, message: dict[str, Any]) -> None:
         request = message.get("request")
         number = request if isinstance(request, int) else 0
-        asked = message.get("runs")
-        ids = [run_id for run_id in asked if isinstance(run_id, str)] if isinstance(asked, list) else []
+        given = message.get("runs")
+        ids = [run_id for run_id in given if isinstance(run_id, str)] if isinstance(given, list) else []
         verb = str(message.get("verb"))
         try:
             if verb == "fork" and self._fork is not None and len(ids) == 1:
@@ -196,10 +196,10 @@ class RunsTable(anywidget.AnyWidget):
                 self.say(ActionResult("fork: edit the recipe in the forms, then press the button under them"), number)
                 return
             # Where it takes long, word comes before it is done.
-            for said in self.actions.perform(verb, ids, message):
-                if said.sheet is not None:
-                    self.send({"type": "sheet", **said.sheet}, [said.page] if said.page is not None else None)
-                self.say(said, number)
+            for result in self.actions.perform(verb, ids, message):
+                if result.sheet is not None:
+                    self.send({"type": "sheet", **result.sheet}, [result.page] if result.page is not None else None)
+                self.say(result, number)
                 self.refresh()
             if verb in ("delete", "restore", "empty"):
                 self._send_trash()

@@ -24,8 +24,8 @@ def with_shared_layout(make: type[W], *arguments: Any, **traits: Any) -> W:
     """
     style = _style_of(make)
     shared = {"layout": _one(ipywidgets.Layout)} | ({"style": _one(style)} if style else {})
-    made: W = make(*arguments, **(shared | traits))
-    return made
+    widget: W = make(*arguments, **(shared | traits))
+    return widget
 
 
 def _style_of(make: type[ipywidgets.Widget]) -> type[ipywidgets.Widget] | None:

@@ -46,9 +46,9 @@ class SourcePicker(anywidget.AnyWidget):
     ) -> None:
         super().__init__(label=label, hint=tooltip, own=own, presets=presets.names(), value=value)
         self._runs = runs
-        self.on_msg(self._asked)
+        self.on_msg(self._on_message)
 
-    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+    def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         # By message, not as a trait: a thousand names have no business in a saved notebook.
         if content == {"list": "runs"}:
             self.send({"runs": [list(run) for run in self._runs()]})

@@ -44,24 +44,24 @@ class Steering:
             return
         token = message.get("token")
         answer: Answer = {"type": "notice", "run": place, "token": token if isinstance(token, str) else ""}
-        asked = {key: value for key, value in message.items() if key not in _ENVELOPE}
+        request = {key: value for key, value in message.items() if key not in _ENVELOPE}
         name = f"workbench-{message['type']}"
-        threading.Thread(target=self._safely, args=(does, place, asked, answer), name=name, daemon=True).start()
+        threading.Thread(target=self._safely, args=(does, place, request, answer), name=name, daemon=True).start()
 
-    def _safely(self, does: Callable[..., None], place: int, asked: dict[str, Any], answer: Answer) -> None:
+    def _safely(self, does: Callable[..., None], place: int, request: dict[str, Any], answer: Answer) -> None:
         run = self._runs[place]
         try:
-            does(run, asked, answer)
+            does(run, request, answer)
         except Exception as error:  # the widget is where the user who pressed the button looks
-            controller = asked.get("controller")
+            controller = request.get("controller")
             reason = why_refused(run, controller if isinstance(controller, str) else "")
             self._say(answer, "refused", str(error), reason=reason if isinstance(error, RunError) else "")
 
     def _say(self, answer: Answer, state: str, text: str, **more: Any) -> None:
         self._tell(answer | {"state": state, "text": text, "error": state == "refused"} | more)
 
-    def _control(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
-        request = request_of(asked)
+    def _control(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
+        request = request_of(fields)
         if request["verb"] == "resume" and run.status in ENDED:
             self._say(answer, "done", run.resume())
             self._stirred()
@@ -73,20 +73,20 @@ class Steering:
         if not found.settled:
             self._say(answer, "late", "no answer yet; the request stands")
 
-    def _lease(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
-        self._say(answer, "done", "", lease=hold(run.folder, lease_of(asked)))
+    def _lease(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
+        self._say(answer, "done", "", lease=hold(run.folder, lease_of(fields)))
 
-    def _fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
-        step, edits = fork_of(asked)
+    def _fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
+        step, edits = fork_of(fields)
         # Not `run.fork`: a knob may be called as one of its arguments.
-        made = Run(fork(run.folder, changes_of(edits), step))
-        origin = made.origin
+        forked = Run(fork(run.folder, changes_of(edits), step))
+        origin = forked.origin
         at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
-        new = {"run": made.id, "name": made.name, "step": at, "fresh": fresh}
-        self._say(answer, "done", f"{made.name} goes on from step {at}", made=new)
+        new = {"run": forked.id, "name": forked.name, "step": at, "fresh": fresh}
+        self._say(answer, "done", f"{forked.name} goes on from step {at}", made=new)
 
-    def _try_fork(self, run: Run, asked: dict[str, Any], answer: Answer) -> None:
-        step, edits = fork_of(asked)
+    def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
+        step, edits = fork_of(fields)
         diff = would_change(run.folder, changes_of(edits), step)
-        words = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
-        self._say(answer, "done", ", ".join(words) or "nothing changes: the fork repeats this run")
+        changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
+        self._say(answer, "done", ", ".join(changes) or "nothing changes: the fork repeats this run")

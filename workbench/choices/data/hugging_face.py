@@ -49,11 +49,11 @@ class HuggingFace(Data):
 
         A dataset without ``revision`` is fetched once: what was fetched first stays until the cache is cleared.
         """
-        asked = self.model_dump(mode="json", include=set(HuggingFace.model_fields) - set(Data.model_fields) - {"kind"})
+        fields = self.model_dump(mode="json", include=set(HuggingFace.model_fields) - set(Data.model_fields) - {"kind"})
         folder = Path(self.name).expanduser()
         if not folder.is_dir():
-            return asked
-        return {**asked, "local": listing(sorted(path for path in folder.rglob("*") if path.is_file()))}
+            return fields
+        return {**fields, "local": listing(sorted(path for path in folder.rglob("*") if path.is_file()))}
 
     def _fetched(self, say: Say) -> Iterator[Sourced]:
         return cached_documents("hugging_face", self.sources(), lambda: (((), text) for text in self._stream()), say)

@@ -105,7 +105,7 @@ def _handles_of_phase(
         reach: where it begins and ends.
         end: what moves its end.
     """
-    inner, words = part.handles(), f"phase {index + 1}"
+    inner, name = part.handles(), f"phase {index + 1}"
     top = max((abs(handle.at[1]) for handle in inner), default=0.0)
     begin, length = reach[0], reach[1] - reach[0]
     for handle in inner:
@@ -115,9 +115,9 @@ def _handles_of_phase(
         elif handle.y is not None and peak:
             y = _within(handle.y, index, 0.0, peak, None)
         at = begin + length * handle.at[0], peak * handle.at[1]
-        yield Handle(f"{words}, {handle.name}", at, end if handle.at[0] == 1.0 else x, y)
+        yield Handle(f"{name}, {handle.name}", at, end if handle.at[0] == 1.0 else x, y)
     if not any(handle.at[0] == 1.0 for handle in inner):
-        yield Handle(f"{words}, end", (reach[1], peak * part.value(1.0)), end)
+        yield Handle(f"{name}, end", (reach[1], peak * part.value(1.0)), end)
 
 
 def _within(inner: Pull, index: int, begin: float, length: float, most: float | None) -> Pull:

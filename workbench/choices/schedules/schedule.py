@@ -131,9 +131,9 @@ def scheduled_knob(
 ) -> Any:
     """Declare a field of type :data:`Scheduled`: as ``knob``, with bounds that also hold all along a schedule."""
     field = knob(default, help, unit=unit, scale=scale)
-    words = {"exclusiveMinimum": gt, "minimum": ge, "exclusiveMaximum": lt, "maximum": le}
+    bounds = {"exclusiveMinimum": gt, "minimum": ge, "exclusiveMaximum": lt, "maximum": le}
     # pydantic's own bounds would compare a Schedule with a number; these stand in the JSON schema as any bounds do.
-    field.json_schema_extra |= {word: bound for word, bound in words.items() if bound is not None}
+    field.json_schema_extra |= {word: bound for word, bound in bounds.items() if bound is not None}
     return field
 
 

@@ -84,18 +84,18 @@ def started_of(folder: RunFolder) -> float | None:
 
 def describe(folder: RunFolder) -> dict[str, str]:
     """The columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
-    said = summary(folder)
-    parent = said["parent"]
+    facts = summary(folder)
+    parent = facts["parent"]
     return {
-        "run": said["id"],
-        "name": said["name"],
-        "status": said["status"],
-        "progress": f"{said['progress']:.0%}",
-        "step": f"{said['step']:,}",
-        "loss": _number(said["loss"], ".3f"),
-        "held-out": _number(said["heldout_loss"], ".3f"),
-        "tokens/s": _number(said["tokens_per_second"], ",.0f"),
-        "tags": " ".join(said["tags"]),
+        "run": facts["id"],
+        "name": facts["name"],
+        "status": facts["status"],
+        "progress": f"{facts['progress']:.0%}",
+        "step": f"{facts['step']:,}",
+        "loss": _number(facts["loss"], ".3f"),
+        "held-out": _number(facts["heldout_loss"], ".3f"),
+        "tokens/s": _number(facts["tokens_per_second"], ",.0f"),
+        "tags": " ".join(facts["tags"]),
         "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",
     }
 

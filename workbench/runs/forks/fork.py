@@ -92,21 +92,21 @@ def create_fork(
     from workbench.changes import fork as fork_recipe
     from workbench.recipe import Recipe
 
-    asked = Recipe.load(folder.recipe)
+    recipe = Recipe.load(folder.recipe)
 
     def prepare(draft: RunFolder) -> Recipe:
         # First of all a copy: what the parent deletes from now on no longer matters, and what is checked is trained.
         copy = _copy_checkpoint(folder, step, draft.checkpoints)
         saved = state_of(copy)
-        made = fork_recipe(asked, saved, changes)
+        forked = fork_recipe(recipe, saved, changes)
         environment, launched = (read_object(path) for path in (folder.environment, folder.launched))
         origin = {
             "run": folder.id,
-            "name": asked.name,
+            "name": recipe.name,
             "step": saved["step"],
-            "diff": made.diff,
-            "fresh": made.fresh,
-            "overrides": made.overrides,
+            "diff": forked.diff,
+            "fresh": forked.fresh,
+            "overrides": forked.overrides,
             "checkpoint": identity_of(copy),
             "data": environment.get("data"),
         }
@@ -114,7 +114,7 @@ def create_fork(
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
             write_json(draft.launched, asdict(Handle(on, launched["folder"])))
-        return made.recipe
+        return forked.recipe
 
     return create(folder.path.parent, prepare)
 
@@ -168,8 +168,8 @@ def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
         lock = take_lock(folder)
         try:
             writer = TelemetryWriter(folder.telemetry)
-            words = control.forked_in_words(arguments, lease.whoami())
-            writer.event(arguments["step"], "fork", words, run=fork.id)
+            text = control.forked_in_words(arguments, lease.whoami())
+            writer.event(arguments["step"], "fork", text, run=fork.id)
             writer.close()
         finally:
             os.close(lock)

@@ -37,12 +37,12 @@ def complete(tokenizer: Tokenizer) -> list[str]:
     return missing
 
 
-def vocabulary_of(tokenizer: Tokenizer, asked: int = 0) -> Vocabulary:
+def vocabulary_of(tokenizer: Tokenizer, requested: int = 0) -> Vocabulary:
     """The vocabulary of a completed tokenizer.
 
     Args:
         tokenizer: after :func:`complete`.
-        asked: ids that the recipe asks for; the size never falls below it, so that a model's shape does not depend on
+        requested: ids that the recipe asks for; the size never falls below it, so that the shape does not depend on
             how much text there was to learn a vocabulary from.
 
     Returns:
@@ -62,7 +62,7 @@ def vocabulary_of(tokenizer: Tokenizer, asked: int = 0) -> Vocabulary:
     pad = _find(tokenizer, _PAD)
     pad = end if pad is None else pad
     unknown = _find(tokenizer, _UNKNOWN)
-    size = -(-max(used, asked) // 64) * 64
+    size = -(-max(used, requested) // 64) * 64
     return Vocabulary(size, used, start, end, mask, pad, pad if unknown is None else unknown)
 
 
