@@ -52,7 +52,7 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     model = build_model(recipe, recipe.architecture, vocabulary, "plain", CPU)
     for parameter in model.parameters():
         parameter.grad = 1e-3 * torch.randn_like(parameter)
-    made: dict[str, tuple[torch.optim.Optimizer, float]] = {
+    optimizers: dict[str, tuple[torch.optim.Optimizer, float]] = {
         BASELINE: (build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, CPU), 0.0),
         FOREACH: (torch.optim.AdamW(parameter_groups(model, 0.01), lr=1e-4, foreach=True), 0.0),
     }
@@ -60,15 +60,15 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
         if kind == "adamw":
             continue  # the baseline itself
         for name, compiled in ((kind, True), (f"{kind} (eager)", False)):
-            asked = recipe.with_(optimizer={"kind": kind, "lr": 1e-4}, execution={"compile": compiled})
-            optimizer = build_optimizer(asked, model, CPU)
+            variant = recipe.with_(optimizer={"kind": kind, "lr": 1e-4}, execution={"compile": compiled})
+            optimizer = build_optimizer(variant, model, CPU)
             compile_step = getattr(optimizer, "compile_step", None)
             began = time.perf_counter()
             if compile_step is not None and compiled:
                 compile_step()
             if compiled or compile_step is not None:
-                made[name] = (optimizer, time.perf_counter() - began)
-    return made
+                optimizers[name] = (optimizer, time.perf_counter() - began)
+    return optimizers
 
 
 def measure(
