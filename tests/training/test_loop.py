@@ -119,6 +119,38 @@ def test_soap_trains_through_dead_units(tiny: Recipe, build: Build) -> None:
     assert all(weight.isfinite().all() for weight in training.model.parameters())
 
 
+@pytest.mark.parametrize("dropped", ["rests", "momentum"])
+@pytest.mark.parametrize("kind", ["progressive_drop", "raptr"])
+def test_layers_that_no_micro_batch_ran_rest_or_move_by_momentum(
+    tiny: Recipe, build: Build, kind: str, dropped: str, tmp_path: Path
+) -> None:
+    limits = {"theta": 0.3, "gamma": 9.0} if kind == "progressive_drop" else {"lengths": [0.7], "shares": [1.0]}
+    recipe = tiny.with_(
+        depth={"kind": kind, "dropped": dropped, **limits}, execution={"micro_batch_size": 8, "layers_every": 1}
+    )
+    writer = TelemetryWriter(tmp_path)
+    training = build(recipe, writer=writer)
+    rested = 0
+    for step in range(12):
+        ran = [any(runs) for runs in zip(*(training.plan(part).runs for part in range(2)), strict=True)]
+        weights = [block.attention.out.weight for block in training.model.backbone.blocks]
+        before = [weight.detach().clone() for weight in weights]
+        training.step()
+        for layer, weight in enumerate(weights):
+            if ran[layer] or not training.optimizer.state[weight]:
+                continue
+            assert torch.equal(weight, before[layer]) == (dropped == "rests")
+            rested += 1
+            if dropped == "momentum":
+                assert training.optimizer.state[weight]["step"] == step + 1
+    writer.close()
+    assert rested > 3
+    # Neither way does telemetry call it a gradient.
+    norms = [value for line in read_telemetry(tmp_path).layers for value in line["grad_norm"]]
+    assert None in norms
+    assert 0.0 not in norms
+
+
 def test_telemetry_of_a_step(tiny: Recipe, build: Build, tmp_path: Path) -> None:
     writer = TelemetryWriter(tmp_path)
     recipe = tiny.with_(depth="progressive_drop", objective={"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.1}})

@@ -122,9 +122,11 @@ class Training:
             norm = self.norm = self._clip(result)
             if layered:
                 self.meter.gradients()
+            if self.recipe.depth.momentum_acts:
+                self._let_momentum_act(result.plans)
             self.scaler.step(self.optimizer)
             self.scaler.update()
-            # None, not zeros: a dropped layer must look untouched, or the optimizer decays its moments and weights.
+            # None, not zeros: a dropped layer must look untouched; whether it rests is for the depth method to say.
             self.optimizer.zero_grad(set_to_none=True)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
@@ -219,6 +221,13 @@ class Training:
             result.metrics.append(loss.metrics)
             result.plans.append(plan)
         return result
+
+    def _let_momentum_act(self, plans: list[LayerPlan]) -> None:
+        """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""
+        for block in self.model.backbone.blocks[: max(plan.layers for plan in plans)]:
+            for weight in block.parameters():
+                if weight.requires_grad and weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
 
     def _clip(self, result: Gradients) -> Tensor | None:
         """Finish the gradients: unscale, correct the mean, clip. Returns their norm before clipping, 0-d."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,22 +101,52 @@ def test_scale_of_a_post_norm_layer_is_that_of_post_ln(tmp_path: Path) -> None:
         assert (wanted - ours(batch.tokens_BT, batch, FULL)).abs().mean() > 0.01
 
 
-@pytest.mark.parametrize(("family", "causal"), [("gpt2", True), ("modernbert", False)])
-def test_scale_of_a_pre_norm_layer_multiplies_what_it_adds(family: str, causal: bool) -> None:
-    stack, batch = build(family, causal), row(20, 12)
-    seen: list[torch.Tensor] = []
-    hooks = [block.register_forward_hook(lambda m, i, o: seen.append(o)) for block in stack.blocks]
+def last_layer(stack: TransformersStack, batch: Batch, norm: str) -> list[torch.Tensor]:
+    """Input of the last layer, its output, that with scale 3, and what the layer's module ``norm`` reads at scale 1."""
+    read: list[torch.Tensor] = []
+    names = ("ln_f", "norm", "final_norm", "final_layer_norm")
+    final = next(getattr(stack.trunk, name) for name in names if hasattr(stack.trunk, name))
     with torch.no_grad():
-        stack(batch.tokens_BT, batch, FULL)
-        start, end = seen[1], seen[2]
-        seen.clear()
-        final: list[torch.Tensor] = []
-        norm = stack.trunk.ln_f if family == "gpt2" else stack.trunk.final_norm
-        hooks.append(norm.register_forward_pre_hook(lambda m, i: final.append(i[0])))
-        stack(batch.tokens_BT, batch, plan(scale=(1.0, 1.0, 3.0)))
-    for hook in hooks:
+        hook = final.register_forward_pre_hook(lambda m, i: read.append(i[0]))
+        for changes in ({"runs": (True, True, False)}, {}, {"scale": (1.0, 1.0, 3.0)}):
+            stack(batch.tokens_BT, batch, plan(**changes))
         hook.remove()
-    torch.testing.assert_close(final[0], start + 3 * (end - start), rtol=1e-5, atol=1e-5)
+        hook = getattr(stack.blocks[2], norm).register_forward_pre_hook(lambda m, i: read.append(i[0]))
+        stack(batch.tokens_BT, batch, FULL)
+        hook.remove()
+    return read
+
+
+@pytest.mark.parametrize(
+    ("family", "reader", "feed_forward"),
+    [
+        ("gpt2", "ln_2", lambda layer, h: layer.mlp(layer.ln_2(h))),
+        ("llama", "post_attention_layernorm", lambda layer, h: layer.mlp(layer.post_attention_layernorm(h))),
+        ("modernbert", "mlp_norm", lambda layer, h: layer.mlp(layer.mlp_norm(h))),
+        # It also has norms of the branches' outputs, which read no stream.
+        (
+            "gemma2",
+            "pre_feedforward_layernorm",
+            lambda layer, h: layer.post_feedforward_layernorm(layer.mlp(layer.pre_feedforward_layernorm(h))),
+        ),
+    ],
+)
+def test_scale_of_a_pre_norm_layer_multiplies_each_branch_as_in_pre_ln(
+    family: str, reader: str, feed_forward: Callable[[Any, torch.Tensor], torch.Tensor]
+) -> None:
+    """h = x + s Attn(x), y = h + s FFN(h), the second branch written out with the layer's own modules."""
+    stack = build(family, family != "modernbert")
+    x, out, scaled, attended = last_layer(stack, row(20, 12), reader)
+    with torch.no_grad():
+        torch.testing.assert_close(attended + feed_forward(stack.blocks[2], attended), out, rtol=1e-5, atol=1e-5)
+        h = x + 3 * (attended - x)
+        torch.testing.assert_close(scaled, h + 3 * feed_forward(stack.blocks[2], h), rtol=1e-3, atol=1e-4)
+
+
+def test_scale_of_branches_that_start_side_by_side_multiplies_their_sum() -> None:
+    x, out, scaled, both = last_layer(build("gpt_neox", True), row(20, 12), "post_attention_layernorm")
+    assert torch.equal(x, both)
+    torch.testing.assert_close(scaled, x + 3 * (out - x), rtol=1e-4, atol=1e-5)
 
 
 @every_family

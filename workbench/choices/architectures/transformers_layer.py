@@ -74,10 +74,12 @@ class Pass:
 class PlannedLayer(nn.Module):
     """Stands in the model's list of layers for one of them; the layer itself is registered elsewhere.
 
-    Residual scale s of a layer whose output is its input plus branches (pre-norm): x + s (layer(x) - x). For a layer
-    that ends in a norm (post-norm, BERT): each norm sees r + s (z - r) in place of z, with r the input of the layer or
-    the output of the norm before, which is LN(x + s branch), as in ``post_ln``. Which of the two a layer is, is
-    measured: a pre-norm layer passes on an input that is a thousand times as large, a post-norm layer does not.
+    Residual scale s multiplies every branch, as in our own blocks: with r the residual stream as the layer computes it
+    and y the stream as it should be, each norm that reads the stream gets y <- y + s (r' - r) in place of its r'. That
+    is h = x + s Attn(x), h + s FFN(h) for a layer whose output is its input plus branches (pre-norm), and LN(x + s
+    branch) for one that ends in a norm (post-norm, BERT). Which norms read the stream is measured: their input grows
+    with the layer's. So is which of the two a layer is: a pre-norm layer passes on an input that is a thousand times
+    as large, a post-norm layer does not.
 
     Args:
         index: of the layer, from 0.
@@ -132,21 +134,18 @@ class PlannedLayer(nn.Module):
             return self._keep(layer(*args, **kwargs))
         # A fresh 0-d tensor, not a number: a compiled layer would take a number for a constant and recompile.
         scale_ = torch.full((), scale, device=x_BTD.device)
-        if self._scaling == "residual":
-            result = self._keep(layer(*args, **kwargs))
-            out = result[0] if isinstance(result, tuple) else result
-            out = x_BTD + scale_ * (out - x_BTD)
-            return (out, *result[1:]) if isinstance(result, tuple) else out
-        if self._scaling != "norms":
+        if self._scaling == "none":
             raise RecipeError(
                 f"a {type(layer).__name__} cannot be scaled: it neither adds to its input nor ends in a norm; set "
                 "depth.rescale to false, or use a depth method that does not scale"
             )
-        self._residual.scale, self._residual.source = scale_, x_BTD
+        self._residual.begin(x_BTD, scale_)
         try:
-            return self._keep(layer(*args, **kwargs))
+            result = self._keep(layer(*args, **kwargs))
+            out = self._residual.scaled(result[0] if isinstance(result, tuple) else result)
         finally:
-            self._residual.scale = self._residual.source = None
+            self._residual.end()
+        return (out, *result[1:]) if isinstance(result, tuple) else out
 
     def _keep(self, result: Any) -> Any:
         self._returns = len(result) if isinstance(result, tuple) else 0
@@ -178,50 +177,80 @@ class PlannedLayer(nn.Module):
         layer = self._own[0]
         if self._scaling != "unknown" or not args:
             return
-        x_BTD, norms = args[0], []
+        x_BTD, calls = args[0], []
         hooks = [
-            module.register_forward_hook(lambda m, i, o: norms.append((m, i[0].shape, o)))
+            module.register_forward_hook(lambda m, i, o: calls.append((m, i[0], o)))
             for module in layer.modules()
             if "Norm" in type(module).__name__
         ]
         try:
-            out = self._keep(layer(*args, **kwargs))
-            ends = [module for module, shape, _ in norms if shape == x_BTD.shape]
-            out = out[0] if isinstance(out, tuple) else out
-            last = norms[-1][2] if norms else None
-            large = layer(x_BTD * 1000, *args[1:], **kwargs)
+            out = _first(self._keep(layer(*args, **kwargs)))
+            last = calls[-1][2] if calls else None
+            # Of this pass, all norms of a post-norm layer whose shape is the stream's read it.
+            post = last is not None and torch.equal(last, out)
+            readers = [norm for norm, states, _ in calls if states.shape == x_BTD.shape]
+            calls.clear()
+            large_BTD = x_BTD * 1000
+            out = _first(layer(large_BTD, *args[1:], **kwargs))
         finally:
             for hook in hooks:
                 hook.remove()
-        large = large[0] if isinstance(large, tuple) else large
-        if large.norm() > 0.5 * (x_BTD * 1000).norm():
-            self._scaling = "residual"
-        elif last is not None and torch.equal(last, out):
-            self._scaling = "norms"
-            for norm in ends:
+
+        def grew(states: Tensor) -> bool:
+            return states.shape == x_BTD.shape and bool(states.norm() > 0.5 * large_BTD.norm())
+
+        pre = grew(out)
+        if pre:
+            # Norms of a branch's output or of heads read what another norm has already brought to size.
+            readers = [norm for norm, states, _ in calls if grew(states)]
+        self._scaling = "branches" if readers and (pre or post) else "none"
+        if self._scaling == "branches":
+            for norm in readers:
                 norm.register_forward_pre_hook(self._residual.before)
-                norm.register_forward_hook(self._residual.after)
-        else:
-            self._scaling = "none"
+                if not pre:
+                    norm.register_forward_hook(self._residual.after)
+
+
+def _first(result: Any) -> Tensor:
+    states: Tensor = result[0] if isinstance(result, tuple) else result
+    return states
 
 
 class _Residual:
-    """Scales what the norms of a post-norm layer see, while a scale is set."""
+    """Scales what the norms of a layer read of its residual stream, (B, T, D), while a scale is set."""
 
     def __init__(self) -> None:
-        self.scale: Tensor | None = None
-        self.source: Tensor | None = None
+        self.end()
+
+    def begin(self, x_BTD: Tensor, scale: Tensor) -> None:
+        """The layer is about to run on states (B, T, D); ``scale`` is 0-d."""
+        self.scale: Tensor | None = scale
+        # The stream as the layer computes it, and as it is with branches scaled.
+        self.raw: Tensor | None = x_BTD
+        self.stream: Tensor | None = x_BTD
+
+    def end(self) -> None:
+        """The layer has run: nothing of a batch outlives it."""
+        self.scale = self.raw = self.stream = None
+
+    def scaled(self, r_BTD: Tensor) -> Tensor:
+        """The stream (B, T, D) with the branches that led the layer's own stream to ``r_BTD`` scaled."""
+        assert self.scale is not None
+        assert self.stream is not None
+        assert self.raw is not None
+        return self.stream + self.scale * (r_BTD - self.raw)
 
     def before(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """z -> r + s (z - r)."""
-        if self.scale is None or self.source is None:
+        """A norm reads the stream."""
+        if self.scale is None:
             return None
-        return (self.source + self.scale * (args[0] - self.source), *args[1:])
+        self.stream, self.raw = self.scaled(args[0]), args[0]
+        return (self.stream, *args[1:])
 
     def after(self, module: nn.Module, args: tuple[Any, ...], out: Tensor) -> None:
-        """The norm's output is where the next branch starts from."""
+        """The output of a post-norm layer's norm is where the next branch starts from."""
         if self.scale is not None:
-            self.source = out
+            self.raw = self.stream = out
 
 
 class _Weights:

@@ -110,6 +110,12 @@ class Depth(Choice):
 
     axis: ClassVar[str] = "depth"
 
+    @property
+    def momentum_acts(self) -> bool:
+        """Whether layers (B, T, D) that train but ran in no micro-batch of a step take the optimizer's step as on zero
+        gradients; False: weights and state rest, and steps do not count for them."""
+        return False
+
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
         """The decision for one micro-batch.
 

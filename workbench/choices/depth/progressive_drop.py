@@ -51,9 +51,9 @@ def expected_layers(layers: int, theta: float) -> float:
 class ProgressiveDrop(Depth):
     """Progressive Layer Dropping: one seeded gate per layer and micro-batch, kept layers scaled by 1/p.
 
-    x_{l+1} = x_l + G_l f_l(x_l) / p_l with G_l ~ Bernoulli(p_l), p_l = 1 - (l / L) (1 - theta(t)): attention and
-    feed-forward of a layer share one gate (x has shape (B, T, D), G_l is one number). All layers run at evaluation;
-    embeddings and head always do.
+    h_l = x_l + G_l Attn(x_l) / p_l, x_{l+1} = h_l + G_l FFN(h_l) / p_l with G_l ~ Bernoulli(p_l), p_l = 1 - (l / L)
+    (1 - theta(t)): both branches share one gate (x has shape (B, T, D), G_l is one number). All layers run at
+    evaluation; embeddings and head always do.
 
     Source: Zhang & He, NeurIPS 2020 (arXiv 2010.13369). We depart from the published reference code, which divides
     by the next layer's p, never drops the first layer and draws unseeded on each rank.
@@ -65,6 +65,14 @@ class ProgressiveDrop(Depth):
         None, "decay rate of theta per step; empty means 100 over the whole budget, as the paper uses", ge=0
     )
     rescale: bool = knob(True, "divide a kept layer's residual branches by its keep probability")
+    dropped: Literal["rests", "momentum"] = knob(
+        "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
+    )
+
+    @property
+    def momentum_acts(self) -> bool:
+        """Whether dropped layers, (B, T, D) each, move by their momentum and decay."""
+        return self.dropped == "momentum"
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
         """One gate per layer for this micro-batch: runs, scale and keep of shape (layers,)."""

@@ -55,6 +55,14 @@ class Raptr(Depth):
     scaling: Literal["none", "sqrt", "inverse"] = knob(
         "sqrt", "factor on a kept random layer's branches: 1, 1/sqrt(p) or 1/p"
     )
+    dropped: Literal["rests", "momentum"] = knob(
+        "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
+    )
+
+    @property
+    def momentum_acts(self) -> bool:
+        """Whether dropped layers, (B, T, D) each, move by their momentum and decay."""
+        return self.dropped == "momentum"
 
     def starts(self) -> tuple[float, ...]:
         """Share of the budget at which each path length begins."""
