@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.atomic import write_bytes
+from workbench.atomic import usual_permissions, write_bytes
 
 
 def test_replaces_whole_and_leaves_nothing_aside(tmp_path: Path) -> None:
@@ -39,3 +39,18 @@ def test_others_may_read_it_as_the_umask_allows(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o644
+
+
+def test_files_get_what_the_umask_grants(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        folder = tmp_path / "step-1"
+        folder.mkdir()
+        (folder / "beside").write_text("")
+    finally:
+        os.umask(before)
+    for name, mode in (("closed", 0o600), ("open", 0o666)):
+        (folder / name).write_text("")
+        (folder / name).chmod(mode)
+    usual_permissions(folder)
+    assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {oct(0o640)}

@@ -35,3 +35,16 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def usual_permissions(folder: Path) -> None:
+    """Give the files of a new folder the permissions that the folder has: those the user's umask grants.
+
+    safetensors writes through a temporary file that only its owner may read, but colleagues watch runs and load models.
+
+    Raises:
+        OSError: a file is gone, or is somebody else's.
+    """
+    for path in folder.iterdir():
+        if path.is_file():
+            path.chmod(folder.stat().st_mode & 0o666)

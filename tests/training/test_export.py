@@ -50,6 +50,10 @@ def test_a_folder_is_whole_and_its_card_says_what_it_is(tiny: Recipe, live: Live
     names = {path.name for path in folder.iterdir()}
     wanted = {"config.json", "model.safetensors", "recipe.json", "tokenizer.json", "tokenizer_config.json", "README.md"}
     assert names == wanted
+    modes = {
+        path.stat().st_mode & 0o777 for path in (*folder.iterdir(), *(run.folder.checkpoints / "step-3").iterdir())
+    }
+    assert modes == {run.folder.recipe.stat().st_mode & 0o777}, "as every other file, whatever safetensors does"
     assert Recipe.load(folder / "recipe.json") == tiny
     _, made, _ = restore(run.folder)
     saved = load_file(folder / "model.safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,28 @@ def test_every_depth_method_trains_and_resumes_bit_exactly(tiny: Recipe, live: L
     ran = [share > 0 for share in record["ran"]]
     assert [value is not None for value in record["activation_rms"]] <= ran
     assert any(value is not None for value in record["grad_norm"])
+
+
+@pytest.mark.parametrize("depth", ["stacking", "multi_stage"])
+@pytest.mark.parametrize("state", ["reset", "copy"])
+def test_modernbert_grows_though_its_first_layer_has_a_norm_less(
+    tiny: Recipe, build: Callable[..., Training], depth: str, state: str
+) -> None:
+    """Copies are by name: the norm that the first layer lacks stays as fresh, everything else is the source's."""
+    recipe = recipe_of(tiny, "modernbert").with_(depth={"kind": depth, "shares": (1, 1), "state": state})
+    training = build(recipe.with_(budget="10 steps"))
+    blocks = training.model.backbone.blocks
+    start = next(step for step in range(10) if recipe.depth.stage(4, dataclasses.replace(training.progress, step=step)))
+    for _ in range(start):
+        training.step()
+    source = {name: weight.clone() for name, weight in blocks[0].state_dict().items()}
+    assert training.growth.advance(training.recipe, training.progress) is (state == "reset" and depth == "stacking")
+    copy = dict(blocks[2].state_dict())
+    assert set(copy) - set(source) == {"attn_norm.weight"}
+    assert torch.equal(copy.pop("attn_norm.weight"), torch.ones(32))
+    assert all(torch.equal(copy[name], weight) for name, weight in source.items())
+    assert bool(training.optimizer.state.get(blocks[2].attn.Wo.weight)) == (state == "copy")
+    training.step()
 
 
 @pytest.mark.parametrize("model", ["modernbert", "gpt2", "llama"])

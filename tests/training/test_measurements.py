@@ -115,3 +115,26 @@ def test_update_ratios_are_those_of_the_steps_of_any_optimizer(
     ratios = read_telemetry(tmp_path).layers[-1]["update_ratio"]
     assert len(ratios) == 3
     assert all(1e-6 < ratio < 1 for ratio in ratios)
+
+
+def test_an_entropy_that_cannot_be_measured_is_none_and_said_once(
+    tiny: Recipe, build: Callable[..., Training], tmp_path: Path
+) -> None:
+    writer = TelemetryWriter(tmp_path)
+    training = build(tiny.with_(execution={"layers_every": 1}), writer=writer)
+
+    def fails(*_: object) -> None:
+        raise TypeError("forward() got multiple values\nfor argument 'output_attentions'")
+
+    training.model.backbone.attention_entropy = fails
+    for _ in range(ENTROPY_EVERY + 1):
+        training.step()
+    training.settle()
+    writer.close()
+    read = read_telemetry(tmp_path)
+    measured = [line["attention_entropy"] for line in read.layers if "attention_entropy" in line]
+    assert measured == [[None] * 3] * 2
+    warnings = [event["text"] for event in read.events if event["kind"] == "warning"]
+    assert warnings == [
+        "no attention entropy of this model: TypeError: forward() got multiple values for argument 'output_attentions'"
+    ]

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from workbench.atomic import usual_permissions
 from workbench.runs.checkpoints import FORMAT, MANIFEST, STATE, checkpoints, file_hash, problem_with, state_of
 
 # For people and scripts: loading goes by the folders themselves, newest first.
@@ -81,6 +82,7 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
                 {name: tensor.detach().contiguous() for name, tensor in group.items()}, aside / f"{stem}.safetensors"
             )
         (aside / STATE).write_text(json.dumps({"format": FORMAT, "step": step, **meta}, indent=1), encoding="utf-8")
+        usual_permissions(aside)
         # Of the files, not of the tensors in memory: what is verified later is what was written.
         hashes = {path.name: _sync_and_hash(path) for path in sorted(aside.iterdir())}
         (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")

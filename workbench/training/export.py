@@ -14,6 +14,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from workbench.atomic import usual_permissions
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
@@ -59,6 +60,7 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
         facts["parameters"] = _parameters(made)
         card = model_card(recipe, read_json(folder.evaluations, {}), facts, class_name, own_class)
         (aside / "README.md").write_text(card, encoding="utf-8")
+        usual_permissions(aside)
         aside.rename(target)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.architecture import Architecture, shared_names
 from workbench.choices.depth.plan import LayerPlan, Transition
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import Progress
@@ -156,12 +156,17 @@ def add_layers(made: Assembled, transition: Transition) -> None:
     blocks = made.model.backbone.blocks
     for layer, source in enumerate(transition.sources, transition.first):
         if source is not None:
-            # In place: optimizer groups and compiled graphs know the tensors.
-            for new, old in zip(blocks[layer].state_dict().values(), blocks[source].state_dict().values(), strict=True):
-                new.copy_(old)
+            new, old = blocks[layer], blocks[source]
+            # By name, since layers of one model may differ; what the source lacks keeps its fresh value.
+            shared = shared_names(old, new)
+            theirs, ours = old.state_dict(), new.state_dict()
+            for name in shared:
+                # In place: optimizer groups and compiled graphs know the tensors.
+                ours[name].copy_(theirs[name])
             if transition.state == "copy":
-                pairs = zip(blocks[layer].parameters(), blocks[source].parameters(), strict=True)
-                copy_state(made.optimizer, made.optimizer, [(new, old, None) for new, old in pairs])
+                weights, sources = dict(new.named_parameters()), dict(old.named_parameters())
+                places = [(weights[name], sources[name], None) for name in shared if name in weights]
+                copy_state(made.optimizer, made.optimizer, places)
         if transition.silent:
             for product in made.model.backbone.residual_products(layer):
                 for parameter in product.parameters():

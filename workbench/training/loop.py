@@ -85,6 +85,7 @@ class Training:
     ) -> None:
         self.recipe, self.made, self.device = recipe, made, made.device
         self.growth = Growth(made, writer, grown)
+        self._warnings: set[str] = set()
         self.progress = progress or Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         execution = recipe.execution
         self.recorder = Recorder(
@@ -183,8 +184,13 @@ class Training:
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
         self.model, self.optimizer = self.made.model, self.made.optimizer
-        self.meter = LayerMeter(self.model.backbone, self.optimizer)
+        self.meter = LayerMeter(self.model.backbone, self.optimizer, self._warn_once)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _warn_once(self, text: str) -> None:
+        if self.recorder.writer is not None and text not in self._warnings:
+            self.recorder.writer.event(self.progress.step, "warning", text)
+            self._warnings.add(text)
 
     def _apply_schedules(self, shape: StepShape) -> dict[str, float]:
         """Write scheduled values into the optimizer; returns every scheduled knob's value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psutil
@@ -89,10 +89,14 @@ class LayerMeter:
     Args:
         backbone: of the model in training.
         optimizer: its state per parameter is asked for a ``trust_ratio`` (LAMB, LANS).
+        warn: takes a sentence on what cannot be measured, every time it is tried; None says nothing.
     """
 
-    def __init__(self, backbone: Backbone, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self, backbone: Backbone, optimizer: torch.optim.Optimizer, warn: Callable[[str], None] | None = None
+    ) -> None:
         self._backbone = backbone
+        self._warn = warn or (lambda text: None)
         self._optimizer = optimizer
         self._records = self._layers = 0
         self._reset_counts()
@@ -141,12 +145,7 @@ class LayerMeter:
         }
         trusted = self._trust_ratios()
         tensors["trust"] = _stack([ratio for ratio in trusted if ratio is not None])
-        entropy: Sequence[Value] | None = None
-        if self._records % ENTROPY_EVERY == 0:
-            # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
-            row = Batch(*(tensor[:1] for tensor in batch))
-            # Layers that do not exist yet stand above all others, so these read the same with and without them.
-            entropy = self._backbone.attention_entropy(row.tokens_BT, row)[: plan.layers]
+        entropy = self._entropy(batch, plan.layers) if self._records % ENTROPY_EVERY == 0 else None
         self._records += 1
         ran = [self._ran.get(layer, 0) / self._micro_batches for layer in range(plan.layers)]
         self._reset_counts()
@@ -154,6 +153,18 @@ class LayerMeter:
         return LayerReading(
             plan, HostCopy(tensors), sizes, self._graded, ran, entropy, [r is not None for r in trusted]
         )
+
+    def _entropy(self, batch: Batch, layers: int) -> Sequence[Value]:
+        """Entropy of the attention of the layers that exist, in nats; None for all where it cannot be measured."""
+        # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
+        row = Batch(*(tensor[:1] for tensor in batch))
+        try:
+            # Layers that do not exist yet stand above all others, so these read the same with and without them.
+            return self._backbone.attention_entropy(row.tokens_BT, row)[:layers]
+        # It calls other people's models in ways of its own: whatever goes wrong there, training did not.
+        except Exception as error:
+            self._warn(f"no attention entropy of this model: {type(error).__name__}: {' '.join(str(error).split())}")
+            return [None] * layers
 
     def _trust_ratios(self) -> list[Tensor | None]:
         """Mean over each block's matrices, where the optimizer keeps such ratios."""

@@ -25,7 +25,8 @@ from workbench.recipe import Recipe
 FAMILIES = [
     ("bert", False), ("bert", True), ("roberta", False), ("distilbert", False), ("modernbert", False),
     ("electra", False), ("deberta-v2", False), ("gpt2", True), ("llama", True), ("opt", True), ("gpt_neox", True),
-    ("qwen2", True), ("mpt", True), ("gemma2", True),
+    ("qwen2", True), ("mpt", True), ("gemma2", True), ("roformer", False), ("rembert", False),
+    ("megatron-bert", False), ("codegen", True), ("gptj", True),
 ]  # fmt: skip
 every_family = pytest.mark.parametrize(("family", "causal"), FAMILIES)
 SHAPE = {"layers": 3, "width": 32, "heads": 4}
@@ -177,8 +178,9 @@ def test_taps_and_entropy_are_those_of_transformers(family: str, causal: bool, t
     wanted = [float(state.norm() / state.numel() ** 0.5) for state in out.hidden_states[1:3]]
     assert [float(tap) for tap in stack.taps[:2]] == pytest.approx(wanted, rel=1e-4)
     entropies = [float(torch.special.entr(p).sum(-1).mean()) for p in out.attentions]
+    implementation = stack.trunk.config._attn_implementation
     assert stack.attention_entropy(batch.tokens_BT, batch) == pytest.approx(entropies, rel=1e-3)
-    assert stack.trunk.config._attn_implementation == ("eager" if family in ("mpt", "deberta-v2", "gemma2") else "sdpa")
+    assert stack.trunk.config._attn_implementation == implementation
 
 
 def test_one_parameter_has_one_name_and_layers_are_the_matrices() -> None:
@@ -221,6 +223,18 @@ def folder(tmp_path: Path) -> Path:
     with build("llama", True, layers=2, width=48, heads=2).whole(2) as model:
         model.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
+
+
+@pytest.mark.parametrize("depth", ["stacking", "multi_stage"])
+def test_growth_by_copies_is_refused_before_launch_where_layers_are_not_made_alike(depth: str) -> None:
+    """A deepseek_v3 has dense layers first and mixtures of experts above them."""
+    sparse = ("first_k_dense_replace=2", "num_key_value_heads=4")
+    problems = Recipe.check({
+        "objective": "causal", "depth": {"kind": depth, "shares": (1, 1)},
+        "architecture": {"kind": "transformers", "model": "deepseek_v3", "settings": sparse, **SHAPE, "layers": 4},
+    })  # fmt: skip
+    assert [problem.path for problem in problems] == ["depth"], problems
+    assert "layer 3 of 'deepseek_v3' cannot start as a copy of layer 1, which has no mlp." in problems[0].message
 
 
 def recipe(objective: str = "causal", **architecture: Any) -> Recipe:
@@ -286,11 +300,23 @@ def test_types_and_objectives_that_do_not_fit_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "causal", "why"), [("albert", False, "no list of 3 equal layers"), ("bart", False, "on packed rows")]
+    ("family", "causal", "why"),
+    [
+        ("albert", False, "no list of 3 equal layers"),
+        ("bart", False, "on packed rows"),
+        ("mobilebert", False, "on packed rows.*architecture.settings.*use another model"),
+        ("squeezebert", False, "on packed rows.*architecture.settings.*use another model"),
+        ("mixtral", True, "has a head that needs more than the last layer's states .*router_logits.*another model"),
+    ],
 )
 def test_models_that_cannot_be_trained_here_say_why(family: str, causal: bool, why: str) -> None:
     with pytest.raises(RecipeError, match=why):
         build(family, causal)
+
+
+def test_sizes_that_a_type_does_not_take_are_told_with_the_way_out() -> None:
+    with pytest.raises(RecipeError, match=r"cannot build a 'squeezebert' of these sizes: AssertionError: .*settings"):
+        build("squeezebert", False, settings=("embedding_size=7",))
 
 
 def test_without_a_network_a_name_is_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

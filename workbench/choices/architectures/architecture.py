@@ -57,6 +57,21 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
 
+def shared_names(source: nn.Module, target: nn.Module) -> list[str]:
+    """Names of tensors, of any shape, that both layers have in one shape: what a copy of a layer takes over."""
+    theirs = source.state_dict()
+    return [name for name, t in target.state_dict().items() if name in theirs and theirs[name].shape == t.shape]
+
+
+def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
+    """Names of the target's matrices, (D, D) and the like, that a copy of ``source`` would leave fresh.
+
+    Vectors do not count: the first layer of ModernBERT has no norm before its attention, and a fresh norm does for it.
+    """
+    shared = set(shared_names(source, target))
+    return [name for name, parameter in target.named_parameters() if parameter.ndim > 1 and name not in shared]
+
+
 class Architecture(Choice):
     """Base of the model families. Knobs shared by all of them: depth, width and heads."""
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from torch import nn
 
 from workbench.choices.architectures import transformers_config as configs
-from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.architectures.architecture import Architecture, Backbone, uncopied
 from workbench.choices.architectures.transformers_stack import TransformersStack, anatomy
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Vocabulary
@@ -96,6 +96,7 @@ class Transformers(Architecture):
             )
         if self.pretrained:
             yield from self._problems_of_weights(recipe, config)
+        yield from self._problems_of_growth(recipe)
 
     def _problems_of_weights(self, recipe: Any, config: Mapping[str, Any] | None) -> Iterator[Problem]:
         tokenizer = recipe.data.tokenizer
@@ -114,6 +115,30 @@ class Transformers(Architecture):
                 )
         if self.layers > shape.get("layers", self.layers):
             yield Problem("architecture.layers", f"'{self.model}' has weights for {shape['layers']}; use at most that")
+
+    def _problems_of_growth(self, recipe: Any) -> Iterator[Problem]:
+        """Layers (B, T, D) -> (B, T, D) that a depth method would copy onto layers made of other matrices."""
+        copies = [
+            (source, layer)
+            for stage in range(1, len(recipe.depth.starts()))
+            for transition in (recipe.depth.transition(self.layers, stage),)
+            for layer, source in enumerate(transition.sources, transition.first)
+            if source is not None and layer < self.layers
+        ]
+        if not copies:
+            return
+        try:
+            blocks = _skeleton(self, recipe.objective.causal).blocks
+        except RecipeError:
+            return  # building says what is wrong
+        for source, layer in copies:
+            if missing := uncopied(blocks[source], blocks[layer]):
+                yield Problem(
+                    "depth",
+                    f"layer {layer + 1} of '{self.model}' cannot start as a copy of layer {source + 1}, which has no "
+                    f"{missing[0]} of its shape; use depth 'full', or stages whose layers are made alike",
+                )
+                return
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
         """A :class:`TransformersStack` in fp32: tokens (B, T) -> states (B, T, D).
@@ -230,21 +255,29 @@ def _new_model(config: Any, causal: bool, attention: str) -> PreTrainedModel:
     fused = auto._model_mapping[type(config)]._supports_sdpa
     try:
         return auto.from_config(config, attn_implementation=implementation if fused else "eager")  # type: ignore[no-any-return]
-    except ValueError as error:
-        raise RecipeError(f"architecture: transformers cannot build this model: {error}") from None
+    # Shapes that a type does not take end in whatever its code meets first: assertions, tensors of negative size.
+    except Exception as error:
+        raise RecipeError(
+            f"architecture: transformers cannot build a '{config.model_type}' of these sizes: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}; {configs.WAY_OUT}"
+        ) from None
 
 
 @functools.lru_cache(maxsize=64)
+def _skeleton(choice: Transformers, causal: bool) -> TransformersStack:
+    """The model with random weights, on the meta device: shapes without numbers."""
+    vocabulary = Vocabulary(961, 961, 1, 2, 3, 0, 4)  # a number that is no width
+    with torch.device("meta"):
+        stack = choice.model_copy(update={"pretrained": False}).build(vocabulary, 64, causal=causal, attention="plain")
+    assert isinstance(stack, TransformersStack)
+    return stack
+
+
 def _matrices(choice: Transformers) -> tuple[int, int]:
     """Numbers in the matrices of the middle layer, and of the head without its output matrix; no weights are made."""
-    vocabulary = Vocabulary(961, 961, 1, 2, 3, 0, 4)  # a number that is no width
-    fresh = choice.model_copy(update={"pretrained": False})
-    causal = not configs.has_head(configs.type_of(choice.model), False)
-    with torch.device("meta"):
-        stack = fresh.build(vocabulary, 64, causal=causal, attention="plain")
+    stack = _skeleton(choice, not configs.has_head(configs.type_of(choice.model), False))
     # The middle one: first and last are the odd ones where layers differ.
     block = stack.blocks[len(stack.blocks) // 2]
-    assert isinstance(stack, TransformersStack)
     # What has the vocabulary as a side is the output matrix, which the caller counts at its real size.
-    head = [p for p in stack.head[0].parameters() if p.ndim == 2 and vocabulary.size not in p.shape]
+    head = [p for p in stack.head[0].parameters() if p.ndim == 2 and len(stack.embedding.weight) not in p.shape]
     return sum(p.numel() for p in block.parameters() if p.ndim == 2), sum(p.numel() for p in head)

@@ -29,6 +29,12 @@ SHAPES: dict[str, tuple[str, ...]] = {
 INNER = ("intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "ffn_hidden_size")
 """Names of the inner width of the feed-forward part."""
 
+WAY_OUT = (
+    'give sizes that only this type has in architecture.settings, such as ["rotary_dim=16"], or use another model, for '
+    "example 'bert', 'modernbert' or 'llama'"
+)
+"""What helps when a type does not work with the recipe's sizes."""
+
 DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "hidden_dropout", "attention_dropout", "dropout",
     "resid_pdrop", "embd_pdrop", "emb_pdrop", "attn_pdrop", "embedding_dropout", "mlp_dropout", "activation_dropout",
@@ -165,6 +171,9 @@ def config_for(
             "head_dim": shape["width"] // shape["heads"],
             "word_embed_proj_dim": shape["width"],
         }
+        # What a model keeps smaller than heads or states may stay, but never be larger than they are now.
+        for name, most in (("rotary_dim", derived["head_dim"]), ("embedding_size", shape["width"])):
+            derived[name] = min(known.get(name) or most, most)
         fields |= {name: value for name, value in derived.items() if name in known}
     fields |= {"max_position_embeddings": positions} if hasattr(pattern, "max_position_embeddings") else {}
     fields |= {"is_decoder": True} if causal and getattr(pattern, "is_decoder", None) is False else {}

@@ -156,15 +156,18 @@ class PlannedLayer(nn.Module):
 
     def _masked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with our mask in them, and the wish for attention weights where a layer takes it."""
-        state, names = self._own[1], self._parameters_in_order
-        if state.entropies is not None and "output_attentions" in names:
-            kwargs = {**kwargs, "output_attentions": True}
-        if "attention_mask" not in names:
-            return args, kwargs
-        place = names.index("attention_mask")
-        if place < len(args):
-            return (*args[:place], state.mask(args[place]), *args[place + 1 :]), kwargs
-        return args, {**kwargs, "attention_mask": state.mask(kwargs.get("attention_mask"))}
+        state = self._own[1]
+        changes: dict[str, Callable[[Any], Any]] = {"attention_mask": state.mask}
+        if state.entropies is not None:
+            changes["output_attentions"] = lambda theirs: True
+        for name in [name for name in changes if name in self._parameters_in_order]:
+            # Some models pass by position what others pass by name.
+            place = self._parameters_in_order.index(name)
+            if place < len(args):
+                args = (*args[:place], changes[name](args[place]), *args[place + 1 :])
+            else:
+                kwargs = {**kwargs, name: changes[name](kwargs.get(name))}
+        return args, kwargs
 
     def _write(self, entropy: Tensor) -> None:
         entropies = self._own[1].entropies

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.architectures.stack import Stack
+from workbench.choices.architectures.transformers_config import WAY_OUT
 from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
@@ -249,8 +250,22 @@ class TransformersStack(Stack):
             raise RecipeError(
                 f"{type(self._apart[0]).__name__} cannot train on packed rows: a document computes something else when "
                 "another stands beside it (it mixes positions outside its attention, takes no position_ids, or makes "
-                f"masks of a kind of its own{reason}); use another model, for example 'bert', 'modernbert' or 'llama'"
+                f"masks of a kind of its own{reason}); {WAY_OUT}"
             )
+        self._probe_head(low)
+
+    def _probe_head(self, token: int) -> None:
+        """Check that the head computes logits (N, V) from states (N, D) alone."""
+        states_TD = self._alone(torch.tensor([token]))
+        self._pass.end()
+        try:
+            self.head[0](states_TD)
+        except Exception as failure:
+            raise RecipeError(
+                f"{type(self._apart[0]).__name__} has a head that needs more than the last layer's states "
+                f"({type(failure).__name__}: {str(failure).strip().splitlines()[0]}), as mixtures of experts do; use "
+                "another model, for example 'bert', 'modernbert' or 'llama'"
+            ) from None
 
     def _difference(self, low: int, high: int) -> float:
         """How far the states of two packed documents are from those of each alone, as a share of the largest."""
