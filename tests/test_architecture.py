@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.presets": {"workbench.choices", "workbench.recipe"},
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
-        "workbench.telemetry", "workbench.ops", "workbench.choices", "workbench.recipe",
+        "workbench.telemetry", "workbench.ops", "workbench.atomic", "workbench.choices", "workbench.recipe",
         "workbench.changes", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
     },
     "workbench.forecasting": {

@@ -98,7 +98,8 @@ def test_entropy_is_read_now_and_then(parts: tuple[nn.Module, torch.optim.Optimi
 
 def test_memory_is_that_of_a_process_with_torch() -> None:
     assert 0.05 < memory_gib(CPU) < 1024
-    assert 0.05 < held_gib(CPU) <= memory_gib(CPU) * 1.001
+    # The kernel counts pages by thread and adds them up late: the peak may lag by some MiB.
+    assert 0.05 < held_gib(CPU) <= memory_gib(CPU) + 0.01
     assert held_gib(torch.device("cuda")) == 0
 
 
