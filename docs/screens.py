@@ -28,7 +28,8 @@ from docs.pictures import recipe_of  # noqa: E402
 from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
-from tests.runs.tiny import tiny_recipe, wait_until, write_corpus  # noqa: E402
+from tests.corpus import write_corpus  # noqa: E402
+from tests.runs.tiny import tiny_recipe, wait_until  # noqa: E402
 from workbench import presets  # noqa: E402
 from workbench.errors import unknown  # noqa: E402
 from workbench.forecast import forecast  # noqa: E402

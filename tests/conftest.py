@@ -1,56 +1,59 @@
-"""What tests of whole runs share: a corpus that a tiny model learns within seconds, folders of their own."""
+"""What all tests share: one corpus, one cache, disks that can be full."""
 
 from __future__ import annotations
 
 import errno
 import json
-import random
-import signal
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-CYCLE = (
-    "amber", "birch", "cedar", "delta", "ember", "frost", "grove", "heron", "ivory", "joker",
-    "karst", "lemon", "mango", "north", "ocean", "pearl", "quartz", "river", "stone", "tiger",
-)  # fmt: skip
+from tests.corpus import write_corpus
 
-
-def pytest_configure() -> None:
-    """Ctrl-C reaches the processes of tests, also where pytest itself was started with it ignored (``nohup ... &``)."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+pytest_plugins = ("tests.costs",)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first: the last ones to end should be short, or one core waits for the other."""
-    items.sort(key=lambda item: "slow" not in item.keywords or "browser" in item.keywords)
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of this test end with a report."""
+    monkeypatch.delenv("WORKBENCH_REPORT")
 
 
 @pytest.fixture(scope="session")
-def learnable_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """400 documents that walk through 20 words in a fixed order from a random start.
+def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this session of pytest that all workers of pytest-xdist share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
-    Word frequencies alone are worth ln 20 = 3.0 nats; one neighbour tells the word, so even two thin layers get far
-    below that in a few hundred steps.
-    """
-    path = tmp_path_factory.mktemp("text") / "cycle.jsonl"
-    rng = random.Random(0)
-    with path.open("w", encoding="utf-8") as file:
-        for _ in range(400):
-            start, length = rng.randrange(len(CYCLE)), rng.randrange(40, 90)
-            words = [CYCLE[(start + i) % len(CYCLE)] for i in range(length)]
-            file.write(json.dumps({"text": " ".join(words)}) + "\n")
-    return path
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_cache(session_folder: Path) -> Iterator[Path]:
+    """The cache of every test and of every process that it starts: a corpus is prepared once, a graph compiled once."""
+    folder = session_folder / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")
-def learnable(learnable_text: Path) -> list[str]:
-    """PATH=VALUE changes that make any preset a two-layer model on :func:`learnable_text`, eager, on one thread."""
+def corpus(session_folder: Path) -> Path:
+    """The text that tests train on (:mod:`tests.corpus`)."""
+    folder = session_folder / "corpus"
+    # One worker writes: a file that changes is another corpus to the cache.
+    with FileLock(folder.with_suffix(".lock")):
+        return next(folder.glob("*"), None) or write_corpus(folder)
+
+
+@pytest.fixture(scope="session")
+def learnable(corpus: Path) -> list[str]:
+    """PATH=VALUE changes that make any preset a two-layer model on :func:`corpus`, eager, on one thread."""
     data = {
-        "kind": "files", "paths": [str(learnable_text)], "sequence_length": 32, "batch_size": 16,
-        "tokenizer": {"kind": "trained", "vocabulary_size": 128},
+        "kind": "files", "paths": [str(corpus)], "sequence_length": 32, "batch_size": 16,
+        "tokenizer": {"kind": "trained", "vocabulary_size": 256},
     }  # fmt: skip
     return [
         f"data={json.dumps(data)}",
@@ -58,12 +61,6 @@ def learnable(learnable_text: Path) -> list[str]:
         'execution={"compile": false, "threads": 1, "precision": "fp32", "attention": "plain", "device": "cpu"}',
         'budget={"evaluations": 2, "evaluation_tokens": 2048}',
     ]
-
-
-@pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache folder for all runs of a session: the corpus is prepared once."""
-    return tmp_path_factory.mktemp("cache")
 
 
 class SmallDisk:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -23,11 +22,6 @@ from workbench.runs.run import Run
 from workbench.runs.state import take_lock, write_state
 
 
-@pytest.fixture(autouse=True)
-def own_cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
-
-
 @pytest.fixture
 def recipes(learnable: list[str]) -> list:
     """The demo's two recipes, made small: same functions, same path."""
@@ -35,7 +29,7 @@ def recipes(learnable: list[str]) -> list:
     return [slow.with_(budget={"amount": 15, "unit": "steps"}), fast.with_(budget={"amount": 80, "unit": "steps"})]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_demo_from_corpus_to_report(recipes, tmp_path, monkeypatch):
     # A cache of its own: other tests may have prepared this corpus already, and then there is nothing to say.
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
@@ -53,7 +47,7 @@ def test_demo_from_corpus_to_report(recipes, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "out" / "results-1.json").read_text())["learned"] in ("neighbours", "context")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_bars_on_a_terminal_and_a_missed_claim(recipes, tmp_path):
     said = io.StringIO()
     console = Console(file=said, width=150, force_terminal=True)
@@ -64,7 +58,7 @@ def test_bars_on_a_terminal_and_a_missed_claim(recipes, tmp_path):
     assert (tmp_path / "out" / "report.html").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "prepare", lambda recipes, console: None)
     missing = recipes[0].with_(data={"paths": [str(tmp_path / "nothing.jsonl")]})
@@ -74,7 +68,7 @@ def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
     assert sorted(run.status for run in list_runs(tmp_path / "runs")) == ["failed", "stopped"]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_ctrl_c_stops_both(recipes, tmp_path):
     """A real SIGINT to a real process, as a terminal sends it."""
     files = []

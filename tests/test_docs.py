@@ -7,9 +7,12 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.runs.conftest import processes_of
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -31,14 +34,18 @@ def commands(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of its own, with the repository's notebooks where README's commands expect them."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "notebooks").symlink_to(ROOT / "notebooks")
-    return folder
+    yield folder
+    # What a command has launched, and nobody waits for, would slow the other tests down.
+    for process in processes_of(folder / "runs"):
+        process.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.usefixtures("reports")
 def test_readme_commands_run_in_order(place: Path) -> None:
     found = commands(ROOT / "README.md")
     assert len(found) >= 4, "README shows the CLI and papermill"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,11 +15,6 @@ from workbench.forecast import BAND, Forecast, forecast
 from workbench.forecasting import trace as tracing
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
-
-
-@pytest.fixture(autouse=True)
-def _cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
 
 
 @pytest.fixture

@@ -57,11 +57,9 @@ def test_the_two_that_everything_names_are_there() -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Any:
-    """A working folder; kernels and trainers inherit its cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
-        yield tmp_path_factory.mktemp("notebooks")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder."""
+    return tmp_path_factory.mktemp("notebooks")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +73,7 @@ def trained(place: Path, learnable: list[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_train_ends_with_pictures_and_results(place: Path, trained: dict[str, Any]) -> None:
     assert trained["state"] == "finished"
     assert trained["steps"] == 80
@@ -93,7 +91,7 @@ def test_train_ends_with_pictures_and_results(place: Path, trained: dict[str, An
     assert any("target met" in output.get("text", "") for output in outputs)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_report_of_that_run(place: Path, trained: dict[str, Any]) -> None:
     page = place / "page.html"
     run_notebook(place, "12_report_run", run_ids=[trained["run"]], report_path=str(page))
@@ -103,7 +101,7 @@ def test_report_of_that_run(place: Path, trained: dict[str, Any]) -> None:
     assert "image/png" in text
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str]) -> None:
     with pytest.raises(PapermillExecutionError, match=r"target missed: \d\.\d+ against 0\.010") as error:
         run_notebook(
@@ -117,7 +115,7 @@ def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str
     assert suite.get("failures") == "1"
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_failed_run_fails_papermill_with_its_reason(place: Path) -> None:
     """From the command line, as CI does it: the exit code and the last lines are what people see."""
     missing = place / "no-such-text.jsonl"
@@ -136,13 +134,13 @@ def test_failed_run_fails_papermill_with_its_reason(place: Path) -> None:
     assert "no-such-text.jsonl" in found["error"]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_wrong_request_says_what_is_legal(place: Path) -> None:
     with pytest.raises(PapermillExecutionError, match="did you mean 'fast'"):
         run_notebook(place, "10_train", preset="fsat")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     run_notebook(place, "00_quickstart", overrides=learnable, budget="20 steps")
     assert (place / "00_quickstart.ipynb").stat().st_size < MOST_OUTPUT_BYTES

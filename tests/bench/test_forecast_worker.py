@@ -12,11 +12,6 @@ from workbench.bench.contender import Contender
 from workbench.bench.forecast import WORKER, compare
 
 
-@pytest.fixture(autouse=True)
-def _cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
-
-
 def test_a_recipe_and_the_reference_take_turns(learnable: list[str], tmp_path: Path) -> None:
     recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])
     setting = {"name": "reference", "recipe": recipe.to_dict(), "reference": True}

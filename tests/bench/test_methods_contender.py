@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from workbench.recipe import Recipe
 
 
 @pytest.fixture
-def tiny(learnable: list[str], shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
+def tiny(learnable: list[str]) -> Recipe:
     return presets.fast().with_assignments(learnable).with_(budget="6 steps")
 
 

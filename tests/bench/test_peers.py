@@ -31,7 +31,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
     said: list[str] = []
     result = peers.measure(

@@ -52,11 +52,10 @@ def test_a_schedule_without_warmup_is_left_alone() -> None:
     assert len(rates) == len(set(rates)) >= 3
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_real_runs_are_kept_and_not_repeated(
-    learnable: list[str], shared_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    learnable: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
     knobs = [part for knob in [*learnable, "budget.amount=3"] for part in ("--set", knob)]
     arguments = ["fast", "--out", str(tmp_path / "presets.json"), *knobs]
     assert bench.main(arguments) == 0

@@ -164,11 +164,10 @@ def test_kill_9_loses_the_run_in_hand_at_most(tmp_path: Path, quick: str) -> Non
     assert {key: results.data["runs"][key]["finished"] for key in done} == {k: r["finished"] for k, r in done.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_two_arms_two_seeds_with_the_real_trainer(
-    tmp_path: Path, learnable: list[str], shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
     base = presets.fast().with_assignments(learnable)
     arms = (Arm(BASELINE, "Baseline"), Arm("dropped", "Depth", {"depth": "progressive_drop"}))
     study = Study(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,7 @@ from workbench.recipe import Recipe
 
 
 @pytest.fixture
-def tiny(learnable: list[str], shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
+def tiny(learnable: list[str]) -> Recipe:
     return presets.fast().with_assignments(learnable).with_(budget="6 steps")
 
 

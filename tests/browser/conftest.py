@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,10 +49,10 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
+def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
     """JupyterLab on a free port."""
     home = tmp_path_factory.mktemp("jupyter")
-    with jupyterlab(home, home / "runs", WORKBENCH_CACHE=str(shared_cache)) as server:
+    with jupyterlab(home, home / "runs") as server:
         yield server
 
 

@@ -26,7 +26,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS
 from tests.browser.servers import jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, open_view
-from tests.runs.tiny import write_corpus
+from tests.corpus import write_corpus
 from workbench.bench.result import hardware, revision, versions
 from workbench.runs.run import Run
 

@@ -14,7 +14,7 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import controls, unfit
 from tests.browser.servers import Server
-from tests.runs.tiny import tiny_recipe, write_corpus
+from tests.runs.tiny import tiny_recipe
 
 pytestmark = pytest.mark.browser
 
@@ -81,9 +81,9 @@ def swipe(page: Page, handle: Locator, dx: float) -> None:
     session.detach()
 
 
-def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: Server, tmp_path: Path) -> None:
+def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: Server, corpus: Path) -> None:
     page = new_page(has_touch=True)
-    (server.root / "tiny.json").write_text(tiny_recipe(write_corpus(tmp_path), steps=200).to_json())
+    (server.root / "tiny.json").write_text(tiny_recipe(corpus, steps=200).to_json())
     write_notebook(server.root / "curves.ipynb", [CELL, SAID])
     notebook = Notebook(page, server, "curves.ipynb")
     notebook.hide_sidebar()

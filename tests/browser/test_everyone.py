@@ -15,7 +15,7 @@ from tests.browser.jupyter import Notebook, choose_theme, write_notebook
 from tests.browser.lab import long_recipe, open_lab, watch_first, write_lab
 from tests.browser.looks import controls, drawn_pixels, unfit
 from tests.browser.servers import Server
-from tests.runs.tiny import wait_until, write_corpus
+from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
@@ -25,16 +25,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One text for all runs here, so that its tokens are made once."""
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def run(server: Server, corpus: Path, shared_cache: Path) -> Iterator[Run]:
+def run(server: Server, corpus: Path) -> Iterator[Run]:
     """A run of four layers, of which some are dropped; it goes on for as long as these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
         patch.setenv("OMP_NUM_THREADS", "1")
         live = launch(long_recipe(corpus), runs_dir=server.runs)
     wait_until(lambda: live.status == "running" and live.state.step > 50, seconds=180)

@@ -12,7 +12,6 @@ from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import trained_run
 from tests.browser.servers import Server
-from tests.runs.tiny import write_corpus
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
@@ -66,7 +65,7 @@ def make_tiny(compose: Compose, text: Path) -> None:
     compose.enter("Budget", "evaluation tokens", "2048")
 
 
-def test_compose_launch_watch_and_stop(page: Page, server: Server, learnable_text: Path) -> None:
+def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path) -> None:
     write_notebook(server.root / "lab.ipynb", ["import workbench as wb\nwb.Lab()"])
     notebook = Notebook(page, server, "lab.ipynb")
     notebook.hide_sidebar()
@@ -92,7 +91,7 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, learnable_tex
     expect(heads.locator(".lab-error")).to_have_count(0)
     expect(launch).to_be_enabled()
 
-    make_tiny(compose, learnable_text)
+    make_tiny(compose, corpus)
     expect(verdict).to_contain_text("ready")
     launch.click()
     line = page.locator(".lab-runs .lab-line").first
@@ -120,9 +119,9 @@ def has_class(name: str) -> re.Pattern[str]:
     return re.compile(rf"(^|\s){name}(\s|$)")
 
 
-def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server, tmp_path: Path) -> None:
+def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server, corpus: Path) -> None:
     if not runs(server.runs):
-        trained_run(write_corpus(tmp_path), server.runs)
+        trained_run(corpus, server.runs)
     write_notebook(server.root / "keys.ipynb", ["import workbench as wb\nwb.Lab()"])
     notebook = Notebook(page, server, "keys.ipynb")
     notebook.run(0)

@@ -13,16 +13,9 @@ from tests.browser.conftest import RESULTS
 from tests.browser.lab import write_lab
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
-from tests.runs.tiny import write_corpus
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One text for all runs here."""
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:

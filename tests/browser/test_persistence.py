@@ -16,7 +16,7 @@ from tests.browser.conftest import Open
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
-from tests.runs.tiny import tiny_recipe, wait_until, write_corpus
+from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
@@ -44,12 +44,11 @@ print(len(_instances), threads("workbench"))
 
 
 @pytest.fixture(scope="module")
-def run(server: Server, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(server: Server, corpus: Path) -> Iterator[Run]:
     """A run that would go on for long; the last test here ends it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
         patch.setenv("OMP_NUM_THREADS", "1")
-        recipe = tiny_recipe(write_corpus(tmp_path_factory.mktemp("corpus")), steps=1_000_000, name="lasting")
+        recipe = tiny_recipe(corpus, steps=1_000_000, name="lasting")
         live = launch(recipe, runs_dir=server.runs)
     wait_until(lambda: live.status == "running" and live.state.step > 5, seconds=180)
     yield live
@@ -135,7 +134,6 @@ class Memory:
         return {name: metrics[name] for name in ("JSHeapUsedSize", "Nodes", "JSEventListeners")}
 
 
-@pytest.mark.slow
 def test_a_cell_run_twenty_times_leaves_no_memory(page: Page, server: Server, run: Run) -> None:
     write_notebook(server.root / "again.ipynb", [f"import workbench as wb\nwb.Run({run.id!r}).watch()", LOOK])
     notebook = Notebook(page, server, "again.ipynb")

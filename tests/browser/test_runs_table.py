@@ -13,7 +13,6 @@ from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import copies, trained_run
 from tests.browser.servers import Server
-from tests.runs.tiny import write_corpus
 from workbench.bench.page_forms import TABLE_SHOWN
 from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder
@@ -53,13 +52,12 @@ def scroll(page: Page) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def folders(server: Server, tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> list[RunFolder]:
+def folders(server: Server, tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> list[RunFolder]:
     """More runs than are shown, the oldest first."""
     aside = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
         patch.setenv("OMP_NUM_THREADS", "1")
-        original = trained_run(write_corpus(aside / "corpus"), aside / "runs")
+        original = trained_run(corpus, aside / "runs")
     return copies(original, server.runs, MOST + OLDER)
 
 

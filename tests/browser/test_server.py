@@ -15,7 +15,6 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, moves, open_view, stop
-from tests.runs.tiny import write_corpus
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
@@ -26,23 +25,16 @@ HUB_PREFIX = "/user/ada%2Blovelace%40%C3%A4lg.example/"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
     """A JupyterLab of its own: the others have no prefix."""
     home = tmp_path_factory.mktemp("hub")
-    with jupyterlab(home, home / "runs", base_url=HUB_PREFIX, WORKBENCH_CACHE=str(shared_cache)) as found:
+    with jupyterlab(home, home / "runs", base_url=HUB_PREFIX) as found:
         yield dataclasses.replace(found, runs=found.root / "elsewhere")
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One text for all runs here, so that its tokens are made once."""
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
 @pytest.fixture
-def run(server: Server, corpus: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(server: Server, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """A run that would go on for long, in a folder that only its kernel knows of."""
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     live = long_run(corpus, server.runs)
     yield live

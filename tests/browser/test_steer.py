@@ -14,7 +14,6 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, end, long_run, moves, open_view
-from tests.runs.tiny import write_corpus
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
 from workbench.telemetry import read_telemetry
@@ -23,20 +22,19 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, shared_cache: Path) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
     """A JupyterLab whose user has turned the extension off."""
     home = tmp_path_factory.mktemp("without")
-    with jupyterlab(home, home / "runs", extension=False, WORKBENCH_CACHE=str(shared_cache)) as found:
+    with jupyterlab(home, home / "runs", extension=False) as found:
         yield dataclasses.replace(found, runs=found.root / "elsewhere")
 
 
 @pytest.fixture(scope="module")
-def run(server: Server, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(server: Server, corpus: Path) -> Iterator[Run]:
     """A run that would go on for long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(shared_cache))
         patch.setenv("OMP_NUM_THREADS", "1")
-        live = long_run(write_corpus(tmp_path_factory.mktemp("corpus")), server.runs)
+        live = long_run(corpus, server.runs)
         yield live
         end(live)
 

@@ -24,6 +24,7 @@ from workbench.runs.run import Run
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 
 
+@pytest.mark.usefixtures("reports")
 def test_train_to_the_end_as_json_and_miss_a_target(
     workbench: Command, corpus: Path, root: Path, tmp_path: Path
 ) -> None:

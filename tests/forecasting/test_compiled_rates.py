@@ -8,7 +8,7 @@ import torch
 from workbench.forecasting.compiled_rates import compiled_rates
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_kernels_are_compiled_and_timed() -> None:
     found = compiled_rates(torch.device("cpu"), torch.float32)
     # A constant of its own every time: never taken from the cache of an earlier calibration.

@@ -1,4 +1,4 @@
-"""Real runs of a tiny recipe, each test in a runs folder of its own; one tokenizer and token store for all."""
+"""Real runs of a tiny recipe, each test in a runs folder of its own."""
 
 from __future__ import annotations
 
@@ -10,24 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.runs.tiny import write_corpus
 from workbench.runs.folder import RunFolder
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A runs folder; whatever still trains in it when the test ends is killed."""
-    monkeypatch.setenv("WORKBENCH_CACHE", str(cache))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     folder = tmp_path / "runs"
     yield folder

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from workbench.recipe import Recipe
-
-
-def write_corpus(folder: Path, documents: int = 300) -> Path:
-    """Text with a vocabulary of 300 made-up words, one document per paragraph."""
-    dice = random.Random(0)
-    words = ["".join(dice.choices("abcdefghijklmnop", k=dice.randint(2, 7))) for _ in range(300)]
-    folder.mkdir(parents=True, exist_ok=True)
-    paragraphs = (" ".join(dice.choices(words, k=100)) for _ in range(documents))
-    (folder / "text.txt").write_text("\n\n".join(paragraphs), encoding="utf-8")
-    return folder
 
 
 def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
@@ -27,8 +16,7 @@ def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
         data={
             "kind": "files",
             "paths": [str(corpus)],
-            "document_characters": 500,
-            "tokenizer": {"kind": "trained", "vocabulary_size": 512},
+            "tokenizer": {"kind": "trained", "vocabulary_size": 256},
             "sequence_length": 32,
             "batch_size": 8,
         },

@@ -18,10 +18,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.runs.conftest import cache, corpus, root
+from tests.runs.conftest import root
 from workbench.live.registered_roots import register
 
-__all__ = ["cache", "corpus", "root"]
+__all__ = ["root"]
 BASE_URL, TOKEN = "/user/ada/", "a-token-of-the-tests"
 
 

@@ -35,10 +35,9 @@ def run(server: Server, request: pytest.FixtureRequest) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def ended(server: Server, corpus: Path, cache: Path) -> Iterator[Run]:
+def ended(server: Server, corpus: Path) -> Iterator[Run]:
     """A real run that was stopped, with a checkpoint; whatever goes on from it is stopped in the end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(cache))
         patch.setenv("OMP_NUM_THREADS", "1")
         live = launch(tiny_recipe(corpus, steps=200_000), runs_dir=server.elsewhere)
         wait_until(lambda: live.status == "running" and live.state.step > 0)

@@ -1,10 +1,8 @@
-"""A tiny corpus, a tiny recipe, and runs of it in real processes."""
+"""A tiny recipe, and runs of it in real processes."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -28,29 +26,6 @@ from workbench.training.loop import Training
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Documents in which every word foretells the next, so that a small model has something to learn."""
-    random.seed(0)
-    documents = []
-    for _ in range(400):
-        start, stride = random.randrange(120), random.choice([1, 1, 1, 7])
-        documents.append(" ".join(f"w{(start + place * stride) % 120}" for place in range(random.randint(20, 60))))
-    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(cache))
 
 
 @pytest.fixture(scope="session")
@@ -98,9 +73,9 @@ def build(prepared: PreparedData) -> Callable[..., Training]:
 class LiveRun:
     """A run folder and the worker process that trains it."""
 
-    def __init__(self, folder: RunFolder, cache: Path) -> None:
+    def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self._environment = {**os.environ, "WORKBENCH_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+        self._environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> LiveRun:
@@ -143,7 +118,7 @@ class LiveRun:
 
 
 @pytest.fixture
-def live(tmp_path: Path, cache: Path) -> Callable[..., LiveRun]:
+def live(tmp_path: Path) -> Callable[..., LiveRun]:
     """``live(recipe, root)`` -> a LiveRun that is not started yet; every process is ended with the test."""
     runs: list[LiveRun] = []
 
@@ -151,7 +126,7 @@ def live(tmp_path: Path, cache: Path) -> Callable[..., LiveRun]:
         folder = RunFolder(root / f"run-{len(runs)}")
         folder.path.mkdir()
         recipe.save(folder.recipe)
-        runs.append(LiveRun(folder, cache))
+        runs.append(LiveRun(folder))
         return runs[-1]
 
     yield _live

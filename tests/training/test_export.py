@@ -31,7 +31,7 @@ def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Liv
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     _, made, _ = restore(run.folder)
     ours = made.model.eval()
-    ids = tokenizer("w1 w2 w3", return_tensors="pt")["input_ids"]
+    ids = tokenizer("amber birch cedar", return_tensors="pt")["input_ids"]
     assert tokenizer.mask_token_id == made.vocabulary.mask
     assert ids[0, 0] == made.vocabulary.cls
     batch = made.order.batch(torch.arange(1).numpy())
@@ -80,11 +80,17 @@ def test_ids_are_those_of_the_runs_tokenizer(tiny: Recipe, live: Live, tmp_path:
     assert main([str(run.folder.path), str(tmp_path / "model")]) == 0
     ours = Tokenizer.from_file(str(run.folder.tokenizer))
     theirs = AutoTokenizer.from_pretrained(tmp_path / "model")
-    texts = ["w1 w2", "", "  W1\tw99 \u00e9t\u00e9 \u4f60\u597d [MASK] w3 [SEP]", "?!" * 20, "one-two_three.4"]
+    texts = [
+        "amber birch",
+        "",
+        "  Amber\ttiger \u00e9t\u00e9 \u4f60\u597d [MASK] cedar [SEP]",
+        "?!" * 20,
+        "one-two_three.4",
+    ]
     assert [theirs(text)["input_ids"] for text in texts] == [ours.encode(text).ids for text in texts]
     assert theirs(texts[0], texts[3])["input_ids"] == ours.encode(texts[0], texts[3]).ids
-    assert set(theirs("w1")) == {"input_ids", "attention_mask"}
-    assert len(theirs(" ".join(["w1"] * 99), truncation=True)["input_ids"]) == tiny.data.sequence_length
+    assert set(theirs("amber")) == {"input_ids", "attention_mask"}
+    assert len(theirs(" ".join(["amber"] * 99), truncation=True)["input_ids"]) == tiny.data.sequence_length
 
 
 FORMS = [
@@ -96,7 +102,7 @@ FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_cards_work_in_a_fresh_process_as_they_stand(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     """The code of every card, and the logits of the model that it loads, with nothing else imported."""
     program = ["import sys, torch"]
@@ -136,12 +142,13 @@ def test_pipelines_fill_masks_and_go_on_with_texts(tiny: Recipe, live: Live, tmp
         assert main([str(run.folder.path), str(folder)]) == 0
         tokenizer, model = AutoTokenizer.from_pretrained(folder), auto.from_pretrained(folder)
         if objective == "masked":
-            found = pipeline("fill-mask", model=model, tokenizer=tokenizer)(f"w1 w2 {tokenizer.mask_token} w4", top_k=3)
+            fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
+            found = fill(f"amber birch {tokenizer.mask_token} delta", top_k=3)
             assert len(found) == 3
             assert all(0 < each["score"] < 1 for each in found)
         else:
-            text = pipeline("text-generation", model=model, tokenizer=tokenizer)("w1 w2", max_new_tokens=4)
-            assert text[0]["generated_text"].startswith("w1 w2")
+            text = pipeline("text-generation", model=model, tokenizer=tokenizer)("amber birch", max_new_tokens=4)
+            assert text[0]["generated_text"].startswith("amber birch")
 
 
 def test_a_run_that_is_still_growing_leaves_with_the_layers_it_has(tiny: Recipe, live: Live, tmp_path: Path) -> None:

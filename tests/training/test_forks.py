@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +24,13 @@ Forked = Callable[..., LiveRun]
 
 
 @pytest.fixture
-def forked(cache: Path) -> Forked:
+def forked() -> Forked:
     """``forked(run, step, **changes)`` -> the fork, not started."""
 
     def make(run: LiveRun, step: int | None = None, **changes: Any) -> LiveRun:
         folder, lock = create_fork(run.folder, changes, step)
         os.close(lock)
-        return LiveRun(folder, cache)
+        return LiveRun(folder)
 
     return make
 

@@ -50,8 +50,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> Machine:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
     monkeypatch.setattr(calibration, "calibrated", machine.calibrated)
     return machine

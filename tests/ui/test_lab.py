@@ -18,8 +18,7 @@ from workbench.ui.lab import WATCHED_AT_MOST, Lab
 
 
 @pytest.fixture
-def lab(tmp_path: Path, shared_cache: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
+def lab(tmp_path: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     recipe = presets.get("fast").with_assignments([*learnable, "budget.amount=100000"])
     made = Lab(recipe, runs_dir=tmp_path / "runs")
     yield made

@@ -79,7 +79,7 @@ def test_documents_that_share_little_stay():
     assert remaining(texts[0], other) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_the_whole_corpus_is_large_and_soon_made():
     """At least 1.5 million words; the bound on time is for a busy machine, idle it is a third of a minute or so."""
     begin = time.perf_counter()

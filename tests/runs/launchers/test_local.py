@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.catalogue.run_list import runs
@@ -35,6 +37,7 @@ def launch_elsewhere(recipe: Path, root: Path, on: str) -> tuple[subprocess.Pope
     return child, child.stdout.readline().strip()
 
 
+@pytest.mark.usefixtures("reports")
 def test_a_run_outlives_its_launcher_and_obeys_a_stranger(corpus: Path, root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
     launcher, run_id = launch_elsewhere(recipe, root, "local")

@@ -70,6 +70,10 @@ def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
     with pytest.raises(RunError, match="is finished"):
         run.resume()
 
+    assert os.environ["WORKBENCH_REPORT"] == "off"
+    wait_until(lambda: not processes_of(root), 30, "the supervisor's end")
+    assert not run.folder.report.exists()
+
 
 def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
     run = launched_and_paused(corpus, root, steps=100_000)

@@ -19,9 +19,9 @@ SETTINGS = (
     "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HF_DATASETS_CACHE", "HF_DATASETS_OFFLINE", "HF_HOME",
     "HF_HUB_OFFLINE", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "MKL_NUM_THREADS", "NVIDIA_VISIBLE_DEVICES",
     "OMP_NUM_THREADS", "ROCR_VISIBLE_DEVICES", "THP_MEM_ALLOC_ENABLE", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
-    "WORKBENCH_CACHE", "XDG_CACHE_HOME",
+    "WORKBENCH_CACHE", "WORKBENCH_REPORT", "XDG_CACHE_HOME",
 )  # fmt: skip
-"""Environment variables that decide where a run computes and keeps its caches."""
+"""Environment variables that decide where a run computes, keeps its caches, and whether it ends with a report."""
 
 
 def launch_environment() -> dict[str, Any]:

@@ -25,6 +25,8 @@ from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherite
 TRAINER = "workbench.training.worker"
 REPORT = "workbench.plots.report"
 REPORT_LIMIT_SECONDS = 300
+REPORT_VARIABLE = "WORKBENCH_REPORT"
+"""``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
 _LOG_LINES, _POLL_SECONDS = 15, 0.1
 
 
@@ -47,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     code = _supervise(folder, lock, options.resume, options.with_parent)
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)
-    if read_state(folder).status in ("finished", "stopped"):
+    if read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
         _report(folder)
     return code if code >= 0 else 128 - code
 

@@ -1,0 +1,86 @@
+"""What tests cost: marks by it, the order they run in, caches that are kept, and a check that marks are true."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DURATIONS = Path(__file__).with_name("durations.json")
+"""Seconds of the tests that take longer than ``WORTH_NOTING``; written by ``make durations``."""
+WORTH_NOTING, SLOW = 0.5, 2.0
+# Fixtures that start processes: whoever uses one starts processes.
+STARTERS = {"chromium", "kernel", "live", "server", "small_disk", "workbench"}
+_STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
+_started: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-durations", action="store_true", help=f"write {DURATIONS.name}, which balances workers")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Ctrl-C reaches the processes of tests, also where pytest itself was started with it ignored (`nohup ... &`).
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Kept between sessions: compiling costs minutes. By instruction set: kernels of another one would be no test.
+    capability = os.environ.get("ATEN_CPU_CAPABILITY", "native")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "compiled" / capability))
+    # Most tests look at no report, and drawing one takes a process; those that do ask for `reports`.
+    os.environ["WORKBENCH_REPORT"] = "off"
+    sys.addaudithook(_notice_process)
+    if config.getoption("--write-durations"):
+        config.pluginmanager.register(DurationsWriter())
+
+
+def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _STARTS:
+        _started.append(f"{event}{arguments[:2]}"[:200])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks, and slow modules first: the last tests to end should be short, or one core waits for the other."""
+    seconds: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
+    longest: dict[Path, float] = defaultdict(float)
+    for item in items:
+        took = seconds.get(item.nodeid, 0.0)
+        if took >= SLOW:
+            item.add_marker("slow")
+            longest[item.path] = max(longest[item.path], took)
+        if STARTERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("process")
+    # Modules stay together, or their fixtures would be made more than once.
+    items.sort(key=lambda item: (-longest[item.path], str(item.path)) if "slow" in item.keywords else (0.0, ""))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that starts a process without the mark is a failure: `make quick` would run it."""
+    _started.clear()
+    result = yield
+    if _started and not any(map(item.get_closest_marker, ("process", "browser"))):
+        pytest.fail(f"starts a process ({_started[0]}); mark it with @pytest.mark.process", pytrace=False)
+    return result
+
+
+class DurationsWriter:
+    """Writes down how long tests took, setup and teardown included, when the session ends."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # pytest-xdist tells groups by a suffix of the name.
+        self._seconds[re.sub(r"@[^\]]*$", "", report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            found = {name: round(each, 1) for name, each in sorted(self._seconds.items()) if each >= WORTH_NOTING}
+            DURATIONS.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
