@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lab check lint types fuzz bench frontend pictures browser compat clean
+.PHONY: demo test quick test-avx2 durations lab check lint types fuzz bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -16,9 +16,23 @@ test: $(STAMP) browser
 lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_quickstart.ipynb
 
+# loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
 check: lint types
-	# loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(PYTEST)
+
+# Before every commit: what starts no process, opens no browser and takes no time.
+quick: lint types
+	$(PYTEST) -m "not process and not browser and not slow"
+
+# As on a processor without AVX-512: what passes by the luck of one instruction set fails here.
+test-avx2: $(STAMP)
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(PYTEST) -m "not browser"
+
+# Which tests are slow and how the two workers share them, on a quiet machine, after tests were added or moved.
+durations: $(STAMP) browser
+	$(PYTEST) --write-durations
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -63,4 +77,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-compat out test-results
+	rm -rf $(VENV) .venv-compat out test-results .pytest_cache

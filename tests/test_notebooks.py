@@ -74,6 +74,7 @@ def trained(place: Path, learnable: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.process
+@pytest.mark.xdist_group("10_train")
 def test_train_ends_with_pictures_and_results(place: Path, trained: dict[str, Any]) -> None:
     assert trained["state"] == "finished"
     assert trained["steps"] == 80
@@ -92,6 +93,7 @@ def test_train_ends_with_pictures_and_results(place: Path, trained: dict[str, An
 
 
 @pytest.mark.process
+@pytest.mark.xdist_group("10_train")
 def test_report_of_that_run(place: Path, trained: dict[str, Any]) -> None:
     page = place / "page.html"
     run_notebook(place, "12_report_run", run_ids=[trained["run"]], report_path=str(page))

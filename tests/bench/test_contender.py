@@ -32,6 +32,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "quick_contender"
 
 
+@pytest.mark.process
 def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: Path) -> None:
     contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
     assert contender.ready == {"greeting": "hello"}
@@ -42,6 +43,7 @@ def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: P
     assert "a library that prints" in (tmp_path / "log").read_text(), "kept out of the protocol, not lost"
 
 
+@pytest.mark.process
 def test_a_child_that_dies_is_quoted(module: str, tmp_path: Path) -> None:
     contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
     with pytest.raises(RuntimeError, match=r"(?s)contender 'quick' ended with exit code 1.*thirteen is too many"):
@@ -49,6 +51,7 @@ def test_a_child_that_dies_is_quoted(module: str, tmp_path: Path) -> None:
     contender.close()
 
 
+@pytest.mark.process
 def test_any_message_is_answered_until_the_child_is_killed(module: str, tmp_path: Path) -> None:
     contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
     assert contender.ask({"steps": 2, "more": [1]}) == {"seconds": 1.0, "tokens": 200}

@@ -40,6 +40,7 @@ def test_summary_names_the_worst_and_what_failed_by_mode() -> None:
     assert said["compiled"]["same_speed_error"]["median"] == 0.25
 
 
+@pytest.mark.process
 def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     measured: list[Mode] = []

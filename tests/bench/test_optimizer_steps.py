@@ -22,6 +22,7 @@ def small() -> Recipe:
     )
 
 
+@pytest.mark.process
 def test_all_step_the_same_parameters_and_leave_nothing_out() -> None:
     made = contenders(small(), ["adamw", "lans"])
     assert list(made) == [BASELINE, FOREACH, "lans", "lans (eager)"]
@@ -35,6 +36,7 @@ def test_all_step_the_same_parameters_and_leave_nothing_out() -> None:
     assert all(p.grad is not None for group in baseline.param_groups for p in group["params"])
 
 
+@pytest.mark.process
 def test_every_reading_is_kept_and_ratios_are_of_one_round() -> None:
     threads = torch.get_num_threads()
     result = measure(small(), ["adamw", "lamb"], rounds=4, threads=1, warmup=1, say=lambda line: None)
@@ -47,6 +49,7 @@ def test_every_reading_is_kept_and_ratios_are_of_one_round() -> None:
     assert result["optimizers"][BASELINE]["ratio"]["wall"] == {"median": 1.0, "min": 1.0, "max": 1.0, "quiet": 1.0}
 
 
+@pytest.mark.process
 def test_json_on_stdout_and_in_the_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

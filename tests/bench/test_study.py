@@ -108,6 +108,7 @@ def test_the_search_leaves_a_cliff_downwards_and_says_when_there_is_no_ground() 
     assert best_factor(lambda _: math.inf) is None
 
 
+@pytest.mark.process
 def test_a_whole_study_finds_rates_goes_on_after_failures_and_repeats_nothing(tmp_path: Path, quick: str) -> None:
     said: list[str] = []
     results = ready(tmp_path / "s.json")

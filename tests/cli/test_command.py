@@ -66,6 +66,7 @@ def test_with_json_an_error_is_one_object(capsys: pytest.CaptureFixture[str], tm
     assert json.loads(captured.out)["error"] in captured.err
 
 
+@pytest.mark.process
 def test_runs_answers_fast_and_without_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from workbench.cli import main; code = main(['runs', '--runs', sys.argv[1]]); "

@@ -58,6 +58,7 @@ def test_a_failed_run_exits_with_1(folder: RunFolder, capsys: pytest.CaptureFixt
     assert "error: " in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
     finish(folder)
     ours, theirs = pty.openpty()

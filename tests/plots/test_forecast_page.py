@@ -114,6 +114,7 @@ def test_the_comparison_marks_what_is_far_off(view) -> None:
 
 
 @pytest.mark.parametrize("heavy", ["plotly", "matplotlib", "torch", "ipywidgets"])
+@pytest.mark.process
 def test_it_is_light(heavy: str) -> None:
     code = f"import workbench.plots.forecast_page, sys; print({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

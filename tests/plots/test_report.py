@@ -99,6 +99,7 @@ def test_a_failed_write_leaves_the_old_report(view, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.process
 def test_module_runs_as_the_supervisor_starts_it(folder, tmp_path):
     out = tmp_path / "r.html"
     command = [sys.executable, "-m", "workbench.plots.report", str(folder.path), "--out", str(out)]

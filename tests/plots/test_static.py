@@ -86,6 +86,7 @@ def test_no_runs():
             function([])
 
 
+@pytest.mark.process
 def test_no_global_figure_and_no_torch():
     code = (
         "import sys, workbench.plots.static, workbench.plots.report, workbench.plots.results;"

@@ -56,6 +56,7 @@ def test_a_damaged_file_reads_as_what_is_left_of_it(folder: RunFolder, text: str
     assert label(folder, add=["a"]).tags == ("a",)
 
 
+@pytest.mark.process
 def test_several_processes_tag_at_once(folder: RunFolder) -> None:
     code = (
         "import sys; from pathlib import Path; from workbench.runs.folder import RunFolder; "

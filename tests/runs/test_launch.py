@@ -19,6 +19,7 @@ from workbench.runs.launch import launch
 from workbench.runs.run import Run
 
 
+@pytest.mark.process
 def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:
     recipe = tiny_recipe(corpus)
     began = time.monotonic()
@@ -70,6 +71,7 @@ def test_a_full_disk_is_said_and_nothing_half_written_stays(
     assert list(disk.path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_supervisor_that_cannot_start_is_a_failed_run(
     corpus: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

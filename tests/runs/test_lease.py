@@ -98,6 +98,7 @@ def test_a_controller_has_an_id(folder: RunFolder) -> None:
     assert read_lease(folder) == Lease()
 
 
+@pytest.mark.process
 def test_of_several_who_claim_at_once_one_has_it(folder: RunFolder) -> None:
     code = (
         "import sys; from pathlib import Path; from workbench.errors import RunError; "

@@ -24,6 +24,7 @@ from workbench.server.base import BODY_BYTES
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.feed import Feed
 
+pytestmark = pytest.mark.xdist_group("server")
 API = f"{BASE_URL}workbench/api"
 
 

@@ -22,6 +22,9 @@ from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.telemetry import read_telemetry
 
+# One server, whose log is looked at in the end, and one run that ended.
+pytestmark = pytest.mark.xdist_group("server")
+
 
 @pytest.fixture
 def client(server: Server) -> Client:

@@ -13,6 +13,7 @@ from workbench.errors import DataError
 SMALL = ("numpy", "filelock")
 
 
+@pytest.mark.process
 def test_harvest_of_a_few_packages():
     said: list[str] = []
     data = Embedded(packages=SMALL)
@@ -29,12 +30,14 @@ def test_harvest_of_a_few_packages():
     assert letters > 0.93 * len(text)
 
 
+@pytest.mark.process
 def test_same_every_time(tmp_path, monkeypatch):
     first = list(Embedded(packages=SMALL).documents())
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "another"))
     assert list(Embedded(packages=SMALL).documents()) == first
 
 
+@pytest.mark.process
 def test_cached(monkeypatch):
     data = Embedded(packages=SMALL)
     data.collect(lambda line: None)

@@ -255,6 +255,7 @@ def test_width_of_an_id(corpus):
     assert prepared.vocabulary.used < 1000
 
 
+@pytest.mark.process
 def test_embedded_is_prepared_end_to_end():
     """The real chain on one small package: harvest, tokenizer, tokens."""
     data = Embedded(packages=("numpy",), tokenizer={"kind": "trained", "vocabulary_size": 1024}, sequence_length=64)

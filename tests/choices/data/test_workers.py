@@ -23,6 +23,7 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.process
 def test_same_as_in_this_process(files, processes, monkeypatch):
     monkeypatch.setattr(workers, "CHUNK_FILES", 4)
     expected = [[list(d) for d in harvest.documents_of(path)] for path in files]
@@ -30,6 +31,7 @@ def test_same_as_in_this_process(files, processes, monkeypatch):
     assert sum(map(len, expected)) == 30
 
 
+@pytest.mark.process
 def test_a_dead_worker_is_one_error(files, monkeypatch, tmp_path):
     program = tmp_path / "dies.py"
     program.write_text("import sys\nsys.stdin.readline()\nsys.exit(7)\n")
@@ -38,6 +40,7 @@ def test_a_dead_worker_is_one_error(files, monkeypatch, tmp_path):
         list(harvest_files(files, 2))
 
 
+@pytest.mark.process
 def test_stopping_early_leaves_no_thread(files, monkeypatch):
     monkeypatch.setattr(workers, "CHUNK_FILES", 1)
     before = threading.active_count()

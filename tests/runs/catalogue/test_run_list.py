@@ -99,6 +99,7 @@ def test_a_thousand_runs_take_ten_times_as_long_as_a_hundred(tmp_path: Path) -> 
         "wb.Run",
     ],
 )
+@pytest.mark.process
 def test_runs_can_be_called_whatever_was_imported(tmp_path: Path, before: str) -> None:
     code = (
         f"import workbench as wb; {before}; found = wb.runs({str(tmp_path)!r}); "

@@ -26,6 +26,7 @@ def weights(run: Run) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.process
 def test_a_fork_of_a_running_run_repeats_it_while_the_parent_prunes(corpus: Path, root: Path) -> None:
     recipe = tiny_recipe(corpus, steps=100).with_(budget={"checkpoint_seconds": 0.1})
     parent = launch(recipe, runs_dir=root)

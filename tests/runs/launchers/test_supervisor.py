@@ -116,6 +116,7 @@ def test_what_the_trainer_says_about_its_failure_stays(corpus: Path, root: Path,
     assert run.state.exit_code == 1
 
 
+@pytest.mark.process
 def test_a_second_supervisor_refuses(folder: RunFolder) -> None:
     write_state(folder, status="running", step=7)
     lock = take_lock(folder)
@@ -166,6 +167,7 @@ def test_last_words_are_of_this_attempt_and_few(folder: RunFolder) -> None:
     assert _last_lines(folder.path / "gone", 0) == []
 
 
+@pytest.mark.process
 def test_the_supervisor_is_light() -> None:
     code = (
         "import workbench.runs.launchers.supervisor, sys; "
