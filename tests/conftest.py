@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def corpus(session_folder: Path) -> Path:
     # One worker writes: a file that changes is another corpus to the cache.
     with FileLock(folder.with_suffix(".lock")):
         return next(folder.glob("*"), None) or write_corpus(folder)
+
+
+@pytest.fixture(scope="session")
+def embedded_seconds(shared_cache: Path, session_folder: Path) -> float:
+    """How long the embedded corpus took to collect; the session's cache has it from then on."""
+    from workbench.choices.data import Embedded
+
+    note = session_folder / "embedded-seconds.txt"
+    with FileLock(note.with_suffix(".lock")):
+        if not note.exists():
+            began = time.perf_counter()
+            Embedded().collect(print)
+            note.write_text(str(time.perf_counter() - began))
+    return float(note.read_text())
 
 
 @pytest.fixture(scope="session")

@@ -211,6 +211,7 @@ def test_root_names_are_few_and_frozen() -> None:
         ("import workbench.training.worker", {"transformers", "plotly", "matplotlib", "ipywidgets"}),
     ],
 )
+@pytest.mark.process
 def test_imports_stay_light(statement: str, heavy: set[str]) -> None:
     code = f"{statement}; import sys; print(sorted(set(sys.modules) & {heavy!r}))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.process
-@pytest.mark.usefixtures("reports")
+@pytest.mark.usefixtures("reports", "embedded_seconds")
 def test_readme_commands_run_in_order(place: Path) -> None:
     found = commands(ROOT / "README.md")
     assert len(found) >= 4, "README shows the CLI and papermill"
@@ -73,6 +73,7 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), f"{path.name} links to {target}, which is not there"
 
 
+@pytest.mark.process
 def test_no_machine_paths_in_tracked_text() -> None:
     pattern = r"(^|[^A-Za-z0-9_.])/(work|farm|root|home)/"
     found = subprocess.run(

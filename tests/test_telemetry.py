@@ -118,6 +118,7 @@ def test_rewind_forgets_later_steps_once(tmp_path: Path) -> None:
     assert [event["kind"] for event in fresh.events] == ["resume"]
 
 
+@pytest.mark.process
 def test_kill_9_loses_at_most_a_second(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """

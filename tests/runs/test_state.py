@@ -99,6 +99,7 @@ def test_nan_stays_json(folder: RunFolder) -> None:
     assert math.isnan(loss)
 
 
+@pytest.mark.process
 def test_two_writers_lose_nothing(folder: RunFolder) -> None:
     write_state(folder, status="running")
 
@@ -194,6 +195,7 @@ def test_a_silent_run_is_stalled_by_the_clock_that_nobody_sets(
     os.close(lock)
 
 
+@pytest.mark.process
 def test_the_lock_is_free_once_its_holder_is_killed(folder: RunFolder) -> None:
     write_state(folder, status="running")
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder.path)], stdout=subprocess.PIPE)
@@ -240,6 +242,7 @@ def test_a_foreign_descriptor_is_no_lock(folder: RunFolder, tmp_path: Path, monk
         assert inherited_lock(folder) is None
 
 
+@pytest.mark.process
 def test_forked_children_neither_hold_the_lock_nor_outlive_the_trainer(folder: RunFolder) -> None:
     lock = take_lock(folder)
     trainer = subprocess.Popen(

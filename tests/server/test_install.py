@@ -9,8 +9,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import workbench
 
+pytestmark = pytest.mark.process
 REPOSITORY = Path(workbench.__file__).parents[1]
 CONFIG = REPOSITORY / "jupyter-config"
 

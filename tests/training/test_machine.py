@@ -62,6 +62,7 @@ def test_the_rate_is_measured_once_and_each_precision_has_its_own(
     assert len(list((tmp_path / FOLDER).iterdir())) == 2
 
 
+@pytest.mark.process
 def test_the_environment_can_be_written_and_says_what_mfu_means() -> None:
     said = machine.environment(CPU, torch.float32)
     assert json.loads(json.dumps(said)) == said

@@ -22,6 +22,8 @@ from workbench.training.assemble import attention_of
 from workbench.training.session import Session
 from workbench.training.status import Status
 
+# A session asks git for the revision that it runs.
+pytestmark = pytest.mark.process
 Begin = Callable[..., Session]
 
 

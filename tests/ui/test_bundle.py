@@ -67,6 +67,7 @@ def test_the_lock_file_names_no_registry() -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+@pytest.mark.process
 def test_the_sources_pass_their_own_tests() -> None:
     done = subprocess.run(["node", "--test"], cwd=FRONTEND, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -39,6 +39,7 @@ def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
         lab.table.refresh()
 
 
+@pytest.mark.process
 def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     started = time.monotonic()
     lab.launch_button.click()

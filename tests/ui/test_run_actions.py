@@ -141,6 +141,7 @@ def test_compare_and_diff(actions: RunActions, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.process
 def test_a_report_is_a_page(actions: RunActions, tmp_path: Path, count: int) -> None:
     folders = [run(tmp_path, name) for name in "ab"[:count]]
     for folder in folders:
@@ -152,6 +153,7 @@ def test_a_report_is_a_page(actions: RunActions, tmp_path: Path, count: int) -> 
     assert bool(said.sheet["path"]) == (count == 1) == folders[0].report.exists()
 
 
+@pytest.mark.process
 def test_an_export_without_a_checkpoint_or_a_name_is_refused(actions: RunActions, tmp_path: Path) -> None:
     folder = run(tmp_path, "a")
     with pytest.raises(RunError, match="name a new folder"):
