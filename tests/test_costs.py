@@ -44,7 +44,9 @@ def test_marks_are_true_and_the_longest_comes_first(tmp_path: Path) -> None:
 
     def run(*options: str) -> tuple[int, str]:
         command = [sys.executable, "-c", PROGRAM, *options]
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        # It must not take itself for a worker of this session.
+        environment = {name: each for name, each in os.environ.items() if not name.startswith("PYTEST_")}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[1])
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
         return done.returncode, done.stdout
 

@@ -42,8 +42,8 @@ def not_finite(what: str, model: nn.Module, norm: Tensor | None, optimizer: torc
         return NotFinite(f"{what}; {RESCUE}")
     if not norm.isfinite():
         return NotFinite(
-            f"{what}: the loss before it was finite, its gradients were not, so the backward pass overflowed; set "
-            "execution.precision to 'fp32' or 'bf16', or change the architecture"
+            f"{what}: the loss before it was finite, its gradients were not, so the backward pass overflowed; "
+            f"{RESCUE}; if execution.precision is 'fp16', 'bf16' and 'fp32' reach further"
         )
     return NotFinite(
         f"{what}: the gradients before it were finite (norm {float(norm):.4g}), but {type(optimizer).__name__} left "
