@@ -24,9 +24,10 @@ from workbench.choices.progress import Progress
 from workbench.errors import RunError, WorkbenchError
 from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
+from workbench.runs.folder import RunFolder, read_json
 from workbench.training import checkpoint
 from workbench.training.assemble import Assembled, assemble, micro_batch_size
+from workbench.training.forks import check_data
 from workbench.training.growth import enter
 
 DURING = 8
@@ -156,11 +157,13 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
 
     Raises:
         RunError: no such run or checkpoint.
-        CheckpointError: the checkpoint is damaged.
+        CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
     """
     recipe, made, saved = restore(folder, step)
+    prepared = prepare(recipe.data, say=_print)
+    check_data(folder.id, read_json(folder.environment, {}).get("data"), prepared.fingerprint)
     result = evaluate(recipe, made, final=True)
-    measured_with = yardstick(recipe, prepare(recipe.data, say=_print), made, say=_print)
+    measured_with = yardstick(recipe, prepared, made, say=_print)
     return {
         "run": folder.path.name,
         "step": saved.step,

@@ -39,7 +39,7 @@ def as_forked(
     # By its content: a run that was paused before its first step saves one of its own under the same step.
     if not isinstance(origin, dict) or origin.get("checkpoint") != identity_of(saved.path):
         return saved
-    _check_data(origin, fingerprint)
+    check_data(origin["run"], origin.get("data"), fingerprint)
     diff, fresh = origin["diff"], origin["fresh"]
     meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": origin["overrides"]}
     if fresh:
@@ -61,8 +61,17 @@ def data_identity(fingerprint: dict[str, Any]) -> dict[str, Any]:
     return splits | {"tokenizer": fingerprint.get("tokenizer_sha256")}
 
 
-def _check_data(origin: dict[str, Any], fingerprint: dict[str, Any]) -> None:
-    before = origin.get("data")
+def check_data(run: str, before: object, fingerprint: dict[str, Any]) -> None:
+    """Refuse a checkpoint of other tokens than those at hand: every id might mean another word.
+
+    Args:
+        run: that saved it.
+        before: fingerprint of its data; anything but an object is taken as unknown.
+        fingerprint: of the data at hand.
+
+    Raises:
+        CheckpointError: tokenizer or tokens differ.
+    """
     # A run from before fingerprints, or one whose folder lost its environment.
     if not isinstance(before, dict):
         return
@@ -70,7 +79,7 @@ def _check_data(origin: dict[str, Any], fingerprint: dict[str, Any]) -> None:
         part for part, value in data_identity(before).items() if value != data_identity(fingerprint)[part]
     ]:
         raise CheckpointError(
-            f"the data have changed since run {origin['run']} was trained ({', '.join(differing)} differ): the "
-            "checkpoint's vocabulary and place in them would mean something else; restore the files, or launch the "
-            "recipe as a run of its own"
+            f"the data have changed since run {run} was trained ({', '.join(differing)} differ), or the version of "
+            "workbench that prepares them: the checkpoint's vocabulary and place in them would mean something else; "
+            "restore the files, or launch the recipe as a run of its own"
         )

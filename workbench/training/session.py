@@ -24,7 +24,7 @@ from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
 from workbench.training.evaluate import Evaluation, alike, evaluate, points_passed, yardstick
-from workbench.training.forks import as_forked
+from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
@@ -145,6 +145,9 @@ class Session:
     def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
         prepared = prepare(self.asked.data, say=self._say)
+        begun = read_json(self.folder.environment) if resume else None
+        if isinstance(begun, dict):
+            check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
         # A copy: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
         # Before assembling, since the probe of attention must measure with the threads that training will have.
@@ -154,7 +157,6 @@ class Session:
         device = self.asked.execution.resolve_device()
         self._held_before = held_gib(device)
         # A resumed run repeats bit for bit, whatever was measured since it began.
-        begun = read_json(self.folder.environment) if resume else None
         attention = None
         if isinstance(begun, dict) and begun.get("device") == device_name(device):
             attention = next((name for name in ATTENTION if name == begun.get("attention")), None)
@@ -266,7 +268,8 @@ class Session:
         }
         self._evaluations["heldout"].append(point)
         self._write_evaluations()
-        self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss)
+        bits = {} if result.bits_per_byte is None else {"bits_per_byte": result.bits_per_byte}
+        self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
         self.status.write(message=self._pause_asked, heldout_loss=result.loss)

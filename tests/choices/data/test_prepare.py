@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -263,3 +264,46 @@ def test_embedded_is_prepared_end_to_end():
     assert prepared.train.tokens > 50_000
     assert "numpy" in prepared.fingerprint["sources"]["packages"]
     json.dumps(prepared.fingerprint)
+
+
+JAPANESE = "猫犬鳥魚山川海空雨雪花木草石火水土金月日年時分秒人手足目口耳心体頭声音色形"
+
+
+def _japanese(draw: random.Random, sentences: int) -> str:
+    return "".join("".join(draw.choices(JAPANESE, k=draw.randint(8, 30))) + "。" for _ in range(sentences))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "script"), [("one.jsonl", "spaces"), ("one.txt", "japanese")])
+def test_one_giant_line_is_split(tmp_path, name, script):
+    """5 MB in one line, with spaces and without, as a text file and as a single record."""
+    draw = random.Random(0)
+    text = (
+        " ".join(f"w{draw.randrange(5000)}" for _ in range(900_000)) if script == "spaces" else _japanese(draw, 90_000)
+    )
+    assert len(text.encode()) > 5_000_000
+    path = tmp_path / name
+    path.write_text(json.dumps({"text": text}) if name.endswith("jsonl") else text, encoding="utf-8")
+    prepared = prepare(data_of(path, tokenizer={"kind": "trained", "vocabulary_size": 512}), quiet)
+    share = prepared.heldout.bytes_N.sum() / len(text.encode())
+    assert 0.025 < share < 0.1
+    assert prepared.fingerprint["heldout_overlap"] <= 0.005
+
+
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+def test_bytes_of_heldout_tokens_sum_to_their_documents(tmp_path, sentences, algorithm, monkeypatch):
+    texts = [f"  {text}\n\tGrüße — 日本 🙂🙂 \x00 end  \n" for text in sentences(60)]
+    path, valid = tmp_path / "train.jsonl", tmp_path / "valid.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in sentences(200, seed=1)))
+    valid.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    tokenizer = {"kind": "trained", "vocabulary_size": 512, "algorithm": algorithm}
+    data = Files(paths=(str(path),), heldout_paths=(str(valid),), **{**SMALL, "tokenizer": tokenizer})
+    for characters in (2_000_000, 20):
+        monkeypatch.setattr(module, "BATCH_CHARACTERS", characters)
+        monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / str(characters)))
+        store = prepare(data, quiet).heldout
+        assert store.documents == 60
+        for text, begin, end in zip(texts, store.offsets_D1, store.offsets_D1[1:], strict=False):
+            sizes = store.bytes_N[begin:end]
+            assert sizes.sum() == len(text.encode())
+            assert sizes[0] == sizes[-1] == 0, "[CLS] and [SEP] stand for no text"

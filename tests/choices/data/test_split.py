@@ -1,21 +1,78 @@
-"""The split rule may never change: a held-out document would enter training."""
+"""Splitting: whole sources first, then documents, then parts; near the share that was asked for."""
 
 from __future__ import annotations
 
-from workbench.choices.data.split import document_hash, is_heldout
+import random
+from itertools import pairwise
+
+import pytest
+
+from workbench.choices.data.split import NEAR, PART_CHARACTERS, Split, choose_split, document_hash, is_heldout
+
+DOCUMENTS = [(("package%d" % (i % 30), "module%d" % i), "text of document %d " % i * (1 + i % 7)) for i in range(900)]  # noqa: UP031
 
 
-def test_hashes_are_frozen():
-    assert document_hash("") == 16476032584258269876
-    assert document_hash("Größe") == 1791692796669528437
+def shares(split: Split, documents: list[tuple[tuple[str, ...], str]]) -> float:
+    sides = [side for sources, text in documents for side in split.sides(sources, text)]
+    return sum(len(text) for text, heldout in sides if heldout) / sum(len(text) for text, _ in sides)
 
 
-def test_share():
+def test_hash_is_the_same_everywhere():
+    assert document_hash("document 1") == document_hash("document 1") < 2**64
+    assert document_hash("\ud800") != document_hash("")
+
+
+def test_shares_and_extremes():
     held = sum(is_heldout(f"document {i}", 0.05) for i in range(10_000))
-    assert held == 530
+    assert 450 < held < 600
     assert not any(is_heldout(f"document {i}", 1e-9) for i in range(1000))
     assert all(is_heldout(f"document {i}", 1 - 1e-9) for i in range(1000))
 
 
-def test_text_that_is_not_well_formed_has_a_hash():
-    assert document_hash("half a pair \ud800") == document_hash("half a pair \ud800")
+@pytest.mark.parametrize("fraction", [0.05, 0.1, 0.3])
+def test_whole_sources_are_held_out_near_the_share(fraction):
+    split = choose_split(DOCUMENTS, fraction)
+    assert split.grain == "source 1"
+    assert NEAR[0] * fraction <= shares(split, DOCUMENTS) <= 1.1 * fraction
+    sides = {(sources[0], heldout) for sources, text in DOCUMENTS for _, heldout in split.sides(sources, text)}
+    assert len(sides) == 30, "no package is on both sides"
+    shuffled = random.Random(0).sample(DOCUMENTS, len(DOCUMENTS))
+    assert choose_split(shuffled, fraction) == split
+    assert split.described()["sources"] == sorted(name for (name,) in split.names)
+
+
+def test_a_source_that_holds_nearly_all_is_never_held_out():
+    large = [(("large", f"module{i}"), "x" * 900) for i in range(900)]
+    split = choose_split(large + DOCUMENTS, 0.01)
+    assert split.grain == "source 1"
+    assert ("large",) not in split.names
+
+
+def test_one_source_alone_is_split_by_its_modules_then_by_documents():
+    one = [(("only", f"module{i % 40}"), text) for i, (_, text) in enumerate(DOCUMENTS)]
+    split = choose_split(one, 0.1)
+    assert split.grain == "source 2"
+    assert 0.05 <= shares(split, one) <= 0.11
+    single = [(("only", "module"), text) for _, text in DOCUMENTS]
+    assert choose_split(single, 0.1).grain == "document"
+    assert 0.05 <= shares(choose_split(single, 0.1), single) <= 0.2
+
+
+def test_documents_without_sources_are_split_by_their_text():
+    split = choose_split([((), text) for _, text in DOCUMENTS], 0.1)
+    assert split == Split(0.1, "document")
+    assert next(split.sides((), DOCUMENTS[5][1])).heldout == is_heldout(DOCUMENTS[5][1], 0.1)
+
+
+def test_one_document_is_split_in_parts_and_what_stays_together_is_one_document():
+    draw = random.Random(0)
+    text = " ".join("word%d" % draw.randrange(10**6) for _ in range(200_000))  # noqa: UP031
+    split = choose_split([((), text)], 0.05)
+    assert split.grain == "part"
+    sides = list(split.sides((), text))
+    assert " ".join(side.text for side in sides) == text
+    assert all(a.heldout != b.heldout for a, b in pairwise(sides))
+    assert 0.02 < shares(split, [((), text)]) < 0.1
+    assert max(len(side.text) for side in sides if not side.heldout) > 5 * PART_CHARACTERS
+    # Short documents beside it are split as before.
+    assert list(split.sides((), "short")) == [("short", is_heldout("short", 0.05))]
