@@ -9,7 +9,10 @@ import pytest
 
 from tests.ui.messages import hear, say
 from workbench.ui.composer import Composer
+from workbench.ui.form import ChoiceKnob
+from workbench.ui.knob_help import path_class
 from workbench.ui.page import Page
+from workbench.ui.section import Section
 
 
 def test_it_brings_style_shortcut_guard_and_words_for_screen_readers() -> None:
@@ -19,6 +22,14 @@ def test_it_brings_style_shortcut_guard_and_words_for_screen_readers() -> None:
     assert ".lab-root" in page._css
     assert page.get_state()["_css"] == page._css, "the page gets the style itself, never a path of this machine"
     page.close()
+
+
+def test_the_page_finds_a_knob_by_the_class_of_its_row_or_heading() -> None:
+    knob = ChoiceKnob("depth", "depth", "", "", {"kind": "full"}, lambda: None)
+    section = Section.of_choice("depth", knob)
+    for row in (knob.widget, section.heading):
+        assert [name for name in row._dom_classes if name.startswith(path_class(""))] == ["lab-path:depth"]
+    assert f'"{path_class("")}"' in Page._esm
 
 
 def test_every_root_has_one() -> None:

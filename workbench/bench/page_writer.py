@@ -81,7 +81,8 @@ def prepare(folder: RunFolder, name: str, records: int) -> None:
     """A run that has recorded this much and is about to go on."""
     folder.path.mkdir(parents=True)
     write_json(folder.recipe, {"name": name, "budget": {"amount": 2_000_000, "unit": "steps"}})
-    write_json(folder.environment, {"unigram_entropy": 6.59})
+    score = {"kind": "masked-only", "version": 2}
+    write_json(folder.environment, {"unigram_entropy": 6.59, "bigram_entropy": 4.2, "score": score})
     if records:
         long_history(folder, records)
     write_state(folder, **_state(records))

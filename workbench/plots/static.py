@@ -189,9 +189,9 @@ def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarr
             )
         at = min(max(level.nats, shown[0]), shown[1])
         axes.annotate(
-            level_text(level, shown), (0.01, at), (0, -10 if inside or level.nats > shown[1] else 4),
+            level_text(level, shown), (0.01, at), (0, -10 if level.nats > shown[1] else 3),
             xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8, color="#555555",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.6},
         )  # fmt: skip
 
 

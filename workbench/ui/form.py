@@ -23,7 +23,7 @@ from workbench.fields import same
 from workbench.plots.shape import KnobScale
 from workbench.ui.curve_editor import CurveEditor
 from workbench.ui.inputs import Shape, make_input, shape_of
-from workbench.ui.knob_help import help_of, label_of, value_text
+from workbench.ui.knob_help import help_of, label_of, path_class, value_text
 from workbench.ui.knob_notes import Note, Reset
 from workbench.ui.shared_layouts import with_shared_layout
 
@@ -61,6 +61,7 @@ class Knob:
         self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
         self.widget = with_shared_layout(ipywidgets.Box, [self.input.widget])
         self.widget.add_class("lab-knob")
+        self.widget.add_class(path_class(path))
         self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
         self.load(default, default)
 
@@ -164,6 +165,7 @@ class ChoiceKnob:
         self.body.add_class("lab-nested")
         self.widget = with_shared_layout(ipywidgets.Box, [self.picker, self.body])
         self.widget.add_class("lab-knob")
+        self.widget.add_class(path_class(path))
         self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
         self._note = Note(self.widget)
         self.reset = Reset(self.widget, self.restore, 1)

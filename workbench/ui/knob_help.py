@@ -27,10 +27,18 @@ def label_of(name: str, unit: str, tooltip: str) -> str:
     return f'<span title="{html.escape(tooltip)}">{label}</span>'
 
 
+def path_class(path: str) -> str:
+    """CSS class of the row of the knob at ``path``: the page finds rows by it (``pathOf`` in page.js).
+
+    Example:
+        >>> path_class("optimizer.lr")
+        'lab-path:optimizer.lr'
+    """
+    return f"lab-path:{path}"
+
+
 def help_of(path: str, info: FieldInfo, default: Any) -> str:
     """Two lines: what the knob does; its path, what is legal and what it is by default.
-
-    The second line begins with the path and a space: the page finds knobs by it.
 
     Args:
         path: of the knob in the recipe.

@@ -6,7 +6,7 @@ const WALKED_MS = 2000;
 // The control of a row; a row within it has its own.
 const controlOf = (row) => row.querySelector("input, select, textarea");
 
-// What a row's tooltip says: help on the first line, path and facts on the second (ui/knob_help.py).
+// What a row's tooltip says: help on the first line, facts on the second (ui/knob_help.py).
 function helpOf(row) {
   const control = controlOf(row);
   if (!control || control.closest(".lab-knob") !== row) return headingHelp(row);
@@ -21,7 +21,9 @@ function headingHelp(row) {
   return row.classList.contains("lab-heading") ? row.querySelector("select")?.title ?? "" : "";
 }
 
-const pathOf = (row) => helpOf(row).split("\n")[1]?.split(" ")[0] ?? "";
+// Of the knob of a row or heading: knob_help.path_class.
+const PATH = "lab-path:";
+const pathOf = (row) => [...row.classList].find((name) => name.startsWith(PATH))?.slice(PATH.length) ?? "";
 
 // Screen readers hear a knob's help, and what is wrong with it, after its name.
 function describeRow(row, words) {
@@ -185,8 +187,9 @@ function compose(model, root, line) {
 
   // Views follow the kernel's messages by some frames, so look until the row is there.
   const point = (path, focus, tries = 60) => {
-    const row = [...root.querySelectorAll(".lab-knob")].find((row) => pathOf(row) === path);
-    const place = row ?? [...root.querySelectorAll(".lab-heading")].find((heading) => pathOf(heading) === path);
+    // The drop-down of an axis stands in its heading, the rest of that knob in a row below.
+    const places = [...root.querySelectorAll(".lab-heading"), ...root.querySelectorAll(".lab-knob")];
+    const place = places.find((each) => pathOf(each) === path);
     if (!place) {
       if (tries > 0) requestAnimationFrame(() => point(path, focus, tries - 1));
       return;

@@ -8,6 +8,7 @@ import ipywidgets
 
 from workbench.choices.choice import Problem
 from workbench.ui.form import ChoiceKnob, Form
+from workbench.ui.knob_help import path_class
 from workbench.ui.shared_layouts import with_shared_layout
 
 
@@ -54,6 +55,7 @@ class Section:
         self.heading = with_shared_layout(ipywidgets.HBox, heading)
         self.heading.add_class("lab-heading")
         if knob is not None:
+            self.heading.add_class(path_class(knob.path))
             knob.reset.move(self.heading)
         # How many knobs a search found in here; None while nobody searches.
         self._found: int | None = None
