@@ -66,7 +66,7 @@ def test_the_page_lists_every_run_and_what_could_be_seen(data: dict[str, Any]) -
     text = page(STUDY, data)
     for loss in ("5.000", "5.100", "5.200", "4.910", "diverged", "6.300"):
         assert loss in text
-    assert "1.40 nats below the unigram entropy" in " ".join(text.split())
+    assert "1.40 nats below word frequencies" in " ".join(text.split())
     assert "nats reaches it" in power(rows(STUDY, data))
     assert "later: no such kind" in text
     shallow = {**data, "unigram_entropy": 5.3}

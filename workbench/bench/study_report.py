@@ -18,8 +18,8 @@ from workbench.choices.choice import registry
 
 OPEN, CLOSE = "<!-- study -->", "<!-- /study -->"
 """What stands between them in a card is written by the study."""
-PLATEAU_NATS = 0.5
-"""A baseline that does not end this far below the unigram entropy has learned too little to compare anything on it."""
+ENOUGH_NATS = 0.5
+"""A baseline that does not end this far below word frequencies has learned too little to compare anything on it."""
 HEADER = (
     "| | s/step, of the baseline's | steps | peak lr | held-out losses by seed | difference, nats (95%) | verdict |\n"
     "|---|---|---|---|---|---|---|"
@@ -114,12 +114,9 @@ def protocol(data: Mapping[str, Any], table: Sequence[Row]) -> str:
     )
     if first and math.isfinite(sum(first.losses.values())):
         gap = data["unigram_entropy"] - statistics.mean(first.losses.values())
-        text += (
-            f" The baseline ends {gap:.2f} nats below the unigram entropy of the held-out text "
-            f"({data['unigram_entropy']:.3f})."
-        )
-        if gap < PLATEAU_NATS:
-            text += f" **That is less than {PLATEAU_NATS} nats: these runs are too short to tell methods apart.**"
+        text += f" The baseline ends {gap:.2f} nats below word frequencies ({data['unigram_entropy']:.3f})."
+        if gap < ENOUGH_NATS:
+            text += f" **That is less than {ENOUGH_NATS} nats: these runs are too short to tell methods apart.**"
     return text
 
 

@@ -134,7 +134,8 @@ class StatusLine {
     else if (this.asking && !run.final) offers = ["really", "keep"];
     else if (["starting", "running"].includes(status)) offers = ["pause", "stop"];
     else if (status === "paused") offers = ["resume", "stop"];
-    else if (status === "queued") offers = ["stop"];
+    // A stalled run answers when it goes on.
+    else if (["queued", "stalled"].includes(status)) offers = ["stop"];
     else if (["stopped", "lost", "failed"].includes(status)) offers = ["resume"];
     const key = offers.join();
     if (key === this.buttons.dataset.key) return;
