@@ -27,11 +27,13 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
 GROUND = {
     "workbench.assignments",
+    "workbench.columns",
     "workbench.errors",
     "workbench.fields",
     "workbench.floors",
     "workbench.json_lines",
     "workbench.quantities",
+    "workbench.thinned",
 }
 
 # What each part may import of us, besides itself. Longest matching prefix wins.
@@ -40,6 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.errors": set(),
     "workbench.fields": set(),
     "workbench.assignments": {"workbench.errors"},
+    "workbench.columns": {"workbench.json_lines"},
+    "workbench.thinned": {"workbench.columns", "workbench.json_lines"},
     "workbench.floors": set(),
     "workbench.quantities": set(),
     "workbench.huge_pages": set(),

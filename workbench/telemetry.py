@@ -12,6 +12,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -23,10 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.json_lines import Record, Tail
+from workbench.json_lines import number as number
 
 STREAMS = ("scalars", "layers", "events")
 # A disk that stays full for hours must not fill the memory too: this is some 20 MB per stream.
 KEPT_LINES = 100_000
+EXACT_BYTES = 8_000_000
+"""Streams up to this size are read as they are: some 25,000 records."""
 
 
 def stream_path(folder: Path, stream: str) -> Path:
@@ -164,10 +168,15 @@ class TelemetryReader:
         self._tails = {stream: Tail(stream_path(folder, stream)) for stream in STREAMS}
         self.telemetry = Telemetry()
 
-    def poll(self) -> dict[str, list[Record]]:
-        """Read what is new since the last call; returns it by stream and adds it to :attr:`telemetry`."""
+    def poll(self, *streams: str) -> dict[str, list[Record]]:
+        """Read what is new since the last call; returns it by stream and adds it to :attr:`telemetry`.
+
+        Args:
+            *streams: to read; all without any.
+        """
         fresh: dict[str, list[Record]] = {}
-        for stream, tail in self._tails.items():
+        for stream in streams or STREAMS:
+            tail = self._tails[stream]
             fresh[stream] = tail.read()
             while tail.behind:
                 fresh[stream] += tail.read()
@@ -183,28 +192,38 @@ class TelemetryReader:
         return fresh
 
 
-def read_telemetry(folder: Path) -> Telemetry:
-    """Everything a run has said so far."""
+def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
+    """What a run has said so far; a long run thinned, so that it fits into memory and is drawn alike.
+
+    Args:
+        folder: the run's telemetry folder.
+        exact: every record of a long run, too: some 3 kB of memory for each.
+    """
     reader = TelemetryReader(folder)
-    reader.poll()
-    return reader.telemetry
+    if exact or is_short(folder):
+        reader.poll()
+        return reader.telemetry
+    # Here, for numpy: most of who reads runs reads none that are this long.
+    from workbench.thinned import read_layers, read_scalars
+
+    reader.poll("events")
+    scalars, layers = read_scalars(stream_path(folder, "scalars")), read_layers(stream_path(folder, "layers"))
+    return Telemetry(scalars, layers, reader.telemetry.events)
+
+
+def is_short(folder: Path) -> bool:
+    """Whether the streams of a run are so short that they are read as they are (:data:`EXACT_BYTES`)."""
+    size = 0
+    for stream in ("scalars", "layers"):
+        with contextlib.suppress(OSError):
+            size = max(size, stream_path(folder, stream).stat().st_size)
+    return size <= EXACT_BYTES
 
 
 def data_of(event: Record) -> Record:
     """What an event says to programs; earlier runs wrote it among the event's own keys."""
     data = event.get("data", event)
     return data if isinstance(data, dict) else {}
-
-
-def number(value: Any) -> float:
-    """A scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them).
-
-    NaN for what is no number, or beyond every float: a damaged file has no curve there.
-    """
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _finite(value: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.ui.live import run_folder
-from workbench.live import view
+from workbench import telemetry, thinned
 from workbench.live.track import Track
 from workbench.live.view import view_of
 from workbench.plots.activity import work
@@ -19,9 +19,9 @@ from workbench.telemetry import TelemetryWriter
 
 @pytest.fixture
 def long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
-    monkeypatch.setattr(view, "EXACT_BYTES", 1000)
-    monkeypatch.setattr(view, "EVENLY", 200)
-    monkeypatch.setattr(view, "SPIKES", 20)
+    monkeypatch.setattr(telemetry, "EXACT_BYTES", 1000)
+    monkeypatch.setattr(thinned, "EVENLY", 200)
+    monkeypatch.setattr(thinned, "SPIKES", 20)
     folder = run_folder(tmp_path / "run-a", name="long")
     writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
     for step in range(1, 5001):

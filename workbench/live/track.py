@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.columns import Columns, rising
 from workbench.floors import Yardstick
 from workbench.json_lines import PIECE_BYTES, Tail
-from workbench.live.columns import Columns, rising
 from workbench.plots.activity import settled, state_codes
 from workbench.runs.control import knobs_file
 from workbench.runs.folder import RunFolder, read_json

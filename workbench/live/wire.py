@@ -19,6 +19,7 @@ from workbench.live.cursor import cursor
 from workbench.live.track import News, Track
 from workbench.plots.activity import chosen_columns
 from workbench.telemetry import data_of
+from workbench.thinned import evenly, extremes
 
 # The lowest and the highest per pixel of a plot 1000 pixels wide; more could not be seen.
 SNAPSHOT_POINTS = 2000
@@ -34,38 +35,6 @@ _TEXT = 400
 # What the page draws of an event: which stage began, which layers are copies, which knob moved where, what was asked.
 _DATA = {"stage": ("stage", "stages", "copies"), "knob": ("path", "value"), "request": ("verb", "done")}
 _DATA_TEXT = 4000
-
-
-def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
-    """Indices of at most ``points`` samples that draw the same line: the lowest and highest of every bucket.
-
-    Args:
-        steps: [N], ascending. values: [N], may hold NaN, which is left out.
-        points: how many to keep at most; the first and the last are always among them.
-
-    Returns:
-        Ascending indices.
-    """
-    present = np.flatnonzero(~np.isnan(values))
-    if len(present) <= points:
-        return present
-    drawn, buckets = values[present], max(1, (points - 2) // 2)
-    # Buckets of equal width, as pixels are; of equal counts, a pause in the logging would take none.
-    ends = np.linspace(steps[present[0]], steps[present[-1]], buckets + 1)
-    edges = np.unique(np.searchsorted(steps[present], ends[1:-1]))
-    edges = np.concatenate([[0], edges[(edges > 0) & (edges < len(present))], [len(present)]])
-    # A loop over buckets, not over samples: 3 ms for a million of them, where sorting takes 150.
-    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    keep = [low + int(drawn[low:high].argmin()) for low, high in spans]
-    keep += [low + int(drawn[low:high].argmax()) for low, high in spans]
-    return present[np.unique([0, *keep, len(present) - 1])]
-
-
-def evenly(count: int, points: int) -> np.ndarray:
-    """At most ``points`` indices of ``count``, evenly spread, the first and the last among them."""
-    if count <= points:
-        return np.arange(count)
-    return np.unique(np.linspace(0, count - 1, points).round().astype(np.int64))
 
 
 class _Block:

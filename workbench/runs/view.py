@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
 from workbench.runs.state import actual_status, read_state
-from workbench.telemetry import Telemetry, TelemetryReader
+from workbench.telemetry import Telemetry, TelemetryReader, read_telemetry
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class RunView:
 
     @classmethod
     def read(cls, folder: RunFolder) -> RunView:
-        """Everything about a run now. Missing or damaged parts read as empty."""
-        return follow(folder, TelemetryReader(folder.telemetry))
+        """Everything about a run now, a long one thinned. Missing or damaged parts read as empty."""
+        return _view(folder, lambda: read_telemetry(folder.telemetry))
 
     @property
     def final(self) -> bool:
@@ -70,13 +71,22 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
         folder: the run's folder.
         reader: of ``folder.telemetry``; the view shares its growing :class:`Telemetry`.
     """
+
+    def poll() -> Telemetry:
+        reader.poll()
+        return reader.telemetry
+
+    return _view(folder, poll)
+
+
+def _view(folder: RunFolder, telemetry: Callable[[], Telemetry]) -> RunView:
     state = read_state(folder)
     # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
     status = actual_status(folder, state)
     # It ended, or was found lost, in between: the newer state has the error and the last numbers.
     if status != state.status:
         state = read_state(folder)
-    reader.poll()
+    records = telemetry()
     recipe = read_object(folder.recipe)
     name = recipe.get("name")
     return RunView(
@@ -87,7 +97,7 @@ def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
         state=asdict(state),
         environment=read_object(folder.environment),
         evaluations=read_object(folder.evaluations),
-        telemetry=reader.telemetry,
+        telemetry=records,
         labels=read_labels(folder),
         origin=origin_of(folder),
         forecast=read_object(folder.forecast),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.telemetry import Record, number
+from workbench.json_lines import Record, number
 
 # Shape legend: N records.
 
@@ -132,10 +132,15 @@ def rising(records: list[Record]) -> list[Record]:
 
 
 def _table(records: list[Record]) -> np.ndarray:
-    rows = [list(record.values()) for record in records]
+    shape = len(records), len(records[0])
+    values = itertools.chain.from_iterable(map(dict.values, records))
     try:
-        # NaN and infinities stand in the file as words, which this reads too; null becomes NaN.
-        return np.array(rows, np.float64)
+        # NaN and infinities stand in the file as words, which this reads too.
+        return np.fromiter(values, np.float64, shape[0] * shape[1]).reshape(shape)
+    except (TypeError, ValueError, OverflowError):
+        rows = [list(record.values()) for record in records]
+    try:
+        return np.array(rows, np.float64)  # null becomes NaN
     except (TypeError, ValueError, OverflowError):
         return np.array([[number(value) for value in row] for row in rows], np.float64)
 

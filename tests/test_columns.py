@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.live.columns import Columns, rising
+from workbench.columns import Columns, rising
 
 
 def record(step: int, **values: object) -> dict:
