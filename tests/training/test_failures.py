@@ -76,8 +76,10 @@ def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
     recipe, disk = tiny.with_(budget=SHORT), FaultyDisk(monkeypatch)
     whole, said = live(recipe), []
 
-    def nap(seconds: float) -> None:
-        if disk.full:
+    def nap(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
+        if sys._getframe(1).f_code.co_name != "_stand_still":
+            real(seconds)
+        elif disk.full:
             said.append(run.state)
             disk.free()
             control.send(run.folder, "resume")
