@@ -152,8 +152,8 @@ def test_every_request_is_an_event_that_says_who_asked_what(tiny: Recipe, begin:
     told = [(event["data"]["verb"], event["data"]["done"], event["step"]) for event in events]
     assert told == [("set", True, 0), ("set", False, 0)]
     assert events[0]["text"] == "set by Ann: optimizer.lr 0.003 -> 0.5"
-    assert events[0]["arguments"] == {"path": "optimizer.lr", "value": 0.5}
-    assert events[1]["request"] == refused
+    assert events[0]["data"]["arguments"] == {"path": "optimizer.lr", "value": 0.5}
+    assert events[1]["data"]["request"] == refused
     assert events[1]["text"].startswith(f"set by {lease.whoami()}: refused, ")
 
 
@@ -189,11 +189,11 @@ def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
     assert session.made.attention == "sdpa", "what is remembered decides"
     assert session.environment["gemm_flops"] == pytest.approx(2 * 1024**3 / 3600)
     assert session.run() == "finished"
-    events = {event["name"]: event for event in _measurements(session)}
+    events = {event["data"]["name"]: event for event in _measurements(session)}
     assert set(events) == {"attention", "product"}
     assert {event["step"] for event in events.values()} == {10}
-    assert events["attention"]["remembered"] == wrong
-    assert events["attention"]["attention"] == "sdpa"
+    assert events["attention"]["data"]["remembered"] == wrong
+    assert events["attention"]["data"]["attention"] == "sdpa"
     assert "plain took" in events["attention"]["text"]
     assert "3.6e+06 ms was remembered" in events["attention"]["text"]
     known = attention.recalled(tmp_path / "cache" / FOLDER)
@@ -216,7 +216,7 @@ def test_a_run_shorter_than_that_looks_at_its_end(
     _poison(torch.device("cpu"), tiny, {"plain": 1.0, "sdpa": 1.0})
     session = begin(tiny.with_(budget={"amount": 3}))
     assert session.run() == "finished"
-    assert [(event["name"], event["step"]) for event in _measurements(session)] == [("product", 3)]
+    assert [(event["data"]["name"], event["step"]) for event in _measurements(session)] == [("product", 3)]
 
 
 def test_a_resumed_run_keeps_its_attention_whatever_was_measured_since(
