@@ -198,11 +198,11 @@ def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
     assert "3.6e+06 ms was remembered" in events["attention"]["text"]
     known = attention.recalled(tmp_path / "cache" / FOLDER)
     assert known is not None
-    assert known == pytest.approx(events["attention"]["measured"])
+    assert known == pytest.approx(events["attention"]["data"]["measured"])
     assert max(known.values()) < 60
     # MFU was a share of a product that takes an hour; at the end it is one of what this machine does.
     environment = json.loads(session.folder.environment.read_text())
-    assert environment["gemm_flops"] == pytest.approx(2 * 1024**3 / events["product"]["measured"]["product"])
+    assert environment["gemm_flops"] == pytest.approx(2 * 1024**3 / events["product"]["data"]["measured"]["product"])
     assert json.loads(session.folder.evaluations.read_text())["result"]["mfu"] < 1
     shares = read_telemetry(session.folder.telemetry).series("mfu")[1]
     assert shares[0] > 1
