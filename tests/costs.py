@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if STARTERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("process")
     # Modules stay together, or their fixtures would be made more than once.
-    items.sort(key=lambda item: (-longest[item.path], str(item.path)) if "slow" in item.keywords else (0.0, ""))
+    items.sort(key=lambda item: (-longest[item.path], str(item.path)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,7 +65,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A test that starts a process without the mark is a failure: `make quick` would run it."""
     _started.clear()
     result = yield
-    if _started and not any(map(item.get_closest_marker, ("process", "browser"))):
+    if _started and not any(map(item.get_closest_marker, ("process", "browser", "slow"))):
         pytest.fail(f"starts a process ({_started[0]}); mark it with @pytest.mark.process", pytrace=False)
     return result
 

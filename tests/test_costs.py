@@ -23,10 +23,8 @@ def test_starts_one():
 
 def test_short():
     time.sleep(0.6)
-
-def test_long():
-    pass
 """
+LONG = "def test_long():\n    pass\n"
 PROGRAM = """
 import sys, pathlib, pytest
 from tests import costs
@@ -39,8 +37,9 @@ MARKS = "[pytest]\naddopts = --strict-markers\nmarkers =\n  process: x\n  slow: 
 @pytest.mark.process
 def test_marks_are_true_and_the_longest_comes_first(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)
+    (tmp_path / "test_last.py").write_text(LONG)
     (tmp_path / "pytest.ini").write_text(MARKS)
-    (tmp_path / "durations.json").write_text(json.dumps({"test_it.py::test_long": 2.5}))
+    (tmp_path / "durations.json").write_text(json.dumps({"test_last.py::test_long": 2.5}))
 
     def run(*options: str) -> tuple[int, str]:
         command = [sys.executable, "-c", PROGRAM, *options]
@@ -59,7 +58,7 @@ def test_marks_are_true_and_the_longest_comes_first(tmp_path: Path) -> None:
     assert said.index("::test_long") < said.index("::test_starts")
     assert set(json.loads((tmp_path / "durations.json").read_text())) == {"test_it.py::test_short"}
 
-    (tmp_path / "durations.json").write_text(json.dumps({"test_it.py::test_long": 2.5}))
+    (tmp_path / "durations.json").write_text(json.dumps({"test_last.py::test_long": 2.5}))
     code, said = run("-m", "not process and not browser and not slow")
     assert "2 deselected" in said
     assert "::test_short PASSED" in said

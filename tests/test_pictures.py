@@ -32,6 +32,7 @@ def test_every_picture_has_a_recipe_of_its_method_and_a_card_that_shows_it(maker
         assert 2_000 < (maker.CARDS / f"{kind}.png").stat().st_size <= maker.MOST_BYTES
 
 
+@pytest.mark.process
 def test_a_mistyped_method_is_told_the_legal_ones() -> None:
     done = subprocess.run([sys.executable, str(MAKER), "stackin"], capture_output=True, text=True, check=False)
     assert done.returncode == 2

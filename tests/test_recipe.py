@@ -62,6 +62,7 @@ def test_the_hash_covers_what_decides_the_training_and_nothing_else() -> None:
     assert len({recipe.with_(**change).hash for change in changes} | {recipe.hash}) == 6
 
 
+@pytest.mark.process
 def test_the_hash_is_the_same_in_another_process(tmp_path: Path) -> None:
     import subprocess
     import sys

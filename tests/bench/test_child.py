@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from workbench import presets
 
 CHILD = """
@@ -17,6 +19,7 @@ print(json.dumps({"name": setting["name"], "seed": recipe.seed, "threads": torch
 """
 
 
+@pytest.mark.process
 def test_a_child_takes_its_recipe_and_its_threads() -> None:
     recipe = presets.fast().with_(seed=7, execution={"threads": 1})
     setting = json.dumps({"name": "me", "recipe": recipe.to_dict()})

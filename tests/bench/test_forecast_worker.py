@@ -12,6 +12,7 @@ from workbench.bench.contender import Contender
 from workbench.bench.forecast import WORKER, compare
 
 
+@pytest.mark.process
 def test_a_recipe_and_the_reference_take_turns(learnable: list[str], tmp_path: Path) -> None:
     recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])
     setting = {"name": "reference", "recipe": recipe.to_dict(), "reference": True}

@@ -84,6 +84,7 @@ def test_a_share_is_written_as_one_and_a_ratio_as_one(capsys: pytest.CaptureFixt
     assert "target missed" in out
 
 
+@pytest.mark.process
 def test_optimizer_steps_are_put_to_their_target() -> None:
     result = methods_speed.measure(
         gpu=False, parts=("optimizers",), only=("lans",), segments=2, steps=1, say=lambda _: None

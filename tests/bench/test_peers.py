@@ -57,6 +57,7 @@ def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
     assert any("round 2/2" in line for line in said)
 
 
+@pytest.mark.process
 def test_a_contender_that_dies_says_why(tiny: Recipe) -> None:
     broken = tiny.with_(data={"paths": ["nowhere.txt"]})
     with pytest.raises(RuntimeError, match=r"(?s)contender 'workbench' ended.*nowhere\.txt"):

@@ -141,6 +141,7 @@ with results.own():
 """
 
 
+@pytest.mark.process
 def test_kill_9_loses_the_run_in_hand_at_most(tmp_path: Path, quick: str) -> None:
     path = tmp_path / "s.json"
     ready(path)

@@ -112,6 +112,7 @@ def run_python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.process
 def test_another_package_brings_a_choice(plugin: Path) -> None:
     done = run_python(
         "import torch\n"
@@ -127,6 +128,7 @@ def test_another_package_brings_a_choice(plugin: Path) -> None:
     assert done.stdout.split() == ["sgd", "0.5"]
 
 
+@pytest.mark.process
 def test_a_broken_plugin_is_named(plugin: Path) -> None:
     (plugin / "their_optimizers.py").write_text("raise RuntimeError('half installed')\n")
     done = run_python("from workbench.recipe import Recipe\nRecipe()\n", plugin)

@@ -88,6 +88,7 @@ def _seconds(command: list[str]) -> float:
     return time.perf_counter() - began
 
 
+@pytest.mark.process
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m workbench choices | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)

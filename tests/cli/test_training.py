@@ -25,6 +25,7 @@ KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "held
 
 
 @pytest.mark.usefixtures("reports")
+@pytest.mark.process
 def test_train_to_the_end_as_json_and_miss_a_target(
     workbench: Command, corpus: Path, root: Path, tmp_path: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.process
 def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path: Path, number: signal.Signals) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
     command = [sys.executable, "-m", "workbench", "train", "--recipe", str(recipe), "--runs", str(root)]
@@ -87,6 +89,7 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     assert processes_of(root) == []
 
 
+@pytest.mark.process
 def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(tmp_path / "gone").save(tmp_path / "recipe.json")
     done = workbench("launch", "--recipe", str(recipe), "--runs", str(root))
@@ -98,6 +101,7 @@ def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root
     assert "Traceback" not in watched.stderr
 
 
+@pytest.mark.process
 def test_a_fork_goes_on_from_the_command_line(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_run_shows_itself(alive: Run) -> None:
     assert Run(alive.id[:-2], alive.folder.path.parent) == alive
 
 
+@pytest.mark.process
 def test_what_cannot_be_exported_or_reported_says_why(folder: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="recipe"):
         Run(folder).report()

@@ -355,6 +355,7 @@ def test_outcomes_are_told(client: Client, run: RunFolder) -> None:
         assert client.get(f"{path}/{wrong}").status == 400
 
 
+@pytest.mark.process
 def test_a_real_run_is_watched_and_stopped(server: Server, corpus: Path, root: Path) -> None:
     page = server.page()
     live = launch(tiny_recipe(corpus, steps=200_000), runs_dir=server.elsewhere)

@@ -41,6 +41,7 @@ def test_the_package_takes_its_configuration_to_where_servers_look() -> None:
     assert (REPOSITORY / source / "workbench.json").is_file()
 
 
+@pytest.mark.process
 def test_it_is_on_and_can_be_turned_off(tmp_path: Path) -> None:
     # What installing copies into the environment's configuration, in the user's: this environment stays as it is.
     shutil.copytree(CONFIG, tmp_path, dirs_exist_ok=True)

@@ -129,6 +129,7 @@ def test_a_run_of_another_machine_is_left_to_its_kernel(client: Client, server: 
     assert "elsewhere.example" in answer.json["message"]
 
 
+@pytest.mark.process
 def test_a_fork_without_a_kernel_is_a_run_of_its_own(server: Server, ended: Run) -> None:
     page, path = server.page(), f"/runs/{server.key}/{ended.id}/fork"
     wrong = page.post(path, {"edits": ["architecture.layers=9"]})
@@ -146,6 +147,7 @@ def test_a_fork_without_a_kernel_is_a_run_of_its_own(server: Server, ended: Run)
     assert page.get(f"/runs/{server.key}/{fork.id}").json["status"] == "running"
 
 
+@pytest.mark.process
 def test_a_run_that_ended_goes_on_without_a_kernel(server: Server, ended: Run) -> None:
     # In a Python that only the run's folder names: the server has another.
     python = server.runs.parent / "python"

@@ -30,6 +30,7 @@ def run(cache: Path) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.process
 def test_half_a_library_is_made_anew(tmp_path: Path) -> None:
     assert run(tmp_path) == 0
     # Kernels only: other files there are probes of the processor, made in a moment.

@@ -94,6 +94,7 @@ def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, d
     assert losses[0] == losses[1]
 
 
+@pytest.mark.process
 def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[..., Training]) -> None:
     """Stages, copies and frozen layers again, with graphs: all are met ahead, and a resume computes the same."""
     # As few graphs as can show it: one layer beneath, one on top, no joint stage.
@@ -143,6 +144,7 @@ def test_batches_that_move_resume_bit_for_bit(tiny: Recipe, live: Live, data: di
     assert len(moved) >= 3, "something did move"
 
 
+@pytest.mark.process
 def test_kill_at_a_random_step_and_resume(tiny: Recipe, live: Live) -> None:
     """kill -9 of a real worker, twice; telemetry that ran ahead of the checkpoint is rewound."""
     recipe = tiny.with_(budget={"amount": 150, "unit": "steps", "evaluations": 1, "checkpoint_seconds": 0.2})

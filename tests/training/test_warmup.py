@@ -54,6 +54,7 @@ def test_points_lie_within_the_budget(tiny: Recipe, budget: str) -> None:
     assert fractions == pytest.approx([point / LOOK_AHEAD for point in range(LOOK_AHEAD)])
 
 
+@pytest.mark.process
 def test_an_optimizers_own_step_is_compiled_ahead(tiny: Recipe, build: Build) -> None:
     training = build(tiny.with_(optimizer="lamb", architecture={"width": 128}, execution={"compile": True}))
     compile_ahead(training)

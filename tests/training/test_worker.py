@@ -29,6 +29,7 @@ def ask(run: LiveRun, verb: str, **arguments: object) -> dict[str, object]:
     return run.until(carried_out)
 
 
+@pytest.mark.process
 def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
     run = live(tiny).start()
     assert run.wait() == 0, run.log
@@ -60,6 +61,7 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
     ]
 
 
+@pytest.mark.process
 def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
     """One process, because each costs seconds of imports: pause, resume, set, evaluate, checkpoint, stop, SIGTERM."""
     run = live(tiny.with_(budget="1000000 steps")).start()
@@ -94,6 +96,7 @@ def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
     assert events["stop"]["text"] == "stopped by SIGTERM"
 
 
+@pytest.mark.process
 def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
     # Weights change sign and grow a thousandfold at every step, until they overflow.
     absurd = {"lr": 100.0, "weight_decay": 10.0, "schedule": "linear"}
@@ -106,6 +109,7 @@ def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
     assert [event["kind"] for event in run.telemetry.events][-1] == "error"
 
 
+@pytest.mark.process
 def test_missing_text_fails_with_the_path(tiny: Recipe, live: Live) -> None:
     run = live(tiny.with_(data={"paths": ["/nonexistent/text"]})).start()
     assert run.wait() == 1

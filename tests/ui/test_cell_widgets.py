@@ -34,6 +34,7 @@ def kernel(tmp_path: Path) -> Iterator[Kernel]:
         yield kernel
 
 
+@pytest.mark.process
 def test_a_cell_run_again_closes_what_it_showed(kernel: Kernel) -> None:
     kernel.run("view = Run('run-a', '.').watch()", cell="one")
     before = kernel.value("len(_instances)"), kernel.value("threads()")
@@ -64,6 +65,7 @@ def test_cells_without_ids_close_nothing(kernel: Kernel) -> None:
     assert kernel.value("threads()") == 2
 
 
+@pytest.mark.process
 def test_pictures_of_ended_runs_leave_nothing_behind_either(kernel: Kernel) -> None:
     kernel.run("from workbench.runs.state import write_state\nwrite_state(Run('run-a', '.').folder, status='finished')")
     kernel.run("Run('run-a', '.').watch()", cell="one")

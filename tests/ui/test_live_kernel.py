@@ -53,6 +53,7 @@ def header(message: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.process
 def test_page_and_kernel_speak_while_a_cell_is_running(kernel: Kernel, folder: RunFolder) -> None:
     writer = TelemetryWriter(folder.telemetry, flush_seconds=0.02)
     writer.scalars(1, 1, 100, loss=9.0, lr=1e-3, tokens_per_second=100.0)

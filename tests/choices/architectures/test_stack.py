@@ -171,6 +171,7 @@ def test_attention_entropy_is_that_of_the_attention_rows(kind: str) -> None:
 
 
 @every_kind
+@pytest.mark.process
 def test_equal_layers_share_one_compiled_graph(kind: str) -> None:
     torch._dynamo.reset()
     counters.clear()

@@ -151,6 +151,7 @@ def test_damaged_cache_is_reported_and_built_again(corpus, damage):
     assert again.fingerprint == fingerprint
 
 
+@pytest.mark.process
 def test_two_processes_build_once(corpus, cache, tmp_path):
     """Both get the tokens; only one of them says that it encoded anything."""
     script = (
@@ -172,6 +173,7 @@ def test_two_processes_build_once(corpus, cache, tmp_path):
     assert sum("encoding the documents" in output for output in outputs) == 1
 
 
+@pytest.mark.process
 def test_full_disk_leaves_nothing_behind(corpus, cache):
     """A real write that fails: files of this process may not grow beyond 2 kB."""
     script = (

@@ -90,6 +90,7 @@ def test_a_batch_without_a_label_that_counts_gives_zero_not_nan() -> None:
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.process
 def test_compiled_equals_eager_and_keeps_names(objective: str) -> None:
     model, batch = model_of(objective), batch_of()
     names = list(model.state_dict())

@@ -130,6 +130,7 @@ print([str(each.message) for each in caught if "LANS" in str(each.message)])
 """
 
 
+@pytest.mark.process
 def test_without_a_compiler_the_eager_step_stays(tmp_path: Path) -> None:
     environment = os.environ | {"CXX": "/bin/false", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.conftest import processes_of
 from tests.runs.launchers.test_local import launch_elsewhere
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.run import Run
 
 
+@pytest.mark.process
 def test_an_inline_run_ends_with_its_launcher(corpus: Path, root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
     launcher, run_id = launch_elsewhere(recipe, root, "inline")

@@ -38,6 +38,7 @@ def launch_elsewhere(recipe: Path, root: Path, on: str) -> tuple[subprocess.Pope
 
 
 @pytest.mark.usefixtures("reports")
+@pytest.mark.process
 def test_a_run_outlives_its_launcher_and_obeys_a_stranger(corpus: Path, root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
     launcher, run_id = launch_elsewhere(recipe, root, "local")

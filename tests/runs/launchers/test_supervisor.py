@@ -43,6 +43,7 @@ def supervisors(root: Path) -> list[psutil.Process]:
     return [process for process in processes_of(root) if "workbench.runs.launchers.supervisor" in process.cmdline()]
 
 
+@pytest.mark.process
 def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
     run = launched_and_paused(corpus, root, steps=150)
     (trainer,) = trainers(root)
@@ -75,6 +76,7 @@ def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
     assert not run.folder.report.exists()
 
 
+@pytest.mark.process
 def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
     run = launched_and_paused(corpus, root, steps=100_000)
     with pytest.raises(RunError, match="already being trained"):
@@ -108,6 +110,7 @@ def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
     assert set(run.folder.checkpoints.iterdir()) != before
 
 
+@pytest.mark.process
 def test_what_the_trainer_says_about_its_failure_stays(corpus: Path, root: Path, tmp_path: Path) -> None:
     run = launch(tiny_recipe(tmp_path / "gone"), runs_dir=root)
     with pytest.raises(RunFailed, match="gone") as caught:
@@ -132,6 +135,7 @@ def test_a_second_supervisor_refuses(folder: RunFolder) -> None:
     assert not lock_held(folder)
 
 
+@pytest.mark.process
 def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
     # No recipe.json at all: the real trainer refuses, the supervisor writes it down.
     done = subprocess.run(
