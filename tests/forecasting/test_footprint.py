@@ -28,12 +28,12 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
         training.step()
     states = training.optimizer.state.values()
     real = sum(t.numel() * t.element_size() for state in states for t in state.values() if torch.is_tensor(t))
-    vocabulary = training.made.vocabulary
+    vocabulary = training.assembled.vocabulary
     said = optimizer_bytes(recipe.optimizer, recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
     # Whether a step is counted on the device or on the host is eight bytes per tensor.
     assert said == pytest.approx(real, rel=0.002)
     found = sizes(recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
-    assert found.parameters == training.made.parameters
+    assert found.parameters == training.assembled.parameters
     matrices = sum(numbers for numbers, _ in found.matrices)
     assert matrices < sum(found.by_layer) < found.parameters
     assert found.tables + matrices < found.parameters

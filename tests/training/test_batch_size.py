@@ -91,7 +91,7 @@ def test_gradients_are_the_mean_over_the_batch_at_every_length(tiny: Recipe, bui
 
 def test_heldout_loss_is_read_off_the_longest_rows_at_any_time(tiny: Recipe, build: Build) -> None:
     constant, moving = build(tiny), build(tiny.with_(data={"sequence_length": LENGTHS, "batch_size": RAMP}))
-    scores = [evaluate(training.recipe, training.made, final=True) for training in (constant, moving)]
+    scores = [evaluate(training.recipe, training.assembled, final=True) for training in (constant, moving)]
     assert scores[0].tokens == scores[1].tokens
     assert scores[0].scored == scores[1].scored
     assert scores[0].loss == pytest.approx(scores[1].loss, abs=1e-6)
@@ -116,7 +116,7 @@ def test_compiling_ahead_meets_two_sizes_of_everything_that_moves(tiny: Recipe, 
 
 def half_gradients(training: Training, samples: range) -> torch.Tensor:
     """Gradient of the mean loss over some samples of the coming step, flat; the slow way, by itself."""
-    batch = training.made.order.batch(torch.tensor(samples).numpy())
+    batch = training.assembled.order.batch(torch.tensor(samples).numpy())
     training.model.zero_grad(set_to_none=True)
     torch.manual_seed(training.recipe.seed << 32)
     training.model(batch, training.plan(), training.progress).loss.backward()

@@ -37,7 +37,7 @@ def estimate(
     training: Training, plan: LayerPlan, seed: int = 7, cut: int = 1, rows: int = 4
 ) -> dict[str, torch.Tensor]:
     """B q^2 by parameter, on the first rows of the corpus in ``cut`` micro-batches."""
-    made = training.made
+    made = training.assembled
     batch = made.order.batch(torch.arange(rows).numpy())
     parts = [type(batch)(*(tensor[i::cut] for tensor in batch)) for i in range(cut)]
     made.optimizer.state.clear()
@@ -63,13 +63,13 @@ def test_a_draw_next_to_one_is_still_a_label() -> None:
 def test_the_mean_estimate_is_the_diagonal_of_the_gauss_newton_matrix(sophia: Recipe, build: Build) -> None:
     """Against the definition: every label of every position, weighted by its probability."""
     training = build(sophia)
-    model, plan = training.made.model, LayerPlan.full(2)
+    model, plan = training.assembled.model, LayerPlan.full(2)
     assert isinstance(model, TokenPrediction)
     name, weight = "backbone.blocks.1.feed_forward.down.weight", model.backbone.blocks[1].feed_forward.down.weight
     with torch.no_grad():
         # Far from uniform predictions: labels drawn uniformly, or the true ones, would give another matrix.
         model.backbone.embedding.weight.mul_(20)
-    batch = training.made.order.batch(torch.arange(1).numpy())
+    batch = training.assembled.order.batch(torch.arange(1).numpy())
     seen, count = model.labelled(batch, training.progress)
     logits_NV = model.head(model._states(seen, batch, plan))
     exact = torch.zeros_like(weight)
@@ -145,8 +145,8 @@ def test_ordinary_optimizers_never_ask_for_it(tiny: Recipe) -> None:
 def test_the_sampled_loss_is_the_expected_one(sophia: Recipe, build: Build) -> None:
     """At labels of its own a model scores its entropy, not the loss of the text."""
     training = build(sophia)
-    model = training.made.model
-    batch = training.made.order.batch(torch.arange(8).numpy())
+    model = training.assembled.model
+    batch = training.assembled.order.batch(torch.arange(8).numpy())
     uniform = torch.rand(8, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     progress: Progress = training.progress
     loss = model.sampled(batch, LayerPlan.full(2), progress, uniform)

@@ -32,7 +32,7 @@ def test_two_boundaries_in_one_step_are_passed_one_by_one(tiny: Recipe, build: B
     training = build(recipe)
     training.step()
     training.growth.advance(recipe, Progress(19, 0, 0.0, recipe.budget))
-    assert (training.made.stage, training.made.layers) == (2, 4)
+    assert (training.assembled.stage, training.assembled.layers) == (2, 4)
     blocks = [block.feed_forward.up.weight for block in training.model.backbone.blocks]
     assert all(torch.equal(blocks[0], block) for block in blocks[1:])
 
@@ -45,8 +45,8 @@ def test_what_was_announced_is_known_after_a_resume_also_of_a_checkpoint_of_befo
     shape = json.loads(json.dumps(state["shape"]))
     # Then the fields stood in a list, in this order.
     for saved in (shape, list(shape.values())):
-        assert Growth(training.made, saved={"stage": 0, "shape": saved}).state() == state
-    assert Growth(training.made, saved={"stage": 0, "shape": None}).state()["shape"] is None
+        assert Growth(training.assembled, saved={"stage": 0, "shape": saved}).state() == state
+    assert Growth(training.assembled, saved={"stage": 0, "shape": None}).state()["shape"] is None
 
 
 @pytest.mark.parametrize("kind", registry("depth"))
@@ -84,7 +84,7 @@ def test_flops_follow_the_plan(kind: str, tiny: Recipe, build: Build) -> None:
         before, plan = training.recorder.useful_flops, training.plan()
         training.step()
         cost = training.recorder.useful_flops - before
-        finished = training.made.architecture == recipe.architecture
+        finished = training.assembled.architecture == recipe.architecture
         if plan.runs == plan.trains == (True,) * 4 and finished:
             # Documents differ from batch to batch, and with them what attention has to look at.
             assert cost == pytest.approx(full, rel=0.04)

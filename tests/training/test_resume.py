@@ -105,7 +105,7 @@ def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[.
     with torch.compiler.set_stance("fail_on_recompile"):
         for _ in range(10):
             ahead.step()
-    assert ahead.made.stage == 1, "the second stage has begun, and compiled nothing"
+    assert ahead.assembled.stage == 1, "the second stage has begun, and compiled nothing"
     whole, parts = live(recipe), live(recipe)
     straight = train(whole)
     assert train(parts, stop_at=7).step == 7

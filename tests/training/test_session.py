@@ -102,7 +102,7 @@ def test_requests_are_answered_and_refusals_change_nothing(tiny: Recipe, begin: 
     assert answers[2]["text"] == "optimizer.lr 0.003 -> 0.5"
     assert answers[3]["text"] == "it is running: there is nothing to resume"
     assert session.training.recipe.optimizer.lr == 0.5
-    assert session.asked == tiny, "the recipe of the run stays what was launched"
+    assert session.launched == tiny, "the recipe of the run stays what was launched"
 
 
 def test_an_evaluation_while_paused_does_not_say_that_the_run_is_training(tiny: Recipe, begin: Begin) -> None:
@@ -186,7 +186,7 @@ def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
     wrong = {"plain": 3600.0, "sdpa": 1800.0}
     attention = _poison(torch.device("cpu"), recipe, wrong)
     session = begin(recipe)
-    assert session.made.attention == "sdpa", "what is remembered decides"
+    assert session.assembled.attention == "sdpa", "what is remembered decides"
     assert session.environment["gemm_flops"] == pytest.approx(2 * 1024**3 / 3600)
     assert session.run() == "finished"
     events = {event["data"]["name"]: event for event in _measurements(session)}
@@ -229,11 +229,11 @@ def test_a_resumed_run_keeps_its_attention_whatever_was_measured_since(
     session.stop("enough")
     session.run()
     _poison(torch.device("cpu"), recipe, {"plain": 0.5, "sdpa": 1.0})
-    assert begin(recipe, resume=True).made.attention == "sdpa"
-    assert begin(recipe).made.attention == "plain"
+    assert begin(recipe, resume=True).assembled.attention == "sdpa"
+    assert begin(recipe).assembled.attention == "plain"
     for damage in ("[]", '{"attention": "flash"}', "{"):
         session.folder.environment.write_text(damage)
-        assert begin(recipe, resume=True).made.attention == "plain"
+        assert begin(recipe, resume=True).assembled.attention == "plain"
 
 
 def _measurements(session: Session) -> list[dict[str, Any]]:

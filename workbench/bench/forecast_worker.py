@@ -100,7 +100,7 @@ class Trained:
         training = self._training
         return {
             "seconds": own, "wall_seconds": walls, "memory_bytes": self._memory.grown,
-            "parameters": training.made.parameters, "tokens": training.progress.tokens,
+            "parameters": training.assembled.parameters, "tokens": training.progress.tokens,
             "flops": training.recorder.useful_flops,
         }  # fmt: skip
 

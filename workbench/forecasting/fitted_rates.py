@@ -81,13 +81,13 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
 
     def pass_seconds(self) -> list[float]:
         """Every kernel of a forward and backward pass, in the order in which they run."""
-        made, training = self._training.made, self._training
+        assembled, training = self._training.assembled, self._training
         batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
         with Stopwatch(self._clock, lambda: wait_for(self._device)) as watch:
-            with made.autocast():
-                loss = made.model(batch, LayerPlan.full(made.layers), training.progress)
+            with assembled.autocast():
+                loss = assembled.model(batch, LayerPlan.full(assembled.layers), training.progress)
             loss.loss.backward()
-        made.model.zero_grad(set_to_none=True)
+        assembled.model.zero_grad(set_to_none=True)
         self.operations = [reading.operation for reading in watch.readings]
         return [reading.seconds for reading in watch.readings]
 

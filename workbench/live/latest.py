@@ -49,7 +49,7 @@ class Latest(Generic[Q]):
         return bool(self._next)
 
     def wait(self, seconds: float) -> bool:
-        """Until nothing is left to answer, or the time is up; returns whether it is."""
+        """Wait until nothing is left to answer; False when the time is up first."""
         with self._lock:
             thread = self._thread
         if thread is not None:

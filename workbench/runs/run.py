@@ -165,7 +165,7 @@ class Run:
             )
         if status == "lost":
             raise RunFailed(
-                f"run '{self.id}' is lost: every process of it ended without a word, at step {self.state.step}"
+                f"run '{self.id}' is lost: all of its processes ended without saying why, at step {self.state.step}"
                 + self._way_on(status)
             )
         return self.result()

@@ -19,14 +19,14 @@ print(tokenizer.decode(model.generate(ids, max_new_tokens=20)[0]))"""
 
 
 def model_card(
-    recipe: Recipe, evaluations: dict[str, Any], made: dict[str, Any], class_name: str, own_class: bool
+    recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], class_name: str, own_class: bool
 ) -> str:
     """The card as Markdown, with the header that the Hugging Face Hub reads.
 
     Args:
         recipe: of the run.
         evaluations: the run's ``evaluations.json``.
-        made: facts of the model: ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist now.
+        facts: facts of the model: ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist now.
         class_name: the model's class in transformers, or in ``workbench.transformers``.
         own_class: whether it is one of ours, which transformers learns by an import.
     """
@@ -42,7 +42,7 @@ def model_card(
                 recipe.notes,
                 f"{type(recipe.architecture).summary()} Trained by the workbench: "
                 f"{type(recipe.objective).summary()[:1].lower()}{type(recipe.objective).summary()[1:]}",
-                _facts(recipe, evaluations, made),
+                _facts(recipe, evaluations, facts),
                 f"## Use\n\n{_use(auto, class_name, own_class, causal)}",
                 "## Limits\n\n" + _limits(recipe, own_class, causal),
                 f"## Recipe\n\nHash `{recipe.hash}`; `workbench train --recipe recipe.json` trains it again."
@@ -54,8 +54,8 @@ def model_card(
     )
 
 
-def _facts(recipe: Recipe, evaluations: dict[str, Any], made: dict[str, Any]) -> str:
-    points = [point for point in evaluations.get("heldout", []) if point["step"] <= made["step"]]
+def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -> str:
+    points = [point for point in evaluations.get("heldout", []) if point["step"] <= facts["step"]]
     yardstick = Yardstick.of(evaluations, {}, recipe.objective.kind)
     finished = recipe.architecture.layers
     rows = {
@@ -63,10 +63,10 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], made: dict[str, Any]) ->
         "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in yardstick.levels.items())
         or "not known",
         "learned": (yardstick.learned(points[-1]["loss"]) if points else None) or "not known",
-        "parameters": f"{made['parameters']:,}",
-        "layers": str(made["layers"])
-        + (f" of {finished}: the run had not grown up" if made["layers"] < finished else ""),
-        "trained for": f"{made['step']:,} steps, {made['tokens']:,} tokens, seed {recipe.seed}",
+        "parameters": f"{facts['parameters']:,}",
+        "layers": str(facts["layers"])
+        + (f" of {finished}: the run had not grown up" if facts["layers"] < finished else ""),
+        "trained for": f"{facts['step']:,} steps, {facts['tokens']:,} tokens, seed {recipe.seed}",
         "data": _knob_text(recipe.data),
         "tokenizer": _knob_text(recipe.data.tokenizer),
         "objective": _knob_text(recipe.objective),

@@ -33,7 +33,7 @@ class EstimatesCurvature(Protocol):
 
 
 def take_curvature(
-    made: Assembled,
+    assembled: Assembled,
     parts: Sequence[Batch],
     plans: Sequence[LayerPlan],
     progress: Progress,
@@ -48,7 +48,7 @@ def take_curvature(
     useful FLOPs do not count it.
 
     Args:
-        made: model and optimizer; the latter is left without gradients.
+        assembled: model and optimizer; the latter is left without gradients.
         parts: rows of tokens, (B, T), by micro-batch.
         plans: one per micro-batch.
         progress: of the step about to be taken.
@@ -57,20 +57,20 @@ def take_curvature(
     """
     counts: list[int] = []
     for part, plan in zip(parts, plans, strict=True):
-        batch = part.to(made.device)
-        with made.autocast():
-            loss = made.model.sampled(batch, plan, progress, _uniform(batch, seed))
+        batch = part.to(assembled.device)
+        with assembled.autocast():
+            loss = assembled.model.sampled(batch, plan, progress, _uniform(batch, seed))
         counts.append(loss.count)
         # As in the ordinary pass: every part is taken to have as many labels as the first, corrected at the end.
         scaler.scale(loss.loss * (loss.count / (counts[0] * len(parts)))).backward()
-    gradients = [p.grad for group in made.optimizer.param_groups for p in group["params"] if p.grad is not None]
+    gradients = [p.grad for group in assembled.optimizer.param_groups for p in group["params"] if p.grad is not None]
     factor = counts[0] * len(parts) / sum(counts) / scaler.get_scale()
     if factor != 1:
         torch._foreach_mul_(gradients, factor)
     # Only float16 overflows; elsewhere nothing is read, and a loss that is not finite ends the run anyway.
     if not scaler.is_enabled() or all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(gradients)):
-        cast(EstimatesCurvature, made.optimizer).curvature(sum(counts))
-    made.optimizer.zero_grad(set_to_none=True)
+        cast(EstimatesCurvature, assembled.optimizer).curvature(sum(counts))
+    assembled.optimizer.zero_grad(set_to_none=True)
 
 
 def _uniform(batch: Batch, seed: int) -> Tensor:

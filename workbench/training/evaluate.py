@@ -56,7 +56,7 @@ class Evaluation:
         return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
 
 
-def evaluate(recipe: Recipe, made: Assembled, *, final: bool) -> Evaluation:
+def evaluate(recipe: Recipe, assembled: Assembled, *, final: bool) -> Evaluation:
     """Held-out score of the model as it is.
 
     Runs eagerly: the graphs compiled for training would have to be compiled once more without gradients, which costs
@@ -64,45 +64,45 @@ def evaluate(recipe: Recipe, made: Assembled, *, final: bool) -> Evaluation:
 
     Args:
         recipe: for the size of a batch.
-        made: model and held-out set; it is read in the longest rows of the run, however long those in training are.
+        assembled: model and held-out set, which is read in the longest rows of the run, whatever training reads.
         final: the whole set of ``budget.evaluation_tokens``, else one token in :data:`DURING` of it.
 
     Returns:
         Equal for equal weights and rows, whatever the recipe's seed, objective rate, depth method or batch size (up to
         rounding, as batches are summed).
     """
-    heldout = made.heldout if final else made.heldout.part(DURING)
+    heldout = assembled.heldout if final else assembled.heldout.part(DURING)
     # All layers that exist now: a model that grows is evaluated as it is.
-    plan = LayerPlan.full(made.layers, recipe.architecture.layers)
-    training, total = made.model.training, torch.zeros((), dtype=torch.float64)
-    made.model.eval()
+    plan = LayerPlan.full(assembled.layers, recipe.architecture.layers)
+    training, total = assembled.model.training, torch.zeros((), dtype=torch.float64)
+    assembled.model.eval()
     try:
-        with torch.no_grad(), torch.compiler.set_stance("force_eager"), made.autocast():
-            for batch, seen in heldout.batches(made.order.sequence_length, micro_batch_size(recipe)):
-                seen = seen.to(made.device)
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"), assembled.autocast():
+            for batch, seen in heldout.batches(assembled.order.sequence_length, micro_batch_size(recipe)):
+                seen = seen.to(assembled.device)
                 # On the host: the sum must not depend on how many rows went into a batch.
-                total += made.model.heldout(batch.to(made.device), seen, plan).cpu()
+                total += assembled.model.heldout(batch.to(assembled.device), seen, plan).cpu()
     finally:
-        made.model.train(training)
+        assembled.model.train(training)
     scored = len(heldout.scored_S)
     return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()))
 
 
-def yardstick(recipe: Recipe, prepared: PreparedData, made: Assembled, say: Say) -> dict[str, Any]:
+def yardstick(recipe: Recipe, prepared: PreparedData, assembled: Assembled, say: Say) -> dict[str, Any]:
     """What held-out and training losses of a run are held against: read back by :class:`workbench.floors.Yardstick`.
 
     Args:
         recipe: for its objective.
         prepared: the data.
-        made: for its held-out set.
+        assembled: for its held-out set.
         say: told when the training text must be counted first.
 
     Returns:
         JSON-able: ``score``, the floors in nats, ``heldout_overlap``.
     """
-    floors = text_floors(prepared, made.heldout, say)
+    floors = text_floors(prepared, assembled.heldout, say)
     return {
-        "score": made.heldout.described(),
+        "score": assembled.heldout.described(),
         "unigram_entropy": floors.unigram,
         "bigram_entropy": floors.neighbours,
         "training_floor": recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary),
@@ -146,10 +146,10 @@ def restore(folder: RunFolder, step: int | None = None) -> tuple[Recipe, Assembl
             raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
         saved = checkpoint.load(path)
     prepared = prepare(recipe.data, say=_print)
-    made = assemble(recipe, prepared, recipe.execution.resolve_device())
-    enter(recipe, made, saved.meta.get("growth", {}).get("stage", 0))
-    checkpoint.restore_model(made.model, saved.tensors["model"], saved.meta["tied"])
-    return recipe, made, saved
+    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    enter(recipe, assembled, saved.meta.get("growth", {}).get("stage", 0))
+    checkpoint.restore_model(assembled.model, saved.tensors["model"], saved.meta["tied"])
+    return recipe, assembled, saved
 
 
 def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
@@ -159,11 +159,11 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         RunError: no such run or checkpoint.
         CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
     """
-    recipe, made, saved = restore(folder, step)
+    recipe, assembled, saved = restore(folder, step)
     prepared = prepare(recipe.data, say=_print)
     check_data(folder.id, read_json(folder.environment, {}).get("data"), prepared.fingerprint)
-    result = evaluate(recipe, made, final=True)
-    measured_with = yardstick(recipe, prepared, made, say=_print)
+    result = evaluate(recipe, assembled, final=True)
+    measured_with = yardstick(recipe, prepared, assembled, say=_print)
     return {
         "run": folder.path.name,
         "step": saved.step,

@@ -43,21 +43,21 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
     """
     if target.exists():
         raise RunError(f"'{target}' exists; name a new folder")
-    recipe, made, saved = restore(folder, step)
+    recipe, assembled, saved = restore(folder, step)
     # Beside the target, so that the rename at the end stays on one file system.
     aside = target.with_name(target.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         # First, since transformers writes the folder itself.
-        own_class = _write_model(recipe, made, aside)
+        own_class = _write_model(recipe, assembled, aside)
         recipe.save(aside / "recipe.json")
         shutil.copyfile(folder.tokenizer, aside / "tokenizer.json")
-        settings = tokenizer_settings(folder.tokenizer, made.vocabulary, recipe.data.longest)
+        settings = tokenizer_settings(folder.tokenizer, assembled.vocabulary, recipe.data.longest)
         (aside / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         class_name = str(json.loads((aside / "config.json").read_text(encoding="utf-8"))["architectures"][0])
-        facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": made.layers}
-        facts["parameters"] = _parameters(made)
+        facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": assembled.layers}
+        facts["parameters"] = _parameters(assembled)
         card = model_card(recipe, read_json(folder.evaluations, {}), facts, class_name, own_class)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
@@ -68,25 +68,29 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
     return class_name
 
 
-def _write_model(recipe: Recipe, made: Assembled, folder: Path) -> bool:
+def _write_model(recipe: Recipe, assembled: Assembled, folder: Path) -> bool:
     """Write weights and ``config.json``; returns whether the class is one of ours."""
     # Other objectives have heads that score something else than the vocabulary: their backbone alone is of use.
-    head = made.model.head if isinstance(made.model, TokenPrediction) else None
-    backbone, choice = made.model.backbone, made.architecture
-    if head is not None and choice.save_pretrained(backbone, head, folder, made.vocabulary, made.layers):
+    head = assembled.model.head if isinstance(assembled.model, TokenPrediction) else None
+    backbone, choice = assembled.model.backbone, assembled.architecture
+    if head is not None and choice.save_pretrained(backbone, head, folder, assembled.vocabulary, assembled.layers):
         return False
     # Not at the top: transformers takes seconds to import, and the worker imports this package.
     from workbench.transformers import WorkbenchConfig, wrapped
 
-    config = WorkbenchConfig.of(choice, made.vocabulary, recipe.data.longest, made.layers, recipe.objective.causal)
+    config = WorkbenchConfig.of(
+        choice, assembled.vocabulary, recipe.data.longest, assembled.layers, recipe.objective.causal
+    )
     wrapped(config, backbone, head).save_pretrained(folder)
     return True
 
 
-def _parameters(made: Assembled) -> int:
+def _parameters(assembled: Assembled) -> int:
     """Of the layers that exist; tied ones once."""
-    absent = sum(p.numel() for block in list(made.model.backbone.blocks)[made.layers :] for p in block.parameters())
-    return made.parameters - absent
+    absent = sum(
+        p.numel() for block in list(assembled.model.backbone.blocks)[assembled.layers :] for p in block.parameters()
+    )
+    return assembled.parameters - absent
 
 
 def tokenizer_settings(file: Path, vocabulary: Vocabulary, length: int) -> dict[str, Any]:

@@ -28,15 +28,15 @@ class Growth:
     """Keeps model and optimizer of a run in step with the stages of its depth method.
 
     Args:
-        made: of the run, in the stage that its :attr:`~Assembled.stage` says; changed in place.
+        assembled: of the run, in the stage that its :attr:`~Assembled.stage` says; changed in place.
         writer: where events of kind ``stage`` go.
         saved: what :meth:`state` gave when a checkpoint was made; None at the beginning of a run.
     """
 
     def __init__(
-        self, made: Assembled, writer: TelemetryWriter | None = None, saved: dict[str, Any] | None = None
+        self, assembled: Assembled, writer: TelemetryWriter | None = None, saved: dict[str, Any] | None = None
     ) -> None:
-        self.made, self._writer = made, writer
+        self.assembled, self._writer = assembled, writer
         # What was said last, so that a resumed run does not say it again and a change that is due is said.
         self._said = _restored(saved["shape"]) if saved else None
         self._outside: tuple[TrainingModel, bool, bool] | None = None
@@ -52,19 +52,19 @@ class Growth:
         Returns:
             Whether model or optimizer is another object now.
         """
-        made, layers = self.made, recipe.architecture.layers
-        due, before = recipe.depth.stage(layers, progress), (made.model, made.optimizer)
+        assembled, layers = self.assembled, recipe.architecture.layers
+        due, before = recipe.depth.stage(layers, progress), (assembled.model, assembled.optimizer)
         transition: Transition | None = None
         # One by one: a long step may pass two boundaries at once, and each copies from what the one before made.
-        while made.stage < due:
-            transition = recipe.depth.transition(layers, made.stage + 1)
-            self._begin(recipe, made.stage + 1, transition)
+        while assembled.stage < due:
+            transition = recipe.depth.transition(layers, assembled.stage + 1)
+            self._begin(recipe, assembled.stage + 1, transition)
         plan = recipe.depth.plan(layers, progress, recipe.seed)
-        shape = _shape(made, plan)
+        shape = _shape(assembled, plan)
         if transition is not None or shape != self._said:
             self._say(recipe, progress, plan, transition)
             self._said = shape
-        return (made.model, made.optimizer) != before
+        return (assembled.model, assembled.optimizer) != before
 
     def follow(self, plan: LayerPlan, model: TrainingModel | None = None) -> None:
         """Before a forward pass: switch gradients of everything outside the blocks to what ``plan`` says.
@@ -75,7 +75,7 @@ class Growth:
             plan: of the micro-batch.
             model: that is about to run; None for the run's own.
         """
-        wanted = (model or self.made.model, plan.embedding, plan.head)
+        wanted = (model or self.assembled.model, plan.embedding, plan.head)
         if wanted != self._outside:
             freeze_outside(wanted[0], plan)
             self._outside = wanted
@@ -85,75 +85,75 @@ class Growth:
         factor = recipe.depth.rate_factor(recipe.architecture.layers, progress)
         if factor == 1.0:
             return
-        for group in self.made.optimizer.param_groups:
+        for group in self.assembled.optimizer.param_groups:
             # A tensor (captured in a graph by its address) is changed in place, a number replaced.
             group["lr"] *= factor
         knobs["lr"] *= factor
 
     def model_of(self, recipe: Recipe, stage: int) -> TrainingModel:
         """The model of a later stage, made ahead where it is another one, so that its graphs can be compiled."""
-        if _architecture(recipe, stage) == self.made.architecture:
-            return self.made.model
+        if _architecture(recipe, stage) == self.assembled.architecture:
+            return self.assembled.model
         if stage not in self._ready:
-            self._ready[stage] = _build(recipe, self.made, stage)
+            self._ready[stage] = _build(recipe, self.assembled, stage)
         return self._ready[stage]
 
     def state(self) -> dict[str, Any]:
         """JSON-able: for a checkpoint."""
-        return {"stage": self.made.stage, "shape": asdict(self._said) if self._said else None}
+        return {"stage": self.assembled.stage, "shape": asdict(self._said) if self._said else None}
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
-        made = self.made
-        if _architecture(recipe, stage) != made.architecture:
-            wide = self._ready.pop(stage, None) or _build(recipe, made, stage)
-            places = widen(made.model, wide, recipe.seed)
-            optimizer = build_optimizer(recipe, wide, made.device)
+        assembled = self.assembled
+        if _architecture(recipe, stage) != assembled.architecture:
+            wide = self._ready.pop(stage, None) or _build(recipe, assembled, stage)
+            places = widen(assembled.model, wide, recipe.seed)
+            optimizer = build_optimizer(recipe, wide, assembled.device)
             if transition.state == "copy":
-                copy_state(made.optimizer, optimizer, places)
+                copy_state(assembled.optimizer, optimizer, places)
             # Made ahead, perhaps, and a knob turned since.
             wide.choice = recipe.objective
-            made.model, made.optimizer = wide, optimizer
+            assembled.model, assembled.optimizer = wide, optimizer
         else:
-            add_layers(made, transition)
+            add_layers(assembled, transition)
             if transition.state == "reset":
                 # Built anew rather than emptied: whatever the optimizer keeps beside its state starts afresh, too.
-                made.optimizer = build_optimizer(recipe, made.model, made.device)
-        settle_in(recipe, made, stage)
+                assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.device)
+        settle_in(recipe, assembled, stage)
 
     def _say(self, recipe: Recipe, progress: Progress, plan: LayerPlan, transition: Transition | None) -> None:
-        made, stages = self.made, len(recipe.depth.starts())
+        assembled, stages = self.assembled, len(recipe.depth.starts())
         # A run at full depth from beginning to end has nothing to say.
         if self._writer is None or (self._said is None and stages == 1 and all(plan.trains)):
             return
-        now = _shape(made, plan)
+        now = _shape(assembled, plan)
         text = stage_words(plan, transition, stages, self._said, now)
         self._writer.event(progress.step, "stage", text, **stage_data(plan, transition, stages, now))
 
 
-def enter(recipe: Recipe, made: Assembled, stage: int) -> None:
-    """Make ``made`` what it is in ``stage``, with fresh weights: before a checkpoint of that stage is read into it."""
-    if _architecture(recipe, stage) != made.architecture:
-        made.model = _build(recipe, made, stage)
-        made.optimizer = build_optimizer(recipe, made.model, made.device)
-    settle_in(recipe, made, stage)
+def enter(recipe: Recipe, assembled: Assembled, stage: int) -> None:
+    """Give ``assembled`` the form of ``stage``, with fresh weights, before a checkpoint of that stage is loaded."""
+    if _architecture(recipe, stage) != assembled.architecture:
+        assembled.model = _build(recipe, assembled, stage)
+        assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.device)
+    settle_in(recipe, assembled, stage)
 
 
-def settle_in(recipe: Recipe, made: Assembled, stage: int) -> None:
+def settle_in(recipe: Recipe, assembled: Assembled, stage: int) -> None:
     """Write down which stage the model is in, how many layers exist, and what architecture it has."""
-    made.stage = stage
-    made.layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
-    made.architecture = _architecture(recipe, stage)
+    assembled.stage = stage
+    assembled.layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
+    assembled.architecture = _architecture(recipe, stage)
 
 
 @torch.no_grad()
-def add_layers(made: Assembled, transition: Transition) -> None:
+def add_layers(assembled: Assembled, transition: Transition) -> None:
     """Give the layers that appear their weights and their optimizer state; all other layers stay bit for bit.
 
     Args:
-        made: its blocks of the finished model exist already.
+        assembled: its blocks of the finished model exist already.
         transition: which appear, and what they are made of.
     """
-    blocks = made.model.backbone.blocks
+    blocks = assembled.model.backbone.blocks
     for layer, source in enumerate(transition.sources, transition.first):
         if source is not None:
             new, old = blocks[layer], blocks[source]
@@ -166,9 +166,9 @@ def add_layers(made: Assembled, transition: Transition) -> None:
             if transition.state == "copy":
                 weights, sources = dict(new.named_parameters()), dict(old.named_parameters())
                 places = [(weights[name], sources[name], None) for name in shared if name in weights]
-                copy_state(made.optimizer, made.optimizer, places)
+                copy_state(assembled.optimizer, assembled.optimizer, places)
         if transition.silent:
-            for product in made.model.backbone.residual_products(layer):
+            for product in assembled.model.backbone.residual_products(layer):
                 for parameter in product.parameters():
                     parameter.zero_()
 
@@ -191,14 +191,16 @@ def _architecture(recipe: Recipe, stage: int) -> Architecture:
     return architecture
 
 
-def _build(recipe: Recipe, made: Assembled, stage: int) -> TrainingModel:
-    return build_model(recipe, _architecture(recipe, stage), made.vocabulary, made.attention, made.device)
+def _build(recipe: Recipe, assembled: Assembled, stage: int) -> TrainingModel:
+    return build_model(
+        recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.attention, assembled.device
+    )
 
 
-def _shape(made: Assembled, plan: LayerPlan) -> Shape:
-    architecture = made.architecture
+def _shape(assembled: Assembled, plan: LayerPlan) -> Shape:
+    architecture = assembled.architecture
     return Shape(
-        made.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head,
+        assembled.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head,
         architecture.width, architecture.heads, architecture.inner_width,
     )  # fmt: skip
 

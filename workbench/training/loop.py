@@ -57,7 +57,7 @@ class Training:
 
     Args:
         recipe: with every knob change so far applied.
-        made: its torch objects.
+        assembled: its torch objects.
         writer: where telemetry goes; None measures nothing but the loss.
         progress: where to begin; None for the beginning.
         peak_flops: what MFU is a share of, FLOP/s.
@@ -75,7 +75,7 @@ class Training:
     def __init__(
         self,
         recipe: Recipe,
-        made: Assembled,
+        assembled: Assembled,
         writer: TelemetryWriter | None = None,
         progress: Progress | None = None,
         peak_flops: float = math.nan,
@@ -83,19 +83,25 @@ class Training:
         grown: dict[str, Any] | None = None,
         batch: dict[str, float | None] | None = None,
     ) -> None:
-        self.recipe, self.made, self.device = recipe, made, made.device
-        self.growth = Growth(made, writer, grown)
+        self.recipe, self.assembled, self.device = recipe, assembled, assembled.device
+        self.growth = Growth(assembled, writer, grown)
         self._warnings: set[str] = set()
         self.progress = progress or Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         execution = recipe.execution
         self.recorder = Recorder(
-            writer, made.device, execution.scalars_every, execution.layers_every, self.progress, peak_flops, done_flops
+            writer,
+            assembled.device,
+            execution.scalars_every,
+            execution.layers_every,
+            self.progress,
+            peak_flops,
+            done_flops,
         )
         self._take_over()
         # In force for fp16 only; for other precisions every call passes through.
-        self.scaler = torch.amp.GradScaler(made.device.type, enabled=made.precision == torch.float16)
+        self.scaler = torch.amp.GradScaler(assembled.device.type, enabled=assembled.precision == torch.float16)
         self.batch_size = BatchSize(recipe, batch)
-        self.batches = Prefetch(made.order, pin=made.device.type == "cuda")
+        self.batches = Prefetch(assembled.order, pin=assembled.device.type == "cuda")
 
     def step(self) -> None:
         """Take one optimizer step and write what it has to say.
@@ -116,7 +122,7 @@ class Training:
             times.mark("data")
             if self.recipe.optimizer.curvature_due(before.step):
                 plans = [self.plan(index) for index in range(len(batch.parts))]
-                take_curvature(self.made, batch.parts, plans, before, self.recipe.seed, self.scaler)
+                take_curvature(self.assembled, batch.parts, plans, before, self.recipe.seed, self.scaler)
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before.step)
             result = self._gradients(batch, times, layered)
@@ -183,7 +189,7 @@ class Training:
 
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
-        self.model, self.optimizer = self.made.model, self.made.optimizer
+        self.model, self.optimizer = self.assembled.model, self.assembled.optimizer
         self.meter = LayerMeter(self.model.backbone, self.optimizer, self._warn_once)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
@@ -211,7 +217,7 @@ class Training:
             self.meter.saw(plan)
             if layered and index == len(batch.parts) - 1:
                 self.meter.before()
-            with self.made.autocast():
+            with self.assembled.autocast():
                 loss: Loss = self.model(part.to(self.device), plan, self.progress)
             times.mark("forward")
             # Before the backward pass, where looking costs nothing: the weights still show what broke them.
@@ -256,7 +262,7 @@ class Training:
         return norm
 
     def _flops(self, batch: StepBatch, result: Gradients) -> float:
-        choice, size = self.made.architecture, self.made.vocabulary.size
+        choice, size = self.assembled.architecture, self.assembled.vocabulary.size
         length = batch.parts[0].tokens_BT.shape[1]
         return step_flops(choice, size, result.plans, batch.tokens, sum(result.counts), batch.span, length)
 

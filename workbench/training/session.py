@@ -52,13 +52,13 @@ class Session:
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
-        self.asked = Recipe.load(folder.recipe)
-        self.prepared, self.made = self._prepare(resume)
-        self._yardstick = yardstick(self.asked, self.prepared, self.made, say=self._say)
+        self.launched = Recipe.load(folder.recipe)
+        self.prepared, self.assembled = self._prepare(resume)
+        self._yardstick = yardstick(self.launched, self.prepared, self.assembled, say=self._say)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
-        recipe = self.asked.with_(**self._overrides)
+        recipe = self.launched.with_(**self._overrides)
         progress = Progress(
             step=saved.step if saved else 0,
             tokens=int(meta.get("tokens", 0)),
@@ -69,7 +69,7 @@ class Session:
         peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         self.training = Training(
             recipe,
-            self.made,
+            self.assembled,
             self.writer,
             progress,
             peak,
@@ -135,7 +135,7 @@ class Session:
     @property
     def longest(self) -> int:
         """Tokens of the longest row that the model was built for."""
-        return self.made.order.sequence_length
+        return self.assembled.order.sequence_length
 
     def turn(self, path: str, value: Any, recipe: Recipe) -> None:
         """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
@@ -144,23 +144,23 @@ class Session:
 
     def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
-        prepared = prepare(self.asked.data, say=self._say)
+        prepared = prepare(self.launched.data, say=self._say)
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
         # A copy: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
         # Before assembling, since the probe of attention must measure with the threads that training will have.
-        if self.asked.execution.threads:
-            torch.set_num_threads(self.asked.execution.threads)
+        if self.launched.execution.threads:
+            torch.set_num_threads(self.launched.execution.threads)
         self.status.write(message="building the model")
-        device = self.asked.execution.resolve_device()
+        device = self.launched.execution.resolve_device()
         self._held_before = held_gib(device)
         # A resumed run repeats bit for bit, whatever was measured since it began.
         attention = None
         if isinstance(begun, dict) and begun.get("device") == device_name(device):
             attention = next((name for name in ATTENTION if name == begun.get("attention")), None)
-        return prepared, assemble(self.asked, prepared, device, attention)
+        return prepared, assemble(self.launched, prepared, device, attention)
 
     def _say(self, line: str) -> None:
         self.status.write(message=line)
@@ -178,25 +178,25 @@ class Session:
                 f"checkpoint {path.name} is damaged ({problem}), kept as {aside.name}; resuming from {saved.path.name}"
             )
             self.writer.event(saved.step, "warning", text)
-        saved = as_forked(self.folder, saved, self.asked, self.prepared.fingerprint, self.writer)
-        if saved.meta["recipe_hash"] != self.asked.hash:
+        saved = as_forked(self.folder, saved, self.launched, self.prepared.fingerprint, self.writer)
+        if saved.meta["recipe_hash"] != self.launched.hash:
             raise checkpoint.CheckpointError(
                 f"checkpoint {saved.path.name} was made by recipe {saved.meta['recipe_hash']}, recipe.json now is "
-                f"{self.asked.hash}; restore recipe.json, or launch the new recipe as a run of its own"
+                f"{self.launched.hash}; restore recipe.json, or launch the new recipe as a run of its own"
             )
         # Checkpoints from before there were stages are of models that never grow.
-        enter(self.asked, self.made, saved.meta.get("growth", {}).get("stage", 0))
-        checkpoint.restore_model(self.made.model, saved.tensors["model"], saved.meta["tied"])
+        enter(self.launched, self.assembled, saved.meta.get("growth", {}).get("stage", 0))
+        checkpoint.restore_model(self.assembled.model, saved.tensors["model"], saved.meta["tied"])
         if saved.meta["optimizer"] is not None:
-            checkpoint.restore_optimizer(self.made.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
+            checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
         self._overrides = dict(saved.meta["overrides"])
         return saved
 
     def _describe(self) -> dict[str, Any]:
-        environment = machine.environment(self.made.device, self.made.precision) | {
+        environment = machine.environment(self.assembled.device, self.assembled.precision) | {
             "data": self.prepared.fingerprint,
-            "attention": self.made.attention,
-            "parameters": self.made.parameters,
+            "attention": self.assembled.attention,
+            "parameters": self.assembled.parameters,
             **self._yardstick,
             "compile_seconds": None,
             # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
@@ -221,8 +221,8 @@ class Session:
         return evaluations
 
     def _compile(self) -> None:
-        step, layers = self.training.progress.step, self.asked.architecture.layers
-        self.status.write(message=f"compiling {layers} blocks" if self.asked.execution.compile else "warming up")
+        step, layers = self.training.progress.step, self.launched.architecture.layers
+        self.status.write(message=f"compiling {layers} blocks" if self.launched.execution.compile else "warming up")
         seconds = compile_ahead(self.training)
         self.environment["compile_seconds"] = round(seconds, 3)
         write_json(self.folder.environment, self.environment)
@@ -236,7 +236,7 @@ class Session:
         if passed > self._passed and not progress.done:
             self._passed = passed
             self.evaluate(final=False)
-        if time.monotonic() - self._saved_at >= self.asked.budget.checkpoint_seconds and not progress.done:
+        if time.monotonic() - self._saved_at >= self.launched.budget.checkpoint_seconds and not progress.done:
             self.save()
 
     def _recheck(self) -> None:
@@ -246,10 +246,12 @@ class Session:
             return
         self._rechecks_at = None
         self.training.settle()
-        for found in machine.contradictions(self.training.recipe, self.made.device, self.made.precision):
-            self.writer.event(progress.step, "measurement", found.text, **asdict(found), attention=self.made.attention)
+        for found in machine.contradictions(self.training.recipe, self.assembled.device, self.assembled.precision):
+            self.writer.event(
+                progress.step, "measurement", found.text, **asdict(found), attention=self.assembled.attention
+            )
             # From here on MFU is a share of what holds now.
-            self.environment["gemm_flops"] = machine.gemm_flops(self.made.device, self.made.precision)
+            self.environment["gemm_flops"] = machine.gemm_flops(self.assembled.device, self.assembled.precision)
             self.training.recorder.peak_flops = self.environment["peak_flops"] or self.environment["gemm_flops"]
             write_json(self.folder.environment, self.environment)
 
@@ -257,7 +259,7 @@ class Session:
         """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget."""
         self.training.settle()
         self.status.write(message="evaluating")
-        result, progress = evaluate(self.training.recipe, self.made, final=final), self.training.progress
+        result, progress = evaluate(self.training.recipe, self.assembled, final=final), self.training.progress
         point = {
             "step": progress.step,
             "tokens": progress.tokens,
@@ -295,7 +297,7 @@ class Session:
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),
             "overrides": self._overrides,
-            "recipe_hash": self.asked.hash,
+            "recipe_hash": self.launched.hash,
             "torch": torch.__version__,
         }
         try:
@@ -362,7 +364,7 @@ class Session:
         progress, recorder = self.training.progress, self.training.recorder
         last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
         heldout = last.get("loss")
-        measured_with = Yardstick.of(self._evaluations, {}, self.asked.objective.kind)
+        measured_with = Yardstick.of(self._evaluations, {}, self.launched.objective.kind)
         seconds = max(progress.seconds, 1e-9)
         peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         return {
@@ -377,7 +379,7 @@ class Session:
             "bigram_entropy": self._yardstick["bigram_entropy"],
             "learned": measured_with.learned(heldout),
             "mfu": recorder.useful_flops / seconds / peak,
-            "parameters": self.made.parameters,
+            "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,
             "stopped_early": bool(self.stop_asked),
         }

@@ -28,13 +28,13 @@ def compile_ahead(training: Training) -> float:
     """
     began = time.perf_counter()
     mending(lambda: _meet_graphs(training))
-    if training.made.device.type == "cuda":
-        torch.cuda.synchronize(training.made.device)
+    if training.assembled.device.type == "cuda":
+        torch.cuda.synchronize(training.assembled.device)
     return time.perf_counter() - began
 
 
 def _meet_graphs(training: Training) -> None:
-    recipe, made = training.recipe, training.made
+    recipe, assembled = training.recipe, training.assembled
     models: list[TrainingModel] = []
     for plan, progress, shape in _variants(training):
         model = training.growth.model_of(recipe, recipe.depth.stage(recipe.architecture.layers, progress))
@@ -44,10 +44,10 @@ def _meet_graphs(training: Training) -> None:
                 model.compile()
         training.growth.follow(plan, model)
         # Any rows would do: only the shapes matter.
-        batch = step_batch(made.order.of_length(shape.length), 0, shape).parts[0].to(made.device)
+        batch = step_batch(assembled.order.of_length(shape.length), 0, shape).parts[0].to(assembled.device)
         # Dropout draws here; every step seeds itself, so nothing of it is left.
         torch.manual_seed(recipe.seed)
-        with made.autocast():
+        with assembled.autocast():
             loss = model(batch, plan, progress)
         # As in a step: the scale factor is a number of its own, so the graph is the same.
         training.scaler.scale(loss.loss * 1.0).backward()
@@ -64,7 +64,7 @@ def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepSha
     for point in _points(recipe.depth.starts()):
         progress = progress_at(recipe.budget, point)
         stage = recipe.depth.stage(layers, progress)
-        if stage < training.made.stage:
+        if stage < training.assembled.stage:
             continue  # of a resumed run: over
         plan = recipe.depth.plan(layers, progress, recipe.seed)
         # A dropped layer is never called: dropping needs no graph, only what trains and how many labels there are do.

@@ -63,7 +63,7 @@ def _train(folder: RunFolder, status: Status, resume: bool) -> int:
         if session is not None:
             session.stop(asked_to_stop[0])
 
-    # First of all: a stop during the slow imports must not end us without a word.
+    # Before the slow imports: a stop that arrives during them is recorded, too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     status.write(status="starting", message="loading torch", error="", exit_code=None, **process_identity())

@@ -86,7 +86,7 @@ def test_frozen_layers_and_their_state_stay_bit_for_bit(tiny: Recipe, build: Bui
     blocks = training.model.backbone.blocks
     for _ in range(7):
         training.step()
-    assert training.made.stage == 1
+    assert training.assembled.stage == 1
     below = [p for block in blocks[:2] for p in block.parameters()]
     above = [p for block in blocks[2:] for p in block.parameters()]
     weights, moments, top = [p.detach().clone() for p in below], state_of(training, below), above[0].detach().clone()
@@ -101,7 +101,7 @@ def test_frozen_layers_and_their_state_stay_bit_for_bit(tiny: Recipe, build: Bui
     assert not torch.equal(above[0], top)
     for _ in range(3):
         training.step()
-    assert training.made.stage == 2
+    assert training.assembled.stage == 2
     assert not any(torch.equal(p, weight) for p, weight in zip(below, weights, strict=True) if p.ndim == 2), "thawed"
 
 

@@ -55,7 +55,7 @@ def test_layers_are_copied_exactly_and_only_once(tiny: Recipe, build: Build, sta
     blocks = training.model.backbone.blocks
     for _ in range(5):
         training.step()
-    assert training.made.layers == 1
+    assert training.assembled.layers == 1
     below, fresh = weights(blocks[0]), weights(blocks[1])
     embedding = training.model.backbone.embedding.weight
     moments = training.optimizer.state[embedding]["exp_avg"].clone()
@@ -80,7 +80,7 @@ def test_layers_are_copied_exactly_and_only_once(tiny: Recipe, build: Build, sta
     assert not same(weights(blocks[1]), below), "and the copies go their own way"
     for _ in range(4):
         training.step()
-    assert training.made.layers == 4
+    assert training.assembled.layers == 4
 
 
 def test_silent_copies_preserve_the_function_bit_for_bit(tiny: Recipe, build: Build) -> None:
@@ -89,7 +89,7 @@ def test_silent_copies_preserve_the_function_bit_for_bit(tiny: Recipe, build: Bu
     training = build(recipe)
     for _ in range(10):
         training.step()
-    model, (batch, seen) = training.model, next(training.made.heldout.batches(32, 4))
+    model, (batch, seen) = training.model, next(training.assembled.heldout.batches(32, 4))
     before = model.heldout(batch, seen, LayerPlan.full(2, 4))
     training.growth.advance(recipe, training.progress)
     after = model.heldout(batch, seen, LayerPlan.full(4))
@@ -106,7 +106,7 @@ def test_a_plain_copy_does_not_preserve_it(tiny: Recipe, build: Build) -> None:
     training = build(recipe)
     for _ in range(10):
         training.step()
-    batch, seen = next(training.made.heldout.batches(32, 4))
+    batch, seen = next(training.assembled.heldout.batches(32, 4))
     before = training.model.heldout(batch, seen, LayerPlan.full(2, 4))
     training.growth.advance(recipe, training.progress)
     assert abs(float(before - training.model.heldout(batch, seen, LayerPlan.full(4)))) > 1e-3
