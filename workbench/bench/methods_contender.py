@@ -41,7 +41,7 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
             torch.cuda.synchronize(training.device)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
-        stages.append(training.made.stage)
+        stages.append(training.assembled.stage)
     return {
         "wall_seconds": walls,
         "cpu_seconds": cpus,
