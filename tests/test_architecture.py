@@ -26,6 +26,7 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
 GROUND = {
+    "workbench.printable",
     "workbench.assignments",
     "workbench.columns",
     "workbench.errors",
@@ -40,6 +41,7 @@ GROUND = {
 MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
     "workbench.errors": set(),
+    "workbench.printable": set(),
     "workbench.fields": set(),
     "workbench.assignments": {"workbench.errors"},
     "workbench.columns": {"workbench.json_lines"},

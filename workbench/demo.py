@@ -24,9 +24,9 @@ from rich.text import Text
 from workbench import presets
 from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
 from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured, progress_line
-from workbench.plots.palette import plain
 from workbench.plots.report import write_report
 from workbench.plots.results import outcome, require, verdict, write_outcome
+from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
 from workbench.runs.run import Run

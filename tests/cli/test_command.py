@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from workbench import __version__
 from workbench.cli.command import DELEGATED, main
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import write_state
 
@@ -25,7 +28,7 @@ from workbench.runs.state import write_state
         (["runs", "--limit", "few"], "--limit"),
         (["stop"], "RUN"),
         (["stop", "20260101"], "no run '20260101'"),
-        (["watch", "../../etc"], "not of the form"),
+        (["watch", "../../etc"], "no run 'etc'"),
         (["stop", "a" * 65], "not of the form"),
         (["export", "x", "out"], "no run 'x'"),
         (["train"], "--preset NAME or --recipe FILE; presets: bert_tiny"),
@@ -95,6 +98,71 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout == "data\n"
+
+
+@pytest.mark.parametrize("arguments", [("presets",), ("presets", "--json"), ("choices", "--json"), ("--version",)])
+def test_an_output_that_cannot_be_written_is_one_error(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "workbench", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: [Errno 28] No space left on device\n"
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"workbench {__version__}\n"
+
+
+def test_a_shell_completes_verbs_and_run_ids(tmp_path: Path) -> None:
+    write_state(_folder(tmp_path, "20260101-000000-a-000000-0000"), status="stopped")
+
+    def completed(line: str) -> list[str]:
+        asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "|", "COMP_LINE": line, "COMP_POINT": str(len(line)),
+                 "WORKBENCH_RUNS": str(tmp_path), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "answer")}  # fmt: skip
+        subprocess.run([sys.executable, "-m", "workbench"], env=os.environ | asked, check=True)
+        return [word.strip() for word in (tmp_path / "answer").read_text().split("|")]
+
+    assert completed("workbench exp") == ["export"]
+    assert completed("workbench stop 2026") == ["20260101-000000-a-000000-0000"]
+
+
+def test_a_run_is_named_by_its_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _folder(tmp_path / "elsewhere", "20260101-000000-a-000000-0000")
+    for name in (str(folder.path), f"{folder.path}/", f"{tmp_path}/x/../elsewhere/{folder.id}"):
+        assert main(["log", name, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["run"] == folder.id
+
+
+def test_names_reach_the_terminal_as_one_printable_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _folder(tmp_path, "20260101-000000-a-000000-0000")
+    write_state(folder, status="failed", error="bad \x1b[2J\x07 name")
+    folder.recipe.write_text(json.dumps({"name": "a\x1b[31mb\nc"}))
+    root = ["--runs", str(tmp_path)]
+    main(["runs", *root])
+    main(["watch", folder.id, *root])
+    main(["note", folder.id, "one\x1b[2J", *root])
+    main(["delete", folder.id, "--yes", *root])
+    main(["trash", *root])
+    said = capsys.readouterr()
+    assert "\x1b" not in said.out + said.err
+    assert "a [31mb c" in said.out
+
+
+def test_a_list_stays_readable_in_a_narrow_terminal(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "20260101-000000-a-000000-0000")
+    folder.recipe.write_text(json.dumps({"name": "a" * 70}))
+    write_state(folder, status="stopped", step=7, loss=5.25)
+    lines = runs(tmp_path).text(width=60).splitlines()
+    assert lines[0] == folder.id
+    assert max(map(len, lines)) <= 60
+    assert len(runs(tmp_path).text(width=300).splitlines()) == 2
+
+
+def _folder(root: Path, run_id: str) -> RunFolder:
+    folder = RunFolder(root / run_id)
+    folder.path.mkdir(parents=True)
+    return folder
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from workbench.plots.palette import matplotlib_text, plain, plotly_dash, plotly_text
+from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
+from workbench.printable import plain
 
 
 def test_dashes_as_plotly_takes_them():

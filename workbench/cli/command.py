@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from workbench.errors import RunFailed, TargetMissed, WorkbenchError, unknown
+from workbench.printable import plain_lines
 
 DONE, FAILED, WRONG, MISSED = 0, 1, 2, 3
 Verb = Callable[[argparse.Namespace], int]
@@ -30,8 +31,13 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # Looked for by hand: an option that cannot be parsed is to be answered in JSON too, where JSON was asked for.
     as_json = "--json" in argv
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     try:
-        return _run(argv)
+        code = _run(argv)
+        # Here, while an error can still be told: at exit the interpreter would complain in words of its own.
+        sys.stdout.flush()
+        return code
     except WorkbenchError as error:
         return _fail(WRONG, error, as_json)
     except TargetMissed as error:
@@ -55,6 +61,11 @@ def _run(argv: list[str]) -> int:
         module = importlib.import_module(DELEGATED[argv[0]][0])
         code: int = module.main(argv[1:])
         return code
+    if argv[:1] == ["--version"]:
+        from workbench import __version__
+
+        print(f"workbench {__version__}")
+        return DONE
     parser = _parser()
     options, rest = parser.parse_known_args(argv)
     # Of `tag RUN +a -b` the parser takes -b for an option that it does not know.
@@ -68,10 +79,22 @@ def _run(argv: list[str]) -> int:
     return verb(options)
 
 
+def _complete() -> None:
+    """Answer a shell that asks what could stand at the cursor, and exit."""
+    import argcomplete
+
+    argcomplete.autocomplete(_parser())
+
+
 def _fail(code: int, error: object, as_json: bool) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    if as_json:
-        print(json.dumps({"error": str(error), "exit_code": code}))
+    print(f"error: {plain_lines(error)}", file=sys.stderr)
+    try:
+        if as_json:
+            print(json.dumps({"error": str(error), "exit_code": code}))
+        sys.stdout.flush()
+    except OSError:
+        # It is stdout that cannot be written to: what is left for it would be one more error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
@@ -89,7 +112,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="workbench", description="Compose, launch, watch and measure language-model pre-training.")
+    parser = _Parser(
+        prog="workbench",
+        description="Compose, launch, watch and measure language-model pre-training.",
+        epilog='tab completion in bash and zsh: eval "$(register-python-argcomplete workbench)"',
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
     verbs = parser.add_subparsers(dest="command", required=True, metavar="VERB", parser_class=_Parser)
     for name, (_, text) in DELEGATED.items():
         # For the list alone: their own parsers answer their --help, see `_run`.
@@ -159,8 +187,16 @@ def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True)
 
 def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
     parser = _verb(verbs, name, function, text)
-    parser.add_argument("run", metavar="RUN", help="a run id, or a unique beginning of one")
+    run = parser.add_argument("run", metavar="RUN", help="a run id, a unique beginning of one, or its folder")
+    run.completer = _run_ids  # type: ignore[attr-defined]  (argcomplete's name for it)
     return parser
+
+
+def _run_ids(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    from workbench.runs.find import run_ids
+    from workbench.runs.folder import runs_root
+
+    return run_ids(runs_root(getattr(parsed_args, "runs", None)))
 
 
 def _add_keeping(verbs: Any) -> None:
@@ -169,7 +205,7 @@ def _add_keeping(verbs: Any) -> None:
     note = _run_verb(verbs, "note", "keeping:note", "write a run's notes; without text, print them")
     note.add_argument("text", nargs="?", metavar="TEXT", help="replaces the notes")
     delete = _verb(verbs, "delete", "keeping:delete", "move runs that have ended to the trash")
-    delete.add_argument("run", nargs="+", metavar="RUN", help="run ids, or unique beginnings of them")
+    delete.add_argument("run", nargs="+", metavar="RUN", help="run ids, unique beginnings of them, or folders")
     _run_verb(verbs, "restore", "keeping:restore", "bring a deleted run back")
     trash = _verb(verbs, "trash", "keeping:trash", "list deleted runs")
     trash.add_argument("--empty", action="store_true", help="remove them for good")

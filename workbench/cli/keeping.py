@@ -7,6 +7,7 @@ import json
 import sys
 
 from workbench.errors import RunError
+from workbench.printable import plain, plain_lines
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.labels import label, read_labels
 from workbench.runs.run import Run
@@ -29,7 +30,7 @@ def note(options: argparse.Namespace) -> int:
     """Replace the notes of a run; without text, print them."""
     run = Run(options.run, options.runs)
     labels = read_labels(run.folder) if options.text is None else label(run.folder, notes=options.text)
-    print(json.dumps({"run": run.id, "notes": labels.notes}) if options.json else labels.notes)
+    print(json.dumps({"run": run.id, "notes": labels.notes}) if options.json else plain_lines(labels.notes))
     return 0
 
 
@@ -40,7 +41,7 @@ def delete(options: argparse.Namespace) -> int:
         RunError: not confirmed where nobody can be asked, or one of the runs is alive; those before it are deleted.
     """
     found = [Run(run, options.runs) for run in options.run]
-    names = ", ".join(f"{run.id} ({run.name})" for run in found)
+    names = ", ".join(f"{run.id} ({plain(run.name)})" for run in found)
     if not _confirmed(options, f"Move {names} to the trash?"):
         print("nothing was deleted", file=sys.stderr)
         return 1
@@ -73,7 +74,7 @@ def trash(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"runs": [{"run": folder.id, "name": name_of(folder)} for folder in found]}))
     else:
-        lines = [f"{folder.id}  {name_of(folder)}" for folder in found]
+        lines = [f"{folder.id}  {plain(name_of(folder))}" for folder in found]
         print("\n".join(lines) or "the trash is empty")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
+from workbench.printable import plain
 from workbench.runs.run import ENDED, Run
 from workbench.runs.state import RunState, actual_status, message_of, read_state
 
@@ -34,17 +35,19 @@ def reading_text(state: RunState, status: str) -> str:
     if state.tokens_per_second:
         parts.append(f"{state.tokens_per_second:,.0f} tokens/s")
     if message := message_of(state, status):
-        parts.append(message)
+        parts.append(plain(message, 200))
     return "  ".join(parts)
 
 
 def _follow_bar(run: Run) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
     columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     # A name or message is data: it must not be read as markup.
-    text_column = TextColumn("{task.fields[text]}", markup=False)
+    # One line also where the terminal is narrow: a bar that wraps is drawn again below itself.
+    text_column = TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, ratio=1))
     with Progress(*columns, text_column, console=Console(stderr=True)) as bar:
         task = bar.add_task(run.id, total=1.0, status="starting", text="")
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +13,7 @@ from workbench.assignments import assignment
 from workbench.cli.live import follow
 from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
+from workbench.printable import plain_lines
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.run import ENDED, Run
@@ -29,7 +31,8 @@ def runs(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"folder": str(found.root), "count": len(found), "runs": [_as_data(run) for run in shown]}))
         return 0
-    print(found.text(options.limit or None))
+    # A pipe has no width: programs read one line a run.
+    print(found.text(options.limit or None, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     return 0
 
 
@@ -107,4 +110,4 @@ def _as_data(run: Run) -> dict[str, Any]:
 
 
 def _say(options: argparse.Namespace, shown: str, /, **data: Any) -> None:
-    print(json.dumps(data) if options.json else shown)
+    print(json.dumps(data) if options.json else plain_lines(shown))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.live import follow
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
+from workbench.printable import plain
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.runs.run import Run
@@ -166,7 +167,7 @@ def summary(run: Run, result: dict[str, Any]) -> str:
         return format(value, form) if isinstance(value, (int, float)) else "not measured"
 
     lines = [
-        f"{run.name} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
+        f"{plain(run.name)} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
         f"held-out loss {number('heldout_loss', '.4f')} nats; word frequencies {number('unigram_entropy', '.4f')}, "
         f"neighbours {number('bigram_entropy', '.4f')}"

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve, heldout_curve
-from workbench.plots.palette import plain
+from workbench.printable import plain
 from workbench.telemetry import number
 
 if TYPE_CHECKING:

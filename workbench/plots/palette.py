@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-LONGEST_NAME = 48
+from workbench.printable import LONGEST_NAME, plain
 
 
 def plotly_dash(dash: Sequence[int]) -> str:
@@ -16,23 +16,6 @@ def plotly_dash(dash: Sequence[int]) -> str:
         ('9px,4px', 'solid')
     """
     return ",".join(f"{pixels}px" for pixels in dash) or "solid"
-
-
-def plain(text: object, longest: int = LONGEST_NAME) -> str:
-    """One printable line of anything: control characters and broken Unicode become spaces, long text is cut.
-
-    Example:
-        >>> plain("two\\nlines")
-        'two lines'
-    """
-    # Not printable are line breaks, terminal codes, and lone surrogates, which UTF-8 cannot write at all.
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def plain_lines(text: object) -> str:
-    """Several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
-    return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
 
 
 def plotly_text(text: object, longest: int = LONGEST_NAME) -> str:

@@ -25,7 +25,6 @@ from workbench.plots.forecast_facts import compared, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import loss_figure
-from workbench.plots.palette import plain
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
 from workbench.plots.tables import (
@@ -38,6 +37,7 @@ from workbench.plots.tables import (
     recipe_table,
     result_table,
 )
+from workbench.printable import plain
 from workbench.quantities import PER_LAYER
 from workbench.runs.folder import RunFolder
 from workbench.runs.view import RunView

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.atomic import write_bytes
 from workbench.errors import RunFailed, TargetMissed
 from workbench.plots.facts import bits_per_byte, failure, heldout_loss, learned_in_words, measured
-from workbench.plots.palette import plain, plain_lines
+from workbench.printable import plain, plain_lines
 from workbench.runs.folder import write_json
 from workbench.telemetry import number
 

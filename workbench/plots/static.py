@@ -18,7 +18,8 @@ from workbench.plots.curves import curve, heldout_curve, smooth, thin, x_at_step
 from workbench.plots.facts import facts, failure, heldout_loss
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
-from workbench.plots.palette import matplotlib_text, plain, plain_lines
+from workbench.plots.palette import matplotlib_text
+from workbench.printable import plain, plain_lines
 from workbench.quantities import AXES, LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 
 if TYPE_CHECKING:

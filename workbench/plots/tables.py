@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.fields import differences, flatten
 from workbench.plots.curves import heldout_curve
 from workbench.plots.facts import count, decimal, facts, measured
-from workbench.plots.palette import plain
+from workbench.printable import plain
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView

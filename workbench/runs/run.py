@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import subprocess
 import time
 from collections.abc import Coroutine, Iterable
@@ -43,7 +44,7 @@ class Run:
     """A run that this or any other process launched.
 
     Args:
-        run: its id, a unique beginning of it, or its folder.
+        run: its id, a unique beginning of it, or its folder: a text with a slash in it is a path.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
@@ -56,11 +57,14 @@ class Run:
     """
 
     def __init__(self, run: str | Path | RunFolder, runs_dir: str | Path | None = None) -> None:
+        if isinstance(run, str) and os.sep in run:
+            run = Path(run).expanduser()
         if isinstance(run, RunFolder):
             self.folder = run
         elif isinstance(run, Path):
             # Through `find` as well, so that a link or a mistyped folder is told the same way as an id.
-            self.folder = find(run.name, run.absolute().parent)
+            path = Path(os.path.abspath(run))  # without the dots of "../runs/x", which `absolute` keeps
+            self.folder = find(path.name, path.parent)
         else:
             self.folder = find(run, runs_dir)
 

@@ -159,3 +159,27 @@ def test_wikipedia_sample(tmp_path):
     assert prepared.train.documents + prepared.heldout.documents == 220
     assert 900_000 < prepared.train.tokens + prepared.heldout.tokens < 1_600_000
     assert prepared.fingerprint["heldout_overlap"] <= 0.005
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("utf-16", "utf-16"),
+        ("utf-16-le", "utf-16le"),
+        ("utf-16-be", "utf-16be"),
+        ("utf-32", "utf-32"),
+        ("latin1", "latin1"),
+    ],
+)
+def test_text_of_another_encoding_is_told_its_name(tmp_path: Path, encoding: str, name: str) -> None:
+    (tmp_path / "a.txt").write_bytes("some text, and caf\xe9\n".encode(encoding))
+    with pytest.raises(DataError, match=f"iconv -f {name} -t utf-8"):
+        list(Files(paths=(str(tmp_path / "a.txt"),)).documents())
+
+
+@pytest.mark.parametrize("mark", ["dataset_info.json", "dataset_dict.json"])
+def test_a_folder_that_datasets_saved_names_the_choice_that_reads_it(tmp_path: Path, mark: str) -> None:
+    (tmp_path / mark).write_text("{}")
+    (tmp_path / "data-00000-of-00001.arrow").write_bytes(b"x")
+    with pytest.raises(DataError, match=r'"kind": "hugging_face"'):
+        list(Files(paths=(str(tmp_path),)).documents())

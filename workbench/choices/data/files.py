@@ -16,6 +16,7 @@ from workbench.errors import DataError
 
 NAMED_FILES = 16
 """Files that a fingerprint lists by name; the digest beside them covers all."""
+_SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 
 
 class Files(Data):
@@ -94,6 +95,13 @@ def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
             if format_of(path) is None:
                 raise DataError(f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}")
             matches = [path]
+        elif (
+            path.is_dir() and any((path / name).is_file() for name in _SAVED_BY_DATASETS) and any(path.rglob("*.arrow"))
+        ):
+            raise DataError(
+                f"{knob_name}: '{text}' was written by `save_to_disk` of Hugging Face datasets; read it with "
+                f'data={{"kind": "hugging_face", "name": "{text}"}}'
+            )
         elif path.is_dir():
             matches = _data_files(p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
         elif glob.has_magic(text):

@@ -93,10 +93,28 @@ def _lines(path: Path) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise DataError(
                 f"'{path}' is not UTF-8: byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its "
-                "(uncompressed) content; convert it, for example with: iconv -f latin1 -t utf-8"
+                f"(uncompressed) content; convert it, for example with: iconv -f {encoding_of(line)} -t utf-8"
             ) from None
+        if "\0" in text:
+            # Letters of UTF-16 without a mark at its start are valid UTF-8, with a zero beside each.
+            raise DataError(
+                f"'{path}' is no plain text: a zero byte in line {number + 1:,}; if it is UTF-16, convert it with: "
+                f"iconv -f {encoding_of(line)} -t utf-8"
+            )
         yield text.removeprefix("\ufeff") if number == 0 else text
         begin += len(line)
+
+
+def encoding_of(line: bytes) -> str:
+    """What bytes that are no UTF-8 most likely are, by the name that iconv knows."""
+    if line.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" in line:
+        # Of western letters the upper half is zero: before them in big endian, after them in little.
+        return "utf-16be" if line[::2].count(0) > line[1::2].count(0) else "utf-16le"
+    return "latin1"
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import re
 from html import escape
 from pathlib import Path
 
+from workbench.printable import plain
 from workbench.runs.catalogue.summary import describe
 from workbench.runs.find import run_ids
 from workbench.runs.folder import RunFolder, runs_root
@@ -40,13 +41,20 @@ class RunList(list[Run]):
         wanted = set(tags)
         return RunList([run for run in self if wanted <= set(run.tags)], self.root)
 
-    def text(self, limit: int | None = SHOWN) -> str:
-        """The table as text, its newest ``limit`` rows (None: all)."""
+    def text(self, limit: int | None = SHOWN, width: int | None = None) -> str:
+        """The table as text, its newest ``limit`` rows (None: all).
+
+        Args:
+            limit: rows, the newest.
+            width: characters of a line (None: as many as it takes); where a row needs more, each run has two lines.
+        """
         rows = self.table(limit)
         if not rows:
             return f"no runs in {self.root}"
         columns = list(rows[0])
         widths = [max(len(column), *(len(row[column]) for row in rows)) for column in columns]
+        if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
+            return _in_two_lines(rows, width) + self._more(len(rows))
         lines = [dict(zip(columns, columns, strict=True)), *rows]
         text = "\n".join(
             "  ".join(line[column].ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
@@ -86,6 +94,16 @@ def runs(runs_dir: str | Path | None = None) -> RunList:
     # By id rather than by the folder's own time, which every heartbeat changes.
     folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
     return RunList([Run(folder) for folder in folders], root)
+
+
+def _in_two_lines(rows: list[dict[str, str]], width: int) -> str:
+    """Each run's id, whole so that it can be copied, and below it what else fits into a line."""
+    lines = []
+    for row in rows:
+        run, *facts = (text if column in ("run", "name", "status", "progress") else f"{column} {text}"
+                       for column, text in row.items() if text)  # fmt: skip
+        lines += [run, f"  {plain(', '.join(facts), width - 2)}"]
+    return "\n".join(lines)
 
 
 def _age(folder: RunFolder) -> tuple[str, float]:

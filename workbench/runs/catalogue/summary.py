@@ -10,6 +10,7 @@ import re
 import time
 from typing import Any
 
+from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import read_labels
@@ -88,7 +89,7 @@ def describe(folder: RunFolder) -> dict[str, str]:
     parent = facts["parent"]
     return {
         "run": facts["id"],
-        "name": facts["name"],
+        "name": plain(facts["name"]),
         "status": facts["status"],
         "progress": f"{facts['progress']:.0%}",
         "step": f"{facts['step']:,}",
