@@ -100,6 +100,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     assert done.stdout == "data\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [("presets",), ("presets", "--json"), ("choices", "--json"), ("--version",)])
 def test_an_output_that_cannot_be_written_is_one_error(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "workbench", *arguments]
@@ -114,6 +115,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"workbench {__version__}\n"
 
 
+@pytest.mark.process
 def test_a_shell_completes_verbs_and_run_ids(tmp_path: Path) -> None:
     write_state(_folder(tmp_path, "20260101-000000-a-000000-0000"), status="stopped")
 
