@@ -63,6 +63,24 @@ def test_loss_and_accuracy_equal_the_plain_formula(objective: str, head: str) ->
     assert result.loss.dtype == torch.float32
 
 
+def test_tied_maxima_share_the_hit() -> None:
+    model, batch = model_of("causal"), batch_of()
+    torch.nn.init.zeros_(model.head.decoder.weight if hasattr(model.head, "decoder") else model.head.weight)
+    accuracy = model(batch, PLAN, START).metrics["accuracy"].item()
+    assert accuracy == pytest.approx(1 / VOCABULARY.size, rel=1e-4), "all logits are equal: a guess, not a hit"
+
+
+def test_heldout_logits_are_float32_under_autocast() -> None:
+    model, batch = model_of("causal"), batch_of()
+    seen, _ = model.labelled(batch, START)
+    with torch.autocast("cpu", torch.bfloat16):
+        states = model.backbone(seen.tokens_BT, batch, PLAN).flatten(0, 1)
+        total = model.heldout(batch, seen, PLAN)
+    exact = torch.nn.functional.cross_entropy(model.head(states.float()).double(), seen.labels_N, reduction="none")
+    # A product rounded to bf16 is off in the third digit of every logit.
+    assert total.item() == pytest.approx((exact * seen.weight_N).sum().item(), rel=1e-6)
+
+
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 def test_micro_batches_make_the_batch(objective: str) -> None:
     model, batch = model_of(objective), batch_of(4)

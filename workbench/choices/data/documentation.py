@@ -14,6 +14,7 @@ from workbench.errors import DataError, unknown
 
 STANDARD_LIBRARY = "python"
 """Name under which the standard library stands among the packages."""
+_OURS = "workbench"
 
 _TEXT_ENDINGS = (".rst", ".md", ".txt")
 # Folders of tests, of copies of other packages, and of what only generates code.
@@ -69,7 +70,8 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
         name = _normal(fields.get("Name", ""))
         names.add(name)
         # The first on the path is the one that an import finds.
-        if name in found or (only and name not in wanted):
+        # Ours is left out unless it is named: text that changes with every commit would change the losses with it.
+        if name in found or (name not in wanted if only else name == _OURS):
             continue
         if package := _package(name, fields.get("Version", ""), distribution):
             found[name] = package

@@ -132,7 +132,8 @@ class TokenPrediction(TrainingModel):
 
     def _score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
         """Mean loss and accuracy over labels that count; a batch without any gives 0, not NaN."""
-        # float32: a bf16 logit between 8 and 16 has steps of 1/16, coarser than what a step of training changes.
+        # Under bf16 autocast the product is rounded to bf16 (steps of 1/16 between 8 and 16), and float32 from here on:
+        # softmax and loss add no rounding of their own. Evaluation computes the product in float32 as well.
         logits_NV = self.head(x_ND).float()
         nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
         with torch.no_grad():
