@@ -188,7 +188,7 @@ def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True)
 def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
     parser = _verb(verbs, name, function, text)
     run = parser.add_argument("run", metavar="RUN", help="a run id, a unique beginning of one, or its folder")
-    run.completer = _run_ids  # type: ignore[attr-defined]  (argcomplete's name for it)
+    run.completer = _run_ids  # type: ignore[attr-defined]
     return parser
 
 
