@@ -15,6 +15,7 @@ from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
 from workbench.choices.depth.plan import LayerPlan
 from workbench.recipe import Recipe
+from workbench.runs.run import Run
 from workbench.training.evaluate import restore
 from workbench.training.export import main
 
@@ -40,6 +41,30 @@ def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Liv
     with torch.no_grad():
         logits = ours.head(ours.backbone(ids, batch, LayerPlan.full(2)))
         torch.testing.assert_close(theirs(ids).logits, logits, atol=1e-4, rtol=1e-4)
+
+
+def test_export_needs_the_run_folder_alone_and_names_a_damaged_checkpoint(
+    tiny: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The text is deleted, the cache is empty, and the newest checkpoint is broken."""
+    text = tmp_path / "text.jsonl"
+    text.write_bytes(Path(tiny.data.paths[0]).read_bytes())
+    run = live(tiny.with_(data={"paths": (str(text),)}))
+    train(run, stop_at=3)
+    train(run, resume=True)
+    text.unlink()
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "empty"))
+    assert main([str(run.folder.path), str(tmp_path / "whole")]) == 0
+    assert "damaged" not in capsys.readouterr().err
+    newest = max(run.folder.checkpoints.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+    (newest / "model.safetensors").write_bytes(b"broken")
+    assert main([str(run.folder.path), str(tmp_path / "older")]) == 0
+    said = capsys.readouterr()
+    assert f"warning: checkpoint {newest.name} is damaged" in said.err
+    assert "using the older step-3 instead" in said.err
+    assert "step 3" in said.out
+    Run(run.folder.path).export(tmp_path / "by-method")
+    assert f"warning: checkpoint {newest.name} is damaged" in capsys.readouterr().err, "also through the child"
 
 
 def test_a_folder_is_whole_and_its_card_says_what_it_is(tiny: Recipe, live: Live, tmp_path: Path) -> None:

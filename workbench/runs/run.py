@@ -6,6 +6,7 @@ import importlib
 import math
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Coroutine, Iterable
 from html import escape
@@ -359,8 +360,11 @@ class Run:
         done = subprocess.run(
             module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
         )
+        output = done.stderr.decode("utf-8", "replace").strip()
+        for line in output.splitlines():
+            if line.startswith("warning: "):  # such as an older checkpoint in place of a damaged one
+                print(line, file=sys.stderr)
         if done.returncode != 0:
-            output = done.stderr.decode("utf-8", "replace").strip()
             # Its own message may have several lines; of a traceback only the last one speaks to people.
             _, marker, message = f"\n{output}".rpartition("\nerror: ")
             why = message if marker else output.rpartition("\n")[2] or f"exit code {done.returncode}"

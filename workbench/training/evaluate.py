@@ -121,6 +121,30 @@ def points_passed(progress: Progress) -> int:
     return math.floor(progress.fraction * progress.budget.evaluations + 1e-9)
 
 
+def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.Checkpoint:
+    """A checkpoint of a run: that of ``step``, or the newest good one; damaged newer ones are named on stderr.
+
+    Raises:
+        RunError: the run has no such checkpoint.
+        CheckpointError: the checkpoint is damaged.
+    """
+    have = checkpoint.checkpoints(folder.checkpoints)
+    if not have:
+        raise RunError(f"run '{folder.id}' has no checkpoint yet; ask for one with `workbench checkpoint {folder.id}`")
+    if step is None:
+        saved = checkpoint.load_latest(folder.checkpoints)
+        assert saved is not None
+        for path, problem in saved.damaged.items():
+            _print(f"warning: checkpoint {path.name} is damaged ({problem}); using the older {saved.path.name} instead")
+    else:
+        path = folder.checkpoints / f"step-{step}"
+        if path not in have:
+            names = ", ".join(p.name.removeprefix("step-") for p in have)
+            raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
+        saved = checkpoint.load(path)
+    return saved
+
+
 def restore(folder: RunFolder, step: int | None = None) -> tuple[Recipe, Assembled, checkpoint.Checkpoint]:
     """A saved run's recipe and model, ready to evaluate or export.
 
@@ -132,19 +156,7 @@ def restore(folder: RunFolder, step: int | None = None) -> tuple[Recipe, Assembl
         RunError: no such run, or it has no such checkpoint.
         CheckpointError: the checkpoint is damaged.
     """
-    recipe = Recipe.load(folder.recipe)
-    have = checkpoint.checkpoints(folder.checkpoints)
-    if not have:
-        raise RunError(f"run '{folder.id}' has no checkpoint yet; ask for one with `workbench checkpoint {folder.id}`")
-    if step is None:
-        saved = checkpoint.load_latest(folder.checkpoints)
-        assert saved is not None
-    else:
-        path = folder.checkpoints / f"step-{step}"
-        if path not in have:
-            names = ", ".join(p.name.removeprefix("step-") for p in have)
-            raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
-        saved = checkpoint.load(path)
+    recipe, saved = Recipe.load(folder.recipe), saved_checkpoint(folder, step)
     prepared = prepare(recipe.data, say=_print)
     assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
     enter(recipe, assembled, saved.meta.get("growth", {}).get("stage", 0))

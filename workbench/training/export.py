@@ -9,24 +9,29 @@ import argparse
 import json
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer
 
 from workbench.atomic import usual_permissions
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json
-from workbench.training.assemble import Assembled
+from workbench.training.assemble import build_model
 from workbench.training.card import model_card
-from workbench.training.checkpoint import CheckpointError
-from workbench.training.evaluate import restore
+from workbench.training.checkpoint import Checkpoint, CheckpointError, restore_model
+from workbench.training.evaluate import saved_checkpoint
 
 
-def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
+def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[str, int]:
     """Write a run's model to a new folder, whole or not at all.
 
     Args:
@@ -35,7 +40,7 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
         step: which checkpoint; None for the newest good one.
 
     Returns:
-        The class that ``config.json`` names: transformers' own, or one of ``workbench.transformers``.
+        The class that ``config.json`` names, transformers' own or one of ``workbench.transformers``, and the step.
 
     Raises:
         RunError: no such run or checkpoint, or the target exists.
@@ -43,21 +48,22 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
     """
     if target.exists():
         raise RunError(f"'{target}' exists; name a new folder")
-    recipe, assembled, saved = restore(folder, step)
+    saved = saved_checkpoint(folder, step)
+    recipe, run = trained_model(folder, saved)
     # Beside the target, so that the rename at the end stays on one file system.
     aside = target.with_name(target.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         # First, since transformers writes the folder itself.
-        own_class = _write_model(recipe, assembled, aside)
+        own_class = _write_model(recipe, run, aside)
         recipe.save(aside / "recipe.json")
         shutil.copyfile(folder.tokenizer, aside / "tokenizer.json")
-        settings = tokenizer_settings(folder.tokenizer, assembled.vocabulary, recipe.data.longest)
+        settings = tokenizer_settings(folder.tokenizer, run.vocabulary, recipe.data.longest)
         (aside / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         class_name = str(json.loads((aside / "config.json").read_text(encoding="utf-8"))["architectures"][0])
-        facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": assembled.layers}
-        facts["parameters"] = _parameters(assembled)
+        facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": run.layers}
+        facts["parameters"] = _parameters(run)
         card = model_card(recipe, read_json(folder.evaluations, {}), facts, class_name, own_class)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
@@ -65,32 +71,66 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> str:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    return class_name
+    return class_name, saved.step
 
 
-def _write_model(recipe: Recipe, assembled: Assembled, folder: Path) -> bool:
+@dataclass(frozen=True)
+class TrainedModel:
+    """A run's model, from its folder alone.
+
+    Attributes:
+        model: backbone and head, on the CPU.
+        architecture: of the stage that the checkpoint is from.
+        vocabulary: that the run trained with.
+        layers: that existed then.
+    """
+
+    model: TrainingModel
+    architecture: Architecture
+    vocabulary: Vocabulary
+    layers: int
+
+
+def trained_model(folder: RunFolder, saved: Checkpoint) -> tuple[Recipe, TrainedModel]:
+    """Recipe and model of a run; the text that it trained on may be gone.
+
+    Raises:
+        RunError: the folder lacks what its trainer wrote when it began.
+        CheckpointError: the checkpoint is of another model.
+    """
+    recipe = Recipe.load(folder.recipe)
+    ids = ((read_json(folder.environment) or {}).get("data") or {}).get("vocabulary")
+    if ids is None:
+        raise RunError(
+            f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once"
+        )
+    vocabulary, stage = Vocabulary(**ids), saved.meta.get("growth", {}).get("stage", 0)
+    architecture = recipe.depth.architecture_at(recipe.architecture, stage)
+    model = build_model(recipe, architecture, vocabulary, "plain", torch.device("cpu"))
+    restore_model(model, saved.tensors["model"], saved.meta["tied"])
+    layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
+    return recipe, TrainedModel(model, architecture, vocabulary, layers)
+
+
+def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:
     """Write weights and ``config.json``; returns whether the class is one of ours."""
     # Other objectives have heads that score something else than the vocabulary: their backbone alone is of use.
-    head = assembled.model.head if isinstance(assembled.model, TokenPrediction) else None
-    backbone, choice = assembled.model.backbone, assembled.architecture
-    if head is not None and choice.save_pretrained(backbone, head, folder, assembled.vocabulary, assembled.layers):
+    head = run.model.head if isinstance(run.model, TokenPrediction) else None
+    backbone, choice = run.model.backbone, run.architecture
+    if head is not None and choice.save_pretrained(backbone, head, folder, run.vocabulary, run.layers):
         return False
     # Not at the top: transformers takes seconds to import, and the worker imports this package.
     from workbench.transformers import WorkbenchConfig, wrapped
 
-    config = WorkbenchConfig.of(
-        choice, assembled.vocabulary, recipe.data.longest, assembled.layers, recipe.objective.causal
-    )
+    config = WorkbenchConfig.of(choice, run.vocabulary, recipe.data.longest, run.layers, recipe.objective.causal)
     wrapped(config, backbone, head).save_pretrained(folder)
     return True
 
 
-def _parameters(assembled: Assembled) -> int:
+def _parameters(run: TrainedModel) -> int:
     """Of the layers that exist; tied ones once."""
-    absent = sum(
-        p.numel() for block in list(assembled.model.backbone.blocks)[assembled.layers :] for p in block.parameters()
-    )
-    return assembled.parameters - absent
+    absent = sum(p.numel() for block in list(run.model.backbone.blocks)[run.layers :] for p in block.parameters())
+    return count_parameters(run.model) - absent
 
 
 def tokenizer_settings(file: Path, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
@@ -116,14 +156,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--checkpoint", type=int, metavar="N", help="step of the checkpoint; the newest when left out")
     options = parser.parse_args(argv)
     try:
-        class_name = export(RunFolder(options.run.absolute()), options.target.absolute(), options.checkpoint)
+        class_name, step = export(RunFolder(options.run.absolute()), options.target.absolute(), options.checkpoint)
     except (WorkbenchError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"error: '{options.target}' cannot be written: {error}; name another folder", file=sys.stderr)
         return 2
-    print(f"{options.target}: {class_name}, tokenizer, recipe and card")
+    print(f"{options.target}: {class_name} of step {step}, tokenizer, recipe and card")
     return 0
 
 
