@@ -138,3 +138,45 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     saved(PreLN(**SMALL), False, tmp_path)
     with pytest.raises(RecipeError, match="keeps its vocabulary"):
         wt.WorkbenchForMaskedLM.from_pretrained(tmp_path).resize_token_embeddings(600)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("task", ["SequenceClassification", "TokenClassification", "QuestionAnswering"])
+def test_fine_tuning_heads_load_train_save_and_load_again(task: str, causal: bool, tmp_path: Path) -> None:
+    import transformers
+
+    backbone, _ = saved(PreLN(**SMALL), causal, tmp_path / "export")
+    auto = getattr(transformers, f"AutoModelFor{task}")
+    options = {} if task == "QuestionAnswering" else {"num_labels": 3}
+    model = auto.from_pretrained(tmp_path / "export", **options)
+    for name, weight in backbone.state_dict().items():
+        assert torch.equal(model.state_dict()[f"backbone.{name}"], weight)
+    assert not model.classifier.bias.any()
+    assert 0.01 < float(model.classifier.weight.detach().std()) < 0.03, "fresh, and small"
+    ids, mask = torch.randint(5, 500, (2, 26)), torch.ones(2, 26, dtype=torch.long)
+    mask[1, :9] = 0  # padding on the left
+    labels: dict[str, Any] = {
+        "SequenceClassification": {"labels": torch.tensor([0, 2])},
+        "TokenClassification": {"labels": torch.randint(0, 3, (2, 26))},
+        "QuestionAnswering": {"start_positions": torch.tensor([3, 26]), "end_positions": torch.tensor([5, 99])},
+    }[task]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(3):
+        out = model(input_ids=ids, attention_mask=mask, **labels)
+        out.loss.backward()
+        assert all(parameter.grad is not None for parameter in model.parameters())
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float(out.loss.detach()))
+    assert losses[2] < losses[0]
+    model.eval().save_pretrained(tmp_path / "tuned")
+    again = auto.from_pretrained(tmp_path / "tuned").eval()
+    with torch.no_grad():
+        for ours, theirs in zip(model(ids, mask).to_tuple(), again(ids, mask).to_tuple(), strict=True):
+            assert torch.equal(ours, theirs)
+            if task == "SequenceClassification":
+                assert ours.shape == (2, 3)
+                # What stands at padding is nobody's business.
+                ids[1, :9] = 7
+                torch.testing.assert_close(again(ids, mask).logits, ours)

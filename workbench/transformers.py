@@ -25,11 +25,24 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     GenerationMixin,
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput, MaskedLMOutput
+from transformers import (
+    initialization as init,
+)
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    CausalLMOutput,
+    MaskedLMOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
 
 import workbench.choices  # noqa: F401  (registers every architecture)
 from workbench.choices.architectures.architecture import Architecture
@@ -125,6 +138,8 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
     _supports_sdpa = True
     headed = True
     head: nn.Module
+    classes: int | None = None
+    """Outputs of a fresh linear layer on top; None for none, 0 for ``config.num_labels``."""
 
     def __init__(self, config: WorkbenchConfig) -> None:
         super().__init__(config)
@@ -137,6 +152,9 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
             )
             if self.headed:
                 self.head = choice.build_head(self.backbone)
+        if self.classes is not None:
+            self.dropout = nn.Dropout(float(getattr(choice, "dropout", None) or 0.0))
+            self.classifier = nn.Linear(choice.width, self.classes or config.num_labels)
         self._plan = LayerPlan.full(choice.layers)
         # Now and never again: whoever freezes parameters afterwards keeps them frozen.
         if isinstance(self.backbone, Stack):
@@ -147,7 +165,13 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Weights are there already, from the architecture's own initialisation or from a file; tables come back."""
+        """Weights are there already, from the architecture's own initialisation or from a file; tables come back.
+
+        A classifier is fresh where no file holds it: normal(0, 0.02), its biases zero.
+        """
+        if module is getattr(self, "classifier", None):
+            init.normal_(module.weight, std=0.02)
+            init.zeros_(module.bias)
         names = {id(table): name for name, table in self.named_buffers()}
         for table in module.buffers(recurse=False):
             if (name := names.get(id(table))) in self._tables:
@@ -275,6 +299,101 @@ class WorkbenchForCausalLM(WorkbenchPreTrainedModel, GenerationMixin):
         return {"input_ids": input_ids[:, -longest:], "attention_mask": mask}
 
 
+class _WithClassifier(WorkbenchPreTrainedModel):
+    """Backbone and a fresh linear layer; the language model's head stays behind."""
+
+    headed = False
+    classes = 0
+    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  (transformers adds sets and lists only)
+
+    def _scores(self, x_D: Tensor) -> Tensor:
+        """States (..., D) -> scores (..., classes) in the model's precision."""
+        scores: Tensor = self.classifier(self.dropout(x_D))
+        return scores
+
+
+class WorkbenchForSequenceClassification(_WithClassifier):
+    """Ids (B, T) -> scores (B, classes): ``AutoModelForSequenceClassification``.
+
+    They are read at the first token, [CLS], or at the last real one of a causal model, which alone has seen the text.
+    """
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        return_dict: bool | None = None,
+        **ignored: Any,
+    ) -> SequenceClassifierOutput | tuple[Tensor, ...]:
+        """Scores (B, classes), and the mean loss over ``labels``: (B,) classes or numbers, or (B, classes) marks."""
+        states_BTD = self._states(input_ids, attention_mask, position_ids)
+        real_BT = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
+        place_BT = real_BT.cumsum(-1) * real_BT
+        place_B = place_BT.argmax(-1) if self.config.causal else real_BT.argmax(-1)
+        scores_BC = self._scores(states_BTD[torch.arange(len(input_ids), device=input_ids.device), place_B])
+        loss = None if labels is None else self._classification_loss(scores_BC.float(), labels)
+        result = SequenceClassifierOutput(loss=loss, logits=scores_BC)
+        return result if return_dict is not False else result.to_tuple()
+
+    def _classification_loss(self, scores_BC: Tensor, labels: Tensor) -> Tensor:
+        if self.config.problem_type == "regression" or scores_BC.shape[1] == 1:
+            return F.mse_loss(scores_BC.squeeze(-1), labels.float())
+        if self.config.problem_type == "multi_label_classification" or labels.ndim == 2:
+            return F.binary_cross_entropy_with_logits(scores_BC, labels.float())
+        return F.cross_entropy(scores_BC, labels)
+
+
+class WorkbenchForTokenClassification(_WithClassifier):
+    """Ids (B, T) -> scores (B, T, classes): ``AutoModelForTokenClassification``."""
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        return_dict: bool | None = None,
+        **ignored: Any,
+    ) -> TokenClassifierOutput | tuple[Tensor, ...]:
+        """Scores (B, T, classes), and the mean loss in nats over ``labels`` (B, T) that are not -100."""
+        scores_BTC = self._scores(self._states(input_ids, attention_mask, position_ids))
+        loss = None if labels is None else F.cross_entropy(scores_BTC.flatten(0, 1).float(), labels.flatten())
+        result = TokenClassifierOutput(loss=loss, logits=scores_BTC)
+        return result if return_dict is not False else result.to_tuple()
+
+
+class WorkbenchForQuestionAnswering(_WithClassifier):
+    """Ids (B, T) -> scores of where an answer starts and ends, (B, T) each: ``AutoModelForQuestionAnswering``."""
+
+    classes = 2
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        return_dict: bool | None = None,
+        **ignored: Any,
+    ) -> QuestionAnsweringModelOutput | tuple[Tensor, ...]:
+        """Scores (B, T) twice, and the mean of the two losses; positions (B,) beyond the row are left out."""
+        scores_BT2 = self._scores(self._states(input_ids, attention_mask, position_ids))
+        start_BT, end_BT = scores_BT2.unbind(-1)
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            length = input_ids.shape[1]
+            both = [
+                F.cross_entropy(scores.float(), place.clamp(0, length), ignore_index=length)
+                for scores, place in ((start_BT, start_positions), (end_BT, end_positions))
+            ]
+            loss = (both[0] + both[1]) / 2
+        result = QuestionAnsweringModelOutput(loss=loss, start_logits=start_BT, end_logits=end_BT)
+        return result if return_dict is not False else result.to_tuple()
+
+
 def wrapped(
     config: WorkbenchConfig, backbone: nn.Module, head: nn.Module | None
 ) -> WorkbenchModel | WorkbenchForMaskedLM | WorkbenchForCausalLM:
@@ -300,3 +419,6 @@ AutoConfig.register(WorkbenchConfig.model_type, WorkbenchConfig, exist_ok=True)
 AutoModel.register(WorkbenchConfig, WorkbenchModel, exist_ok=True)
 AutoModelForMaskedLM.register(WorkbenchConfig, WorkbenchForMaskedLM, exist_ok=True)
 AutoModelForCausalLM.register(WorkbenchConfig, WorkbenchForCausalLM, exist_ok=True)
+AutoModelForSequenceClassification.register(WorkbenchConfig, WorkbenchForSequenceClassification, exist_ok=True)
+AutoModelForTokenClassification.register(WorkbenchConfig, WorkbenchForTokenClassification, exist_ok=True)
+AutoModelForQuestionAnswering.register(WorkbenchConfig, WorkbenchForQuestionAnswering, exist_ok=True)
