@@ -154,7 +154,7 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
                 self.head = choice.build_head(self.backbone)
         if self.classes is not None:
             self.dropout = nn.Dropout(float(getattr(choice, "dropout", None) or 0.0))
-            self.classifier = nn.Linear(choice.width, self.classes or config.num_labels)
+            self.classifier = nn.Linear(choice.width, self.classes or int(config.num_labels or 2))
         self._plan = LayerPlan.full(choice.layers)
         # Now and never again: whoever freezes parameters afterwards keeps them frozen.
         if isinstance(self.backbone, Stack):
