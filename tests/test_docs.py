@@ -16,7 +16,8 @@ from tests.runs.conftest import processes_of
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "workbench").rglob("*.md"))]
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((ROOT / "workbench").rglob("*.md"))]
 DOCUMENTS = [path for path in DOCUMENTS if "node_modules" not in path.parts]
 # Set-up commands: the tests run inside what they made; `make demo`'s job has a test of its own, `make lab` never ends.
 SETUP = ("make ", "git ", "cd ", "pip ", "source ", "jupyter ")
@@ -74,6 +75,22 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.process
+def test_architecture_names_files_that_are_there() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:workbench|tests)/[^`]*)`", text)
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_architecture_explains_twenty_words_on_one_page() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    glossary = text.split("## Twenty words")[1].split("\n## ")[0]
+    words = re.findall(r"^\| (?!word|---)([^|]+) \|", glossary, re.MULTILINE)
+    assert len(words) == len(set(words)) == 20
+    path = text.split("## The path of one run")[1].split("\n## ")[0]
+    assert len(path.splitlines()) <= 25, "the path of a run fits one screen"
+
+
 def test_no_machine_paths_in_tracked_text() -> None:
     pattern = r"(^|[^A-Za-z0-9_.])/(work|farm|root|home)/"
     found = subprocess.run(
