@@ -45,7 +45,7 @@ def test_sizes_compared_with_one_another_are_equal() -> None:
         for knob in ("layers", "width", "heads", "inner_width"):
             assert getattr(other.architecture, knob) == getattr(tiny.architecture, knob), knob
     assert list(presets.fast().diff(presets.pld())) == [
-        "architecture.heads", "architecture.layers", "architecture.width", "depth.kind",
+        "architecture.heads", "architecture.layers", "architecture.width", "depth.dropped", "depth.kind",
         "depth.rescale", "depth.theta", "name",
     ]  # fmt: skip
 

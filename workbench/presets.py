@@ -63,12 +63,13 @@ def fast() -> Recipe:
     """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, many small steps.
 
     Masks 30% of the positions at first and 15% at the end: twice the labels while the model leaves the unigram
-    plateau, at next to no cost with a head this small.
+    plateau, at next to no cost with a head this small. Rate and warm-up are the best of a sweep at these 600 steps.
     """
     return bert_tiny().with_(
         name="fast",
         data={"tokenizer": {"kind": "trained", "vocabulary_size": 4096}, "sequence_length": 64, "batch_size": 16},
         objective={"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}},
+        optimizer={"lr": 1.5e-3, "schedule": {"kind": "warmup_hold_decay", "warmup": 0.1}},
     )
 
 
