@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import transformers.initialization as init
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -32,17 +33,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers import (
-    initialization as init,
-)
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    CausalLMOutput,
-    MaskedLMOutput,
-    QuestionAnsweringModelOutput,
-    SequenceClassifierOutput,
-    TokenClassifierOutput,
-)
+from transformers import modeling_outputs as outputs
 
 import workbench.choices  # noqa: F401  (registers every architecture)
 from workbench.choices.architectures.architecture import Architecture
@@ -79,18 +70,18 @@ class WorkbenchConfig(PreTrainedConfig):
         unk_token_id: int | None = None,
         **kwargs: Any,
     ) -> None:
-        # Without arguments a small model: transformers makes one to compare with when it writes a config.json.
+        # A small model without arguments: transformers compares with one when it writes a config.json.
         self.architecture = {"kind": "pre_ln"} if architecture is None else dict(architecture)
         self.vocab_size, self.used_ids = vocab_size, used_ids
         self.max_position_embeddings, self.causal, self.unk_token_id = max_position_embeddings, causal, unk_token_id
-        # For tools that ask; the architecture is what decides.
+        # For tools that read these; the architecture decides.
         self.num_hidden_layers = self.architecture.get("layers")
         self.hidden_size = self.architecture.get("width")
         self.num_attention_heads = self.architecture.get("heads")
         self.cls_token_id, self.sep_token_id, self.mask_token_id = (
             kwargs.pop(f"{name}_token_id", None) for name in ("cls", "sep", "mask")
         )
-        # There is no cache of keys and values: every new token reads the row again.
+        # No key-value cache: every new token reads the row again.
         kwargs["use_cache"] = False
         super().__init__(**kwargs)
 
@@ -126,15 +117,17 @@ class WorkbenchConfig(PreTrainedConfig):
 
 
 class WorkbenchPreTrainedModel(PreTrainedModel):
-    """What the model classes share: the backbone, padding, saving and loading.
+    """Shared by the model classes: backbone, padding, saving and loading.
 
     Args:
-        config: says which architecture is built.
+        config: of the architecture to build.
     """
 
     config_class = WorkbenchConfig
     # No part of the model has its own checkpoints, so no prefix is ever taken off.
     base_model_prefix = ""
+    # Of a class without the head.
+    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  (transformers adds sets and lists only)
     _supports_sdpa = True
     headed = True
     head: nn.Module
@@ -156,7 +149,7 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
             self.dropout = nn.Dropout(float(getattr(choice, "dropout", None) or 0.0))
             self.classifier = nn.Linear(choice.width, self.classes or int(config.num_labels or 2))
         self._plan = LayerPlan.full(choice.layers)
-        # Now and never again: whoever freezes parameters afterwards keeps them frozen.
+        # Only here, so that parameters frozen later stay frozen.
         if isinstance(self.backbone, Stack):
             self.backbone.freeze(self._plan)
         saved = self.state_dict().keys()
@@ -206,10 +199,10 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
             states: Tensor = self.backbone(input_ids, batch, self._plan)
         return states.to(self.dtype)
 
-    def _logits(self, x_BTD: Tensor) -> Tensor:
+    def _scores(self, x_BTD: Tensor, attention_mask: Tensor | None) -> Tensor:
         with self._autocast():
-            logits: Tensor = self.head(x_BTD)
-        return logits.to(self.dtype)
+            logits_BTV: Tensor = self.head(x_BTD)
+        return logits_BTV.to(self.dtype)
 
     def _autocast(self) -> torch.autocast:
         """Norms compute in fp32, whatever the weights are: loaded in half precision, a model runs as it trained."""
@@ -220,75 +213,75 @@ class WorkbenchModel(WorkbenchPreTrainedModel):
     """The backbone alone, ids (B, T) -> hidden states (B, T, D) after the final norm: ``AutoModel``."""
 
     headed = False
-    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  (transformers adds sets and lists only)
 
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        return_dict: bool | None = None,
-        **ignored: Any,
-    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
+        return_dict: bool | None = None, **ignored: Any,
+    ) -> outputs.BaseModelOutput | tuple[Tensor, ...]:  # fmt: skip
         """Ids (B, T) -> ``last_hidden_state`` (B, T, D); ``attention_mask`` (B, T) is 0 at padding."""
-        result = BaseModelOutput(last_hidden_state=self._states(input_ids, attention_mask, position_ids))
-        return result if return_dict is not False else result.to_tuple()
+        states_BTD = self._states(input_ids, attention_mask, position_ids)
+        return _returned(outputs.BaseModelOutput(last_hidden_state=states_BTD), return_dict)
 
 
-class WorkbenchForMaskedLM(WorkbenchPreTrainedModel):
-    """Backbone and head, ids (B, T) -> logits (B, T, V): ``AutoModelForMaskedLM``."""
+class _Labelled(WorkbenchPreTrainedModel):
+    """Scores, and their loss against labels."""
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        return_dict: bool | None = None,
-        **ignored: Any,
-    ) -> MaskedLMOutput | tuple[Tensor, ...]:
-        """Logits (B, T, V), and the mean loss in nats over ``labels`` (B, T) that are not -100."""
-        logits_BTV = self._logits(self._states(input_ids, attention_mask, position_ids))
-        loss = None
-        if labels is not None:
-            # (B, T, V) -> (B * T, V), in fp32 whatever the model's precision.
-            loss = F.cross_entropy(logits_BTV.flatten(0, 1).float(), labels.flatten())
-        result = MaskedLMOutput(loss=loss, logits=logits_BTV)
-        return result if return_dict is not False else result.to_tuple()
-
-
-class WorkbenchForCausalLM(WorkbenchPreTrainedModel, GenerationMixin):
-    """Backbone and head of a causal model, ids (B, T) -> logits (B, T, V): ``AutoModelForCausalLM``, ``generate``.
-
-    There is no cache of keys and values: each new token reads the whole row again, at most its last
-    ``max_position_embeddings`` tokens.
-    """
+    output: type[Any]
 
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        return_dict: bool | None = None,
-        logits_to_keep: int = 0,
-        **ignored: Any,
-    ) -> CausalLMOutput | tuple[Tensor, ...]:
-        """Logits (B, T, V), and the mean loss in nats of predicting ``labels`` (B, T), shifted here; -100 is left out.
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
+        labels: Tensor | None = None, return_dict: bool | None = None, **ignored: Any,
+    ) -> Any:  # fmt: skip
+        """``logits`` of the class's shape, and the mean ``loss`` in nats over ``labels`` that are not -100.
 
         Args:
-            input_ids, attention_mask, position_ids: (B, T).
-            labels: usually the ids themselves.
+            input_ids, attention_mask, position_ids: (B, T); the mask is 0 at padding.
+            labels: class ids, of the shape of the logits without their last axis.
             return_dict: False for a tuple.
-            logits_to_keep: logits of that many last positions only; 0 for all.
         """
-        logits_BTV = self._logits(self._states(input_ids, attention_mask, position_ids)[:, -logits_to_keep:])
-        loss = None
-        if labels is not None:
-            # (B, T - 1, V) against the next tokens, (B, T - 1).
-            loss = F.cross_entropy(logits_BTV[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
-        result = CausalLMOutput(loss=loss, logits=logits_BTV)
-        return result if return_dict is not False else result.to_tuple()
+        return self._result(self._states(input_ids, attention_mask, position_ids), attention_mask, labels, return_dict)
+
+    def _result(
+        self, x_BTD: Tensor, attention_mask: Tensor | None, labels: Tensor | None, return_dict: bool | None
+    ) -> Any:
+        scores = self._scores(x_BTD, attention_mask)
+        loss = None if labels is None else self._loss(scores.float(), labels)
+        return _returned(self.output(loss=loss, logits=scores), return_dict)
+
+    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        # (B, T, C) -> (B * T, C)
+        return F.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+
+class WorkbenchForMaskedLM(_Labelled):
+    """Backbone and head, ids (B, T) -> logits (B, T, V): ``AutoModelForMaskedLM``."""
+
+    output = outputs.MaskedLMOutput
+
+
+class WorkbenchForCausalLM(_Labelled, GenerationMixin):
+    """Backbone and head of a causal model, ids (B, T) -> logits (B, T, V): ``AutoModelForCausalLM``, ``generate``.
+
+    Without a key-value cache: each new token reads the row again, at most its last ``max_position_embeddings`` tokens.
+    """
+
+    output = outputs.CausalLMOutput
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
+        labels: Tensor | None = None, return_dict: bool | None = None, logits_to_keep: int = 0, **ignored: Any,
+    ) -> Any:  # fmt: skip
+        """Logits (B, T, V), of the last ``logits_to_keep`` positions if not 0.
+
+        Args:
+            labels: (B, T), usually the ids themselves: they are shifted here; -100 is left out.
+        """
+        x_BTD = self._states(input_ids, attention_mask, position_ids)[:, -logits_to_keep:]
+        return self._result(x_BTD, attention_mask, labels, return_dict)
+
+    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        # (B, T - 1, V) against the next tokens, (B, T - 1).
+        return super()._loss(scores[:, :-1], labels[:, 1:])
 
     def prepare_inputs_for_generation(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **ignored: Any
@@ -304,64 +297,38 @@ class _WithClassifier(WorkbenchPreTrainedModel):
 
     headed = False
     classes = 0
-    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  (transformers adds sets and lists only)
 
-    def _scores(self, x_D: Tensor) -> Tensor:
-        """States (..., D) -> scores (..., classes) in the model's precision."""
-        scores: Tensor = self.classifier(self.dropout(x_D))
+    def _scores(self, x_BTD: Tensor, attention_mask: Tensor | None) -> Tensor:
+        scores: Tensor = self.classifier(self.dropout(x_BTD))
         return scores
 
 
-class WorkbenchForSequenceClassification(_WithClassifier):
+class WorkbenchForSequenceClassification(_Labelled, _WithClassifier):
     """Ids (B, T) -> scores (B, classes): ``AutoModelForSequenceClassification``.
 
     They are read at the first token, [CLS], or at the last real one of a causal model, which alone has seen the text.
+    Labels are (B,) classes or numbers, or (B, classes) marks.
     """
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        return_dict: bool | None = None,
-        **ignored: Any,
-    ) -> SequenceClassifierOutput | tuple[Tensor, ...]:
-        """Scores (B, classes), and the mean loss over ``labels``: (B,) classes or numbers, or (B, classes) marks."""
-        states_BTD = self._states(input_ids, attention_mask, position_ids)
-        real_BT = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
-        place_BT = real_BT.cumsum(-1) * real_BT
-        place_B = place_BT.argmax(-1) if self.config.causal else real_BT.argmax(-1)
-        scores_BC = self._scores(states_BTD[torch.arange(len(input_ids), device=input_ids.device), place_B])
-        loss = None if labels is None else self._classification_loss(scores_BC.float(), labels)
-        result = SequenceClassifierOutput(loss=loss, logits=scores_BC)
-        return result if return_dict is not False else result.to_tuple()
+    output = outputs.SequenceClassifierOutput
 
-    def _classification_loss(self, scores_BC: Tensor, labels: Tensor) -> Tensor:
-        if self.config.problem_type == "regression" or scores_BC.shape[1] == 1:
-            return F.mse_loss(scores_BC.squeeze(-1), labels.float())
+    def _scores(self, x_BTD: Tensor, attention_mask: Tensor | None) -> Tensor:
+        real_BT = x_BTD.new_ones(x_BTD.shape[:2], dtype=torch.long) if attention_mask is None else attention_mask.long()
+        place_B = (real_BT.cumsum(-1) * real_BT if self.config.causal else real_BT).argmax(-1)
+        return super()._scores(x_BTD[torch.arange(len(x_BTD), device=x_BTD.device), place_B], None)
+
+    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        if self.config.problem_type == "regression" or scores.shape[1] == 1:
+            return F.mse_loss(scores.squeeze(-1), labels.float())
         if self.config.problem_type == "multi_label_classification" or labels.ndim == 2:
-            return F.binary_cross_entropy_with_logits(scores_BC, labels.float())
-        return F.cross_entropy(scores_BC, labels)
+            return F.binary_cross_entropy_with_logits(scores, labels.float())
+        return F.cross_entropy(scores, labels)
 
 
-class WorkbenchForTokenClassification(_WithClassifier):
+class WorkbenchForTokenClassification(_Labelled, _WithClassifier):
     """Ids (B, T) -> scores (B, T, classes): ``AutoModelForTokenClassification``."""
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        return_dict: bool | None = None,
-        **ignored: Any,
-    ) -> TokenClassifierOutput | tuple[Tensor, ...]:
-        """Scores (B, T, classes), and the mean loss in nats over ``labels`` (B, T) that are not -100."""
-        scores_BTC = self._scores(self._states(input_ids, attention_mask, position_ids))
-        loss = None if labels is None else F.cross_entropy(scores_BTC.flatten(0, 1).float(), labels.flatten())
-        result = TokenClassifierOutput(loss=loss, logits=scores_BTC)
-        return result if return_dict is not False else result.to_tuple()
+    output = outputs.TokenClassifierOutput
 
 
 class WorkbenchForQuestionAnswering(_WithClassifier):
@@ -370,18 +337,12 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
     classes = 2
 
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        start_positions: Tensor | None = None,
-        end_positions: Tensor | None = None,
-        return_dict: bool | None = None,
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
+        start_positions: Tensor | None = None, end_positions: Tensor | None = None, return_dict: bool | None = None,
         **ignored: Any,
-    ) -> QuestionAnsweringModelOutput | tuple[Tensor, ...]:
+    ) -> outputs.QuestionAnsweringModelOutput | tuple[Tensor, ...]:  # fmt: skip
         """Scores (B, T) twice, and the mean of the two losses; positions (B,) beyond the row are left out."""
-        scores_BT2 = self._scores(self._states(input_ids, attention_mask, position_ids))
-        start_BT, end_BT = scores_BT2.unbind(-1)
+        start_BT, end_BT = self._scores(self._states(input_ids, attention_mask, position_ids), None).unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
             length = input_ids.shape[1]
@@ -390,8 +351,12 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
                 for scores, place in ((start_BT, start_positions), (end_BT, end_positions))
             ]
             loss = (both[0] + both[1]) / 2
-        result = QuestionAnsweringModelOutput(loss=loss, start_logits=start_BT, end_logits=end_BT)
-        return result if return_dict is not False else result.to_tuple()
+        result = outputs.QuestionAnsweringModelOutput(loss=loss, start_logits=start_BT, end_logits=end_BT)
+        return _returned(result, return_dict)
+
+
+def _returned(result: Any, return_dict: bool | None) -> Any:
+    return result if return_dict is not False else result.to_tuple()
 
 
 def wrapped(
@@ -410,7 +375,7 @@ def wrapped(
     model = kind(config)
     parts = {"backbone": backbone} | ({} if head is None else {"head": head})
     ours = {f"{part}.{name}": t for part, module in parts.items() for name, t in module.state_dict().items()}
-    # Layers that do not exist yet stay behind; everything else must be there and fit.
+    # Layers that do not exist yet are left out; everything else must exist and fit.
     model.load_state_dict({name: ours[name] for name in model.state_dict()})
     return model.eval()  # type: ignore[no-any-return]
 
