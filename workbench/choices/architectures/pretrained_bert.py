@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.choices.architectures.heads import TransformHead
@@ -14,8 +13,6 @@ from workbench.errors import RecipeError
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
-
-# transformers is imported inside functions: it takes seconds.
 
 
 def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
@@ -53,18 +50,3 @@ def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[
     head = TransformHead(stack.embedding, choice.tied)
     copy_from_transformers(stack, head, bert)
     return choice, stack, head
-
-
-def load_transformers(folder: str | Path, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
-    """:func:`from_transformers` of a model folder, or of a name that transformers resolves.
-
-    Raises:
-        RecipeError: there is no such model, or post_ln does not express it.
-    """
-    from transformers import BertForMaskedLM
-
-    try:
-        bert = BertForMaskedLM.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise RecipeError(f"'{folder}' is no BERT that transformers can load: {error}") from error
-    return from_transformers(bert, attention)
