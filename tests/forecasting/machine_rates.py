@@ -15,7 +15,6 @@ RATES = Rates(
         "costly": (0.0, 2e-10),
     },
     call=1e-5,
-    step=1e-4,
     fused=FusedRates(graph=2e-5, byte=1e-10, costly=1e-9, kernel_seconds=1.0, start_seconds=5.0),
     attention_choice={"64": "plain", "512": "sdpa"},
     optimizers={

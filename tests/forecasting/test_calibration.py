@@ -136,13 +136,13 @@ def test_every_optimizer_is_measured_and_one_too_dear_for_a_side_not_on_the_next
 @pytest.mark.process
 def test_a_machine_is_measured_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """With compiled code: where there are two cores, that is the measurement without it and another one beside it."""
-    child, answers = calibration._said_by_child, {}
+    child, answers = calibration._run_child, {}
 
     def kept(mode: Mode, *part: str) -> str:
         answers[(mode.compiled, *part)] = child(mode, *part)
         return answers[(mode.compiled, *part)]
 
-    monkeypatch.setattr(calibration, "_said_by_child", kept)
+    monkeypatch.setattr(calibration, "_run_child", kept)
     rates = calibration.measured(MODE._replace(compiled=True))
     assert rates.fused is not None
     eager = answers.get((False,))

@@ -6,6 +6,7 @@ touches a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -31,13 +32,13 @@ from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates, mode_of
 from workbench.huge_pages import HUGE_PAGES
 from workbench.ops.attention import attention_benchmark
-from workbench.ops.remembered import FOLDER, Record, contradiction, device_name, fastest, recalled, remember, subject_of
+from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
 __all__ = ["Mode", "Rates", "calibrated", "measured", "mode_of"]
 
-NAME, VERSION = "forecast", 9
+NAME, VERSION = "forecast", 10
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """What was measured in a slow moment is not measured again sooner: the moment may last."""
@@ -56,14 +57,14 @@ FUSED = "fused"
 
 
 def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
-    """The rates of this machine, measured now unless they are known for this device, mode and torch.
+    """The rates of this machine in a mode: remembered, or measured now.
 
-    They are measured again where the file is damaged, and where a matrix product is remembered as clearly faster than
-    it was in their own sitting: a run has found then that the machine can do more.
+    They are measured again if their file is damaged, or if a run has since found a matrix product clearly faster than
+    it was when they were measured.
 
     Args:
         mode: see :class:`Mode`.
-        say: told before something is measured.
+        say: called with one line before a measurement.
 
     Raises:
         WorkbenchError: the measuring process failed; its last words are quoted.
@@ -74,33 +75,21 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
         device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
         pages=[environment[name] for name in HUGE_PAGES],
     )  # fmt: skip
-    record = recalled(folder, NAME, subject)
-    known = _checked(record)
-    if record is not None and known is not None:
-        product = product_benchmark(device, PRECISIONS[mode.precision], mode.threads).recalled(folder)
-        why = contradiction({"product": known.product}, product) if product else ""
-        if not why or record.age_seconds < RETRY_SECONDS:
-            return known
-        _say(say, f"measuring this machine again, which was slow when it was measured: the matrix {why}")
-    else:
-        _say(say, "measuring this machine, once")
+    line = "measuring this machine, once"
+    # A damaged record is measured again.
+    with contextlib.suppress(ValidationError):
+        if (record := recalled(folder, NAME, subject)) is not None:
+            known = Rates.model_validate(record.value)
+            product = product_benchmark(device, PRECISIONS[mode.precision], mode.threads).recalled(folder)
+            why = contradiction({"product": known.product}, product) if product else ""
+            if not why or record.age_seconds < RETRY_SECONDS:
+                return known
+            line = f"measuring this machine again, which was slow when it was measured: the matrix {why}"
+    if say is not None:
+        say(line)
     rates = measured(mode)
     remember(folder, NAME, subject, rates.model_dump(mode="json"), rates.disagreement)
     return rates
-
-
-def _checked(record: Record | None) -> Rates | None:
-    if record is None:
-        return None
-    try:
-        return Rates.model_validate(record.value)
-    except ValidationError:
-        return None  # damaged: measured again
-
-
-def _say(say: Callable[[str], None] | None, line: str) -> None:
-    if say is not None:
-        say(line)
 
 
 def measured(mode: Mode) -> Rates:
@@ -112,11 +101,11 @@ def measured(mode: Mode) -> Rates:
         WorkbenchError: a measuring process failed; its last words are quoted.
     """
     if not (mode.compiled and mode.device == "cpu" and (os.cpu_count() or 1) > mode.threads):
-        return Rates.model_validate_json(_said_by_child(mode))
+        return Rates.model_validate_json(_run_child(mode))
     began = time.perf_counter()
     with ThreadPoolExecutor(2) as pool:
-        fused = pool.submit(_said_by_child, mode, FUSED)
-        rates = Rates.model_validate_json(_said_by_child(mode._replace(compiled=False)))
+        fused = pool.submit(_run_child, mode, FUSED)
+        rates = Rates.model_validate_json(_run_child(mode._replace(compiled=False)))
         fused_rates = FusedRates.model_validate_json(fused.result())
     return rates.model_copy(update={"fused": fused_rates, "seconds": round(time.perf_counter() - began, 2)})
 
@@ -126,7 +115,7 @@ def _environment(mode: Mode) -> dict[str, str]:
     return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
 
 
-def _said_by_child(mode: Mode, *part: str) -> str:
+def _run_child(mode: Mode, *part: str) -> str:
     command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode), *part]
     try:
         done = subprocess.run(
@@ -145,7 +134,7 @@ def rates_here(mode: Mode) -> Rates:
     began = time.perf_counter()
     device, dtype = torch.device(mode.device), PRECISIONS[mode.precision]
     torch.manual_seed(0)
-    # Not what is remembered of it: how fast the machine is during this very sitting.
+    # Measured anew: how fast the machine is right now.
     product = product_benchmark(device, dtype).measured(None)["product"]
     moved, page = _memory_rates(device)
     rates = Rates(
@@ -153,7 +142,6 @@ def rates_here(mode: Mode) -> Rates:
         date=time.strftime("%Y-%m-%d", time.gmtime()),
         kernels={},
         call=0.0,
-        step=0.0,
         attention_choice={
             str(length): fastest(
                 attention_benchmark(device, dtype, 16, length, 4, 64, False).seconds(cache_folder() / FOLDER)
@@ -226,7 +214,7 @@ def _steps(
     for kind in kinds:
         choice = registry("optimizer")[kind]()
         assert isinstance(choice, OptimizerChoice)
-        # Whatever comes back every so many steps is to be met as often as it comes.
+        # Work that an optimizer does every few steps counts as often as it happens.
         periods[kind] = int(getattr(choice, "every", 1)) if role == "matrix" else 1
         samples[kind] = timed(_repeated(choice.build([dict(group)], device).step, periods[kind]), device)
     found = measure(samples) if samples else {}

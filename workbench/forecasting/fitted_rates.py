@@ -27,10 +27,10 @@ REFERENCE = 1
 STEPS = 3
 """Of a model in its turn, of which the first finds the caches of another and does not count."""
 HELD = 0.4
-"""How strongly factors are held at 1 beside the models' errors: few models do not decide five numbers alone. At 0.1, on
-a busy machine, factors ran to 0.3 and 1.6 with what disturbed single models."""
-CALL, STEP = 3e-6, 1e-3
-"""Seconds beside an operation's kernel, and of a step of any size, before the models have their say."""
+"""How strongly factors are held at 1 beside the models' errors: seven models cannot decide four numbers. At 0.1, on a
+busy machine, the disturbance of single models drove factors to 0.3 and 1.6."""
+CALL = 3e-6
+"""Seconds beside an operation's kernel, before the factors."""
 
 _MODELS: tuple[dict[str, Any], ...] = (
     # Next to nothing but calls.
@@ -118,7 +118,7 @@ def fit_rates(rates: Rates, mode: Mode) -> Rates:
         steps = measure({name: small.step_seconds for name, small in trained.items()})
         readings = [reading for name, small in trained.items() for reading in small.readings(passes[name])]
     seconds = [timing.seconds / len(timing.parts) for timing in steps.values()]
-    rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL, "step": STEP})
+    rates = rates.model_copy(update={"kernels": lines(readings), "call": CALL})
     parts = [predicted(recipe, rates) for recipe in recipes]
     optimizers = [optimizer_seconds(recipe, rates) for recipe in recipes]
     # Relative errors: a model of a millisecond counts as much as one of a hundred.
@@ -126,10 +126,10 @@ def fit_rates(rates: Rates, mode: Mode) -> Rates:
     known = np.array([one / whole for one, whole in zip(optimizers, seconds, strict=True)])
     factors = fitted_factors(rows, 1 - known)
     left = np.abs(rows @ np.array(factors) + known - 1).mean()
-    products, moving, calls, call, step = factors
+    products, moving, calls, call = factors
     return rates.model_copy(
         update={
-            "factors": (products, moving, calls), "call": CALL * call / calls, "step": STEP * step,
+            "factors": (products, moving, calls), "call": CALL * call / calls,
             "error": round(float(left), 4), "reference": seconds[REFERENCE],
             "disagreement": round(max(timing.disagreement for timing in steps.values()), 4),
         }
@@ -149,8 +149,8 @@ def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ..
     return tuple(float(factor) for factor in (ones + moved).clip(0.3, 3.0))
 
 
-def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float, float]:
-    """Seconds of a step of a small model: products, moving, kernels' calls, calls beside them, and the step's own."""
+def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float]:
+    """Seconds of a small model's step: products, moving, kernels' calls, calls beside them."""
     length, rows = recipe.data.longest, recipe.data.most_rows
     found = trace(
         recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, recipe.execution.precision,
@@ -158,13 +158,13 @@ def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float,
     )  # fmt: skip
     kernels = rates.model_copy(update={"call": 0.0})
     whole = priced(found, kernels, False, recipe.execution.device == "cuda")
-    total, operations = Seconds(), 0
+    total = Seconds()
     layers = [*(whole.layers[sort] for sort in whole.sorts), whole.last]
     for price in (whole.shared, *layers, whole.head):
         total = total.plus(price.forward).plus(price.backward)
     parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
     operations = sum(len(part.forward) + len(part.backward) for part in parts)
-    return *total, operations * rates.call, rates.step
+    return *total, operations * rates.call
 
 
 def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:

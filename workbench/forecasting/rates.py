@@ -94,7 +94,6 @@ class Rates(BaseModel):
         kernels: by the key of an operation, or its kind for keys that nobody has met: seconds per call, then per FLOP
             and number read and written of a product, or per byte.
         call: seconds of an operation beside its kernel: Python and autograd.
-        step: seconds of a step, whatever its size.
         fused: of compiled code; None where nothing is compiled.
         attention_choice: the faster implementation by the length of rows.
         optimizers: by kind.
@@ -115,7 +114,6 @@ class Rates(BaseModel):
     date: str
     kernels: dict[str, tuple[float, ...]]
     call: float
-    step: float
     fused: FusedRates | None = None
     attention_choice: dict[str, str]
     optimizers: dict[str, OptimizerRates]

@@ -246,7 +246,7 @@ class Simulator:
         share = sum(trains) / max(1, len(trains))
         seconds = self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
         # Gradients are read for their norm.
-        return float(dearer * seconds + 4 * size.parameters / self.rates.moved + self.rates.step)
+        return float(dearer * seconds + 4 * size.parameters / self.rates.moved)
 
     def _curvature(self, progress: Progress) -> float:
         """Share of the steps that begin with a pass for curvature."""
