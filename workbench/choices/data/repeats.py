@@ -47,10 +47,11 @@ class Runs(NamedTuple):
     begin_W: np.ndarray
 
 
-def runs_of(texts: list[bytes]) -> Runs:
-    """Every run of 13 words within one of some UTF-8 texts."""
-    content_C = np.frombuffer(b"".join(texts), np.uint8)
-    bounds = np.cumsum([0, *map(len, texts)])
+def runs_of(texts: Iterable[str]) -> Runs:
+    """Every run of 13 words within one text; bytes are those of UTF-8."""
+    encoded = [_encoded(text) for text in texts]
+    content_C = np.frombuffer(b"".join(encoded), np.uint8)
+    bounds = np.cumsum([0, *map(len, encoded)])
     word_C = _IS_WORD[content_C]
     wide_C = content_C >= _FIRST_WIDE
     begins_C = word_C & wide_C
@@ -108,24 +109,14 @@ class Repeats:
         self.runs = self.repeated = 0
 
     def watch(self, training: Iterable[str]) -> Iterator[str]:
-        """The training documents, as they come; their runs are looked up on the way."""
-        batch: list[bytes] = []
-        size = 0
-        for text in training:
-            yield text
-            batch.append(_encoded(text))
-            size += len(batch[-1])
-            if size >= BATCH_CHARACTERS:
-                self._look_up(batch)
-                batch, size = [], 0
-        self._look_up(batch)
-
-    def _look_up(self, texts: list[bytes]) -> None:
-        if len(self._runs):
-            hash_G = runs_of(texts).hash_G
-            place_G = np.searchsorted(self._runs, hash_G)
-            place_G[place_G == len(self._runs)] = 0
-            self._seen[place_G[self._runs[place_G] == hash_G]] = True
+        """The training documents, a batch at a time; their runs are looked up on the way."""
+        for texts in _batches(training):
+            if len(self._runs):
+                hash_G = runs_of(texts).hash_G
+                place_G = np.searchsorted(self._runs, hash_G)
+                place_G[place_G == len(self._runs)] = 0
+                self._seen[place_G[self._runs[place_G] == hash_G]] = True
+            yield from texts
 
     @property
     def share(self) -> float:
@@ -139,12 +130,12 @@ class Repeats:
         """
         if 0 < self.share <= SCATTERED_SHARE:
             pieces = list(_paragraphs(text))
-            repeated_W, begin_W = self._repeated_words(_encoded(text))
+            repeated_W, begin_W = self._repeated_words(text)
             if repeated_W.any():
                 ends = np.cumsum([len(_encoded(piece)) for piece in pieces])
                 gone = set(np.searchsorted(ends, begin_W[repeated_W], side="right").tolist())
                 text = "".join(piece for number, piece in enumerate(pieces) if number not in gone).strip()
-        hash_G = runs_of([_encoded(text)]).hash_G
+        hash_G = runs_of([text]).hash_G
         sampled_G = hash_G[hash_G % self._share == 0]
         self.runs += len(sampled_G)
         self.repeated += int(self._is_repeated(sampled_G).sum())
@@ -155,7 +146,7 @@ class Repeats:
         """Share of the runs of what :meth:`without` has left that also stand in the training text."""
         return self.repeated / self.runs if self.runs else 0.0
 
-    def _repeated_words(self, text: bytes) -> tuple[np.ndarray, np.ndarray]:
+    def _repeated_words(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """Which words stand in a repeated run, bool of shape (W,), and where each word begins."""
         found = runs_of([text])
         first_G = found.first_G[self._is_repeated(found.hash_G)]
@@ -176,12 +167,12 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield from cut(paragraph, PARAGRAPH_CHARACTERS)
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
     size = 0
     for text in texts:
-        batch.append(_encoded(text))
-        size += len(batch[-1])
+        batch.append(text)
+        size += len(text)
         if size >= BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
