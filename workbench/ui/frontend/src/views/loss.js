@@ -1,12 +1,11 @@
 // Loss: training (raw and smoothed), held-out points, and the floors: losses that need no context.
 
-import { Curves, MAIN_RIGHT } from "../curves.js";
+import { MAIN_RIGHT } from "../curves.js";
 import { dropdown, toggle } from "../dom.js";
 import { loss } from "../format.js";
 import { faded } from "../palette.js";
-import { Panel } from "../panel.js";
-import { curvesSvg } from "../svg.js";
-import { extentOf, latest, levelsOf, marksOf, named, smoothed, tableOf } from "./pictures.js";
+import { CurvesView } from "./curves_view.js";
+import { latest, levelsOf, named, smoothed } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
@@ -15,31 +14,29 @@ const WIDTHS = [
   ["0.04", "smooth strongly"],
 ];
 
-export class LossView {
+export class LossView extends CurvesView {
   constructor(monitor) {
-    this.monitor = monitor;
-    this.width = "0.012";
-    this.log = false;
-    this.smoothing = dropdown("Smoothing of the training loss", (value) => {
+    const smoothing = dropdown("Smoothing of the training loss", (value) => {
       this.width = value;
       monitor.redraw(true);
     });
-    this.smoothing.set(WIDTHS, this.width);
-    this.logToggle = toggle("Log", "Logarithmic loss axis", (on) => {
+    const logToggle = toggle("Log", "Logarithmic loss axis", (on) => {
       this.log = on;
       monitor.redraw(true);
     });
-    this.panel = new Panel({
+    const panel = {
       title: "Loss",
       name: "loss",
-      monitor,
-      tools: [this.smoothing.node, this.logToggle],
-      table: () => tableOf(this.lines, this.scene.x, this.scene.window),
+      tools: [smoothing.node, logToggle],
       figure: () => ({ view: "loss", log: this.log, smoothing: Number(this.width) }),
-      picture: () => ({ title: "Loss (nats)", height: 380, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
-      csv: () => monitor.saveCsv("loss", ["loss", "heldout_loss"]),
-    });
-    this.curves = new Curves(this.panel.plot, { heights: [260, 600], right: MAIN_RIGHT, monitor });
+      caption: () => "Loss (nats)",
+      height: 380,
+      csv: () => monitor.saveCsv("loss", this.names),
+    };
+    super(monitor, panel, { heights: [260, 600], right: MAIN_RIGHT });
+    this.width = "0.012";
+    this.log = false;
+    smoothing.set(WIDTHS, this.width);
   }
 
   /** Scalars that are drawn, for questions of detail. */
@@ -53,28 +50,7 @@ export class LossView {
     this.lines = runs.flatMap((run) => this.#linesOf(run, scene));
     const levels = levelsOf(scene);
     this.#legend(scene, levels);
-    this.picture = {
-      lines: this.lines,
-      x: scene.x,
-      left: { format: axisLoss, log: this.log },
-      levels,
-      marks: marksOf(runs, scene),
-      window: scene.window,
-      extent: extentOf(runs, scene.x),
-      theme: scene.theme,
-      label: this.#label(runs),
-    };
-    if (this.panel.asTable) this.panel.drawTable();
-    else this.curves.draw(this.picture);
-  }
-
-  point(x) {
-    this.curves.point(x);
-  }
-
-  close() {
-    this.panel.close();
-    this.curves.close();
+    this.show(scene, { left: { format: axisLoss, log: this.log }, levels, label: this.#label(runs) });
   }
 
   #linesOf(run, { runs, x, colours }) {
@@ -112,8 +88,8 @@ export class LossView {
     const parts = runs.map((run) => {
       const heldout = latest(run, "heldout_loss");
       const { learned, score = "held-out" } = run.status;
-      const said = heldout === null ? "" : `, ${score} ${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
-      return `${run.name}: training ${loss(latest(run, "loss"))}${said}`;
+      const scored = heldout === null ? "" : `, ${score} ${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
+      return `${run.name}: training ${loss(latest(run, "loss"))}${scored}`;
     });
     return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;
   }

@@ -1,21 +1,16 @@
 // Any recorded number over time: the learning rate first, scheduled knobs, gradient norm and other gauges.
 
-import { Curves } from "../curves.js";
 import { dropdown, toggle } from "../dom.js";
 import { short } from "../format.js";
 import { labelOf } from "../palette.js";
-import { Panel } from "../panel.js";
-import { curvesSvg } from "../svg.js";
-import { extentOf, latest, marksOf, named, tableOf } from "./pictures.js";
+import { CurvesView } from "./curves_view.js";
+import { latest, named } from "./pictures.js";
 
 const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu", "flops"]);
 
-export class ScalarView {
+export class ScalarView extends CurvesView {
   constructor(monitor) {
-    this.monitor = monitor;
-    this.name = "lr";
-    this.log = false;
-    this.choice = dropdown("Quantity", (name) => {
+    const choice = dropdown("Quantity", (name) => {
       this.name = name;
       monitor.want([name]);
       monitor.redraw(true);
@@ -24,17 +19,19 @@ export class ScalarView {
       this.log = on;
       monitor.redraw(true);
     });
-    this.panel = new Panel({
+    const panel = {
       title: "Schedules and gauges",
       name: "scalar",
-      monitor,
-      tools: [this.choice.node, log],
-      table: () => tableOf(this.lines, this.scene.x, this.scene.window),
+      tools: [choice.node, log],
       figure: () => ({ view: "scalar", name: this.name, log: this.log }),
-      picture: () => ({ title: this.what, height: 320, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
-      csv: () => monitor.saveCsv(this.name, [this.name]),
-    });
-    this.curves = new Curves(this.panel.plot, { heights: [170, 380], monitor });
+      caption: () => this.what,
+      height: 320,
+      csv: () => monitor.saveCsv(this.name, this.names),
+    };
+    super(monitor, panel, { heights: [170, 380] });
+    this.name = "lr";
+    this.log = false;
+    this.choice = choice;
   }
 
   get names() {
@@ -56,27 +53,10 @@ export class ScalarView {
     });
     const stroke = runs.length === 1 ? scene.colours.run(runs[0].place) : scene.theme.muted;
     this.panel.setLegend([{ line: { stroke, width: 2.2 }, text: this.what }]);
-    this.picture = {
-      lines: this.lines,
-      x: scene.x,
+    this.show(scene, {
       left: { format: short, zero: this.name === "lr" && !this.log, log: this.log },
-      marks: marksOf(runs, scene),
-      window: scene.window,
-      extent: extentOf(runs, scene.x),
-      theme: scene.theme,
       label: `${this.what}. ${runs.map((run) => `${run.name}: ${short(latest(run, this.name))}`).join("; ")}.`,
-    };
-    if (this.panel.asTable) this.panel.drawTable();
-    else this.curves.draw(this.picture);
-  }
-
-  point(x) {
-    this.curves.point(x);
-  }
-
-  close() {
-    this.panel.close();
-    this.curves.close();
+    });
   }
 
   #offer(runs) {

@@ -1,13 +1,11 @@
 // Speed: tokens per second and MFU; or where the time of a step goes; or memory.
 
-import { Curves } from "../curves.js";
 import { dropdown } from "../dom.js";
 import { percent, short } from "../format.js";
 import { faded, STEP_PARTS } from "../palette.js";
-import { Panel } from "../panel.js";
 import { interpolate } from "../series.js";
-import { curvesSvg } from "../svg.js";
-import { extentOf, latest, marksOf, named, smoothed, tableOf } from "./pictures.js";
+import { CurvesView } from "./curves_view.js";
+import { latest, named, smoothed } from "./pictures.js";
 
 const WIDTH = 0.012; // of all steps, as the loss is smoothed at first
 const MODES = [
@@ -22,28 +20,27 @@ const NAMES = {
   memory: ["memory_gib"],
 };
 
-export class SpeedView {
+export class SpeedView extends CurvesView {
   constructor(monitor) {
-    this.monitor = monitor;
-    this.mode = "rate";
-    this.run = null;
-    this.choice = dropdown("What the speed panel shows", (mode) => this.#show(mode));
-    this.choice.set(MODES, this.mode);
-    this.runChoice = dropdown("Run whose step is shown", (place) => {
+    const choice = dropdown("What the speed panel shows", (mode) => this.#switch(mode));
+    const runChoice = dropdown("Run whose step is shown", (place) => {
       this.run = Number(place);
       monitor.redraw(true);
     });
-    this.panel = new Panel({
+    const panel = {
       title: "Speed",
       name: "speed",
-      monitor,
-      tools: [this.runChoice.node, this.choice.node],
-      table: () => tableOf(this.own, this.scene.x, this.scene.window),
+      tools: [runChoice.node, choice.node],
       figure: () => ({ view: "speed" }),
-      picture: () => ({ title: TITLES[this.mode], height: 320, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
+      caption: () => TITLES[this.mode],
+      height: 320,
       csv: () => monitor.saveCsv(this.mode === "rate" ? "speed" : this.mode, this.names),
-    });
-    this.curves = new Curves(this.panel.plot, { heights: [180, 380], monitor });
+    };
+    super(monitor, panel, { heights: [180, 380] });
+    this.mode = "rate";
+    this.run = null;
+    this.runChoice = runChoice;
+    choice.set(MODES, this.mode);
   }
 
   get names() {
@@ -58,43 +55,27 @@ export class SpeedView {
     this.runChoice.set(runs.map((run) => [run.place, run.name]), stepOf?.place);
     const shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
     this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
-    // As a table, parts are told by themselves and not one upon the other.
+    // A table lists each part alone, not stacked.
     this.own = this.lines.filter((line) => !line.quiet).map((line) => (line.own ? { ...line, y: line.own } : line));
     const mfu = this.lines.some((line) => line.scale === "right");
     this.#legend(runs.length === 1 ? colours.run(runs[0].place) : theme.muted, mfu);
-    this.picture = {
-      lines: this.lines,
-      x,
+    const picture = {
       left: { format: short, zero: true },
       // More headroom than on the left: both follow the step time, and would lie on each other.
       right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
-      marks: marksOf(shown, scene),
-      window: scene.window,
-      extent: extentOf(runs, x),
-      theme,
       label: this.#label(runs),
-      nothing: this.#asked() ? "asking for it" : "waiting for the first numbers",
+      nothing: this.#pending() ? "asking for it" : "waiting for the first numbers",
     };
-    if (this.panel.asTable) this.panel.drawTable();
-    else this.curves.draw(this.picture);
+    this.show(scene, picture, shown);
   }
 
-  point(x) {
-    this.curves.point(x);
-  }
-
-  close() {
-    this.panel.close();
-    this.curves.close();
-  }
-
-  #show(mode) {
+  #switch(mode) {
     this.mode = mode;
     this.monitor.want(NAMES[mode]);
     this.monitor.redraw(true);
   }
 
-  #asked() {
+  #pending() {
     return this.monitor.runs.some((run) => this.names.some((name) => !run.series.has(name) && run.others.includes(name)));
   }
 
@@ -134,16 +115,16 @@ export class SpeedView {
   }
 
   #label(runs) {
-    const said = {
+    const texts = {
       rate: (run) => `${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`,
       split: (run) => STEP_PARTS.map(({ name }) => `${name} ${short(latest(run, `${name}_ms`))} ms`).join(", "),
       memory: (run) => gib(latest(run, "memory_gib")),
     };
-    return `${TITLES[this.mode]}. ${runs.map((run) => `${run.name}: ${said[this.mode](run)}`).join("; ")}.`;
+    return `${TITLES[this.mode]}. ${runs.map((run) => `${run.name}: ${texts[this.mode](run)}`).join("; ")}.`;
   }
 }
 
-/** Parts of a step one upon the other, the topmost first, so that each is seen below the next. */
+/** Parts of a step stacked, the topmost first, so that each is drawn below the next. */
 function splitOf(run, x) {
   const parts = STEP_PARTS.map((part) => ({ ...part, line: run.line(`${part.name}_ms`, x) })).filter(({ line }) => line);
   if (!parts.length) return [];
