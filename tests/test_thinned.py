@@ -69,6 +69,7 @@ def test_a_piece_of_nothing_but_damage_hides_nothing(tmp_path: Path, stream: str
     assert [record["step"] for record in getattr(found, stream)] == [1, 2]
 
 
+@pytest.mark.process
 def test_memory_grows_by_less_than_a_third_of_the_file(tmp_path: Path) -> None:
     """As dicts it was almost seven times the file: 5.8 GB for 863 MB."""
     names = [f"name_{place}" for place in range(20)]

@@ -43,7 +43,7 @@ class Column:
 
     def cut(self, rows: int) -> None:
         """Keep the first ``rows``."""
-        # A copy: whoever still draws the old numbers has a view of them.
+        # A copy: a reader may still hold a view of the old numbers.
         self._data, self._rows = self._data[:rows].copy(), rows
 
     @property
@@ -72,15 +72,15 @@ class Columns:
         return list(self._values)
 
     def clock(self, kind: str) -> np.ndarray:
-        """``step`` (int64), ``seconds``, ``tokens`` or ``flops`` (float64, NaN before it was first said), (N,)."""
+        """``step`` (int64), ``seconds``, ``tokens`` or ``flops`` (float64, NaN before its first record), (N,)."""
         return self._clock[kind].view
 
     def values(self, name: str) -> np.ndarray:
-        """A scalar, float32, (N,); NaN where a record had no such number."""
+        """A scalar, float32, (N,); NaN where a record lacks it."""
         return self._values[name].view
 
     def extend(self, records: Iterable[Record]) -> bool:
-        """Add records; rewinds take back what stands after their step. Returns whether any of them did."""
+        """Add records; a rewind removes the records after its step. Returns whether there was one."""
         rewound = False
         for keys, group in itertools.groupby(records, key=tuple):
             if "rewind" in keys:
@@ -92,8 +92,8 @@ class Columns:
         return rewound
 
     def cut(self, step: int) -> None:
-        """Forget the records after a step: what a resumed run takes again has never happened."""
-        # Steps rise within an attempt, and what an earlier one said beyond the present one was cut when this began.
+        """Forget the records after a step: a resumed run repeats them."""
+        # Steps rise within an attempt, and each attempt begins by cutting the records beyond its first step.
         rows = int(np.searchsorted(self._clock["step"].view, step, side="right"))
         for column in (*self._clock.values(), *self._values.values()):
             column.cut(rows)
@@ -146,7 +146,7 @@ def _table(records: list[Record]) -> np.ndarray:
 
 
 def _carried(before: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-    """FLOPs are counted up: a record that does not say them (an evaluation) stands where the one before it does."""
+    """FLOPs accumulate: a record without them (an evaluation) takes those of the record before it."""
     if not np.isnan(fresh).any():
         return fresh
     latest = before[-1] if len(before) else np.nan

@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out", type=Path, default=Path("out"), help="where notebook, report and results go (%(default)s)"
     )
     parser.add_argument("--runs", type=Path, help="the runs folder; else $WORKBENCH_RUNS, else ./runs")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     errors = Console(stderr=True)
     try:
-        recipes = (presets.demo_baseline(asked.seconds), presets.demo_fast(asked.seconds))
-        compare(recipes, asked.out, asked.runs, Console())
+        recipes = (presets.demo_baseline(options.seconds), presets.demo_fast(options.seconds))
+        compare(recipes, options.out, options.runs, Console())
     except (RunFailed, TargetMissed, WorkbenchError, OSError) as error:
         errors.print(Text(f"error: {error}"), style="bold red")
         return 1 if isinstance(error, RunFailed) else 3 if isinstance(error, TargetMissed) else 2
@@ -82,7 +82,7 @@ def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console
         TargetMissed: the last run ended less than :data:`LEARNED_NATS` below the unigram entropy.
         RunError: the notebooks are not there.
     """
-    # Before anything trains: a missing notebook is to be known now, not in five minutes.
+    # Before anything trains: report a missing notebook now, not in five minutes.
     notebook = _notebook()
     started = time.monotonic()
     prepare(recipes, console)
@@ -132,17 +132,17 @@ def follow(runs: Sequence[Run], console: Console) -> None:
     if not console.is_terminal:
         _wait(runs, _say_lines(console))
         return
-    columns = ("{task.description:<16}", "{task.fields[words]}")
+    columns = ("{task.description:<16}", "{task.fields[text]}")
     with Progress(
         TextColumn(columns[0], markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
         TextColumn(columns[1], markup=False), console=console,
     ) as bars:  # fmt: skip
-        tasks = [bars.add_task(plain(run.name, 16), total=1.0, words="") for run in runs]
+        tasks = [bars.add_task(plain(run.name, 16), total=1.0, text="") for run in runs]
 
         def show(views: Sequence[RunView]) -> None:
             for task, view in zip(tasks, views, strict=True):
-                _, _, words = progress_line(view).partition(", ")
-                bars.update(task, completed=1.0 if view.final else view.state.get("progress") or 0.0, words=words)
+                _, _, text = progress_line(view).partition(", ")
+                bars.update(task, completed=1.0 if view.final else view.state.get("progress") or 0.0, text=text)
 
         _wait(runs, show)
 
@@ -162,12 +162,12 @@ def _wait(runs: Sequence[Run], show: Callable[[Sequence[RunView]], None]) -> Non
 
 def _say_lines(console: Console) -> Callable[[Sequence[RunView]], None]:
     # In the past, so that the first line comes at once.
-    said = -LOG_EVERY_SECONDS
+    printed = -LOG_EVERY_SECONDS
 
     def show(views: Sequence[RunView]) -> None:
-        nonlocal said
-        if time.monotonic() - said >= LOG_EVERY_SECONDS or all(view.final for view in views):
-            said = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed >= LOG_EVERY_SECONDS or all(view.final for view in views):
+            printed = time.monotonic()
             for view in views:
                 console.print(Text(progress_line(view)), soft_wrap=True)
 
@@ -230,7 +230,7 @@ def judge(views: Sequence[RunView]) -> None:
     """The demo's claim: the last run has left the plateau of word frequencies.
 
     Raises:
-        TargetMissed: it has not.
+        TargetMissed: it did not.
     """
     loss, floor = heldout_loss(views[-1]), views[-1].yardstick.levels.get("word frequencies")
     if loss is None or floor is None or not loss <= floor - LEARNED_NATS:
@@ -262,8 +262,8 @@ def _execute(notebook: Path, target: Path, parameters: dict[str, Any]) -> None:
     ]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise RunFailed(f"the report notebook failed, see '{target}': {said[-1] if said else done.returncode}")
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise RunFailed(f"the report notebook failed, see '{target}': {lines[-1] if lines else done.returncode}")
 
 
 if __name__ == "__main__":

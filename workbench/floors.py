@@ -37,7 +37,7 @@ class Floors(NamedTuple):
 def learned(loss: float, floors: Floors) -> Learned:
     """The word for a held-out loss in nats, scored on the positions that the floors were scored on.
 
-    A loss that is not finite has learned nothing. Without a neighbours' floor, "neighbours" is the most that is said.
+    A loss that is not finite has learned nothing. Without a neighbours' floor, "neighbours" is the best verdict.
 
     Example:
         >>> floors = Floors(unigram=6.37, neighbours=3.86)
@@ -58,16 +58,16 @@ SCORE_TITLES = {
     "next-token": "held-out loss of the next token",
     "80-10-10": "80/10/10 score",
 }
-"""What readers call a held-out loss, by the kind of its score."""
+"""Title of a held-out loss, by the kind of its score."""
 
 
 class Yardstick(NamedTuple):
-    """What a run's held-out losses were measured with, as its folder tells.
+    """How a run's held-out losses were measured, read from its folder.
 
     Attributes:
         score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed.
-        floors: to hold the losses against; None where the run has not said them, or where its score is one that a
-            copying model passes: then nothing is claimed about what was learned.
+        floors: to hold the losses against; None if the run did not record them, or if a copying model passes its
+            score: then nothing is claimed about what was learned.
         training_floor: nats that the training loss has without context under the objective's own corruption.
         heldout_overlap: share of the held-out text's word 13-grams that also stand in the training text.
     """
@@ -79,23 +79,26 @@ class Yardstick(NamedTuple):
 
     @classmethod
     def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], objective_kind: str) -> Yardstick:
-        """Read it from a run's ``evaluations.json`` and ``environment.json``; either may be empty.
+        """From a run's ``evaluations.json`` and ``environment.json``; either may be empty.
 
         Args:
             evaluations, environment: the JSON objects.
             objective_kind: of the recipe, for runs that were scored before scores had names.
         """
-        said = {**environment, **{key: value for key, value in evaluations.items() if value is not None}}
-        score = said.get("score")
+        recorded = {**environment, **{key: value for key, value in evaluations.items() if value is not None}}
+        score = recorded.get("score")
         kind = score.get("kind") if isinstance(score, Mapping) else None
         if not isinstance(kind, str) or kind not in SCORE_TITLES:
             kind = "next-token" if objective_kind == "causal" else "80-10-10"
-        unigram, neighbours = _number(said.get("unigram_entropy")), _number(said.get("bigram_entropy"))
+        unigram, neighbours = _number(recorded.get("unigram_entropy")), _number(recorded.get("bigram_entropy"))
         floors = None
         if unigram is not None and kind != "80-10-10":
             floors = Floors(unigram, math.nan if neighbours is None else neighbours)
         return cls(
-            cast(ScoreKind, kind), floors, _number(said.get("training_floor")), _number(said.get("heldout_overlap"))
+            cast(ScoreKind, kind),
+            floors,
+            _number(recorded.get("training_floor")),
+            _number(recorded.get("heldout_overlap")),
         )
 
     @property
@@ -105,7 +108,7 @@ class Yardstick(NamedTuple):
 
     @property
     def levels(self) -> dict[str, float]:
-        """Lines to compare losses with, nats by name: the floors, and what training reaches without context."""
+        """Lines to compare losses with, nats by name: the floors, and the training loss without context."""
         lines: dict[str, float] = {}
         if self.floors is not None:
             lines["word frequencies"] = self.floors.unigram
@@ -118,12 +121,12 @@ class Yardstick(NamedTuple):
         return lines
 
     def learned(self, loss: float | None) -> Learned | None:
-        """The word for a held-out loss in nats; None where none may be said (no loss, no floors)."""
+        """The word for a held-out loss in nats; None without a loss or floors."""
         return None if loss is None or self.floors is None else learned(loss, self.floors)
 
 
 def _number(value: object) -> float | None:
-    """A finite number of a run's JSON; None for anything else that may stand there."""
+    """A finite number of a run's JSON; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

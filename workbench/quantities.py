@@ -1,10 +1,10 @@
-"""What every picture shows and how: quantities of telemetry, horizontal axes, layer states, colours and dashes, once.
+"""What every picture shows: quantities of telemetry, horizontal axes, layer states, colours and dashes.
 
-Plots, tables and the page read it here; the page through ``ui/frontend/src/quantities.json``, which
-``python -m workbench.quantities`` writes and the bundle holds. Standard library only.
+Plots and tables read it here, the page through ``ui/frontend/src/quantities.json``, which
+``python -m workbench.quantities`` writes. Standard library only.
 
-Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair is told apart under the common
-forms of colour blindness and each has a contrast of 3 on white and on near-black (tests/test_quantities.py): one list
+Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair differs under the common forms of
+colour blindness and each has a contrast of 3 on white and on near-black (tests/test_quantities.py): one list
 serves both themes. Runs differ by dash as well, so that a picture survives a black-and-white printer.
 """
 
@@ -24,7 +24,7 @@ RUN_DASHES: tuple[tuple[int, ...], ...] = (
 )  # fmt: skip
 """Pixels drawn and left out in turn; empty is a solid line."""
 REFERENCE_COLOUR = "#808080"
-"""Lines that are no run: floors, targets, events. Readable on white and on near-black."""
+"""Lines other than runs: floors, targets, events. Readable on white and on near-black."""
 LEVEL_DASHES: dict[str, tuple[int, ...]] = {
     "word frequencies": (2, 4),
     "neighbours": (10, 3, 2, 3),
@@ -42,7 +42,7 @@ class Quantity:
 
     Attributes:
         name: in the telemetry.
-        title: what people call it.
+        title: for people.
         unit: of the values as they are drawn; ``%`` draws a share in hundredths.
         scale: ``log`` for values that differ by orders of magnitude.
         colour: of a part of a step, wherever the parts are drawn together; empty for all else.
@@ -58,7 +58,7 @@ class Quantity:
 
     @property
     def factor(self) -> float:
-        """What a recorded value is multiplied by to be drawn in :attr:`unit`."""
+        """Factor from recorded values to :attr:`unit`."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
@@ -78,7 +78,7 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Title and unit, where the numbers of the axis do not say it themselves."""
+        """Title and unit."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
@@ -141,7 +141,7 @@ class LayerState:
 
     Attributes:
         name: the layer plan's word.
-        words: the legend.
+        words: in the legend.
         sentence: goes after "Layer 7 at step 420: ".
         colour: of its ink, on white and on near-black.
         shape: its ink from the bottom of the layer's row to the top, ``#`` or ``.`` for each of nine slices. The more
@@ -188,7 +188,7 @@ class WorkPart:
 
     Attributes:
         done: goes after "8.8 layers ".
-        words: the legend: what the stretch of this colour stands for.
+        words: in the legend.
         colour: as that of the state in which a layer does no other work.
     """
 
@@ -205,7 +205,7 @@ WORK_PARTS = (
 
 
 def run_colour(index: int) -> str:
-    """Colour of the ``index``-th run of a picture; they repeat after eight, dashes then differ."""
+    """Colour of the ``index``-th run of a picture; after eight they repeat with other dashes."""
     return RUN_COLOURS[index % len(RUN_COLOURS)]
 
 

@@ -84,7 +84,7 @@ class TelemetryWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Hand everything pending to the operating system: from here on kill -9 loses nothing of it."""
+        """Hand everything pending to the operating system: kill -9 can no longer lose it."""
         with self._lock:
             # A list, not a generator that `next` would leave early: every stream is tried, whatever became of the one
             # before.
@@ -92,7 +92,7 @@ class TelemetryWriter:
         problem = next(filter(None, failures), "")
         # Told once per outage, not with every tick of it.
         told, self._told = self._told, bool(problem)
-        # After the lock is free: whoever is told may want to write an event.
+        # After the lock is free: the listener may write an event.
         if problem and not told and self._on_full:
             self._on_full(f"telemetry could not be written ({problem}); is the disk full?")
 
@@ -183,7 +183,7 @@ class TelemetryReader:
             kept: list[Record] = getattr(self.telemetry, stream)
             for record in fresh[stream]:
                 if "rewind" in record:
-                    # Steps rise within an attempt, so all that is to be forgotten stands at the end.
+                    # Steps rise within an attempt, so the records to forget are the last ones.
                     while kept and kept[-1]["step"] > record["rewind"]:
                         kept.pop()
                     self.telemetry.version += 1

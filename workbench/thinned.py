@@ -1,8 +1,8 @@
 """Telemetry of a long run in bounded memory: few records that draw the same pictures as all of them.
 
-Of two million records a reader that keeps them as dicts needs gigabytes and a minute. Here they pass through columns
-of numbers, a piece at a time; what is kept is spread evenly, with the lowest and highest of every scalar beside it, so
-that no spike disappears, and with the last record as it was written.
+Two million records kept as dicts take gigabytes and a minute. Here they pass through columns of numbers, a piece at a
+time. The records kept are spread evenly; the extremes of every scalar are kept as well, so that no spike disappears,
+and the last record as it was written.
 
 Shape legend: N samples.
 """
@@ -26,7 +26,7 @@ LAYER_RECORDS = 2_000
 
 
 def read_scalars(path: Path) -> list[Record]:
-    """The scalars of a run that draw the same lines as all of them; those of few records as they are."""
+    """Scalars of a run that draw the same lines as all of them; a short run's are complete."""
     columns, last = Columns(), None
     for records in _pieces(path):
         columns.extend(records)
@@ -38,7 +38,7 @@ def read_scalars(path: Path) -> list[Record]:
 
 
 def read_layers(path: Path) -> list[Record]:
-    """Every so-manieth record of layers, between one and two times :data:`LAYER_RECORDS` of a long run."""
+    """Records of layers at a regular stride: of a long run, one to two times :data:`LAYER_RECORDS`."""
     kept: list[Record] = []
     stride = place = 0
     for records in _pieces(path):
@@ -68,7 +68,7 @@ def records_of(columns: Columns, names: Iterable[str]) -> list[Record]:
     chosen += [extremes(steps, columns.values(name), SPIKES) for name in names]
     rows = np.unique(np.concatenate(chosen))
     clock = {kind: columns.clock(kind)[rows].tolist() for kind in CLOCK}
-    # As if they had been written so: a missing number is a missing name.
+    # As in the file: a missing number is a missing name.
     table = clock | {name: columns.values(name)[rows].tolist() for name in columns.names}
     return [
         {name: values[place] for name, values in table.items() if values[place] == values[place]}

@@ -13,8 +13,8 @@ from workbench.runs.state import die_with_parent
 
 
 def begin() -> tuple[dict[str, Any], Recipe]:
-    """The setting that stands as JSON in the only argument, and the recipe in it, whose CPU threads are set."""
-    # A parent that is killed must not leave us training.
+    """The setting, JSON in the only argument, and its recipe, whose CPU threads are set."""
+    # A killed parent must not leave its child training.
     die_with_parent()
     setting = json.loads(sys.argv[1])
     recipe = Recipe(**setting["recipe"])

@@ -8,7 +8,7 @@ from workbench import presets
 from workbench.recipe import Recipe
 
 STEPS = 12
-"""Of each: every stage and schedule is met."""
+"""Of each: enough for every stage and schedule to occur."""
 STEADY = {"mask_rate": 0.2}
 """Of most: how a moving rate makes a CPU's heap grow is a case of its own."""
 FEW = {"batch_size": 8}

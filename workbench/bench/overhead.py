@@ -23,7 +23,7 @@ from workbench.training.recorder import Recorder
 from workbench.training.warmup import compile_ahead
 
 QUANTILE = 0.2
-"""Which step stands for its sort: low enough to leave disturbed ones out, high enough to rest on many."""
+"""Quantile of a sort's steps that counts: low enough to exclude disturbed ones, high enough to rest on many."""
 
 RESAMPLES = 2000
 

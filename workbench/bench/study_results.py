@@ -54,7 +54,7 @@ class StudyResults:
             WorkbenchError: another study is filling it.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Of the operating system: whoever held it and was killed holds it no longer.
+        # The operating system's: a killed holder holds it no longer.
         lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=0)
         try:
             lock.acquire()

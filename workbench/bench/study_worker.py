@@ -69,7 +69,7 @@ def main() -> None:
     stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:
         stage.say(train(Recipe(**message["recipe"]), prepared))
-        # Guards of graphs made for a model that is gone would be tried, and counted, for ever.
+        # Guards of graphs of a deleted model would be tried, and counted, without end.
         torch.compiler.reset()
 
 

@@ -27,7 +27,7 @@ Fields = dict[str, Any]
 
 
 class _Leaf(NamedTuple):
-    """One value of an edit, at its full path; ``kind``: it names the choice that stands there."""
+    """One value of an edit, at its full path; ``kind``: it names a choice."""
 
     parts: tuple[str, ...]
     value: Any
@@ -40,8 +40,8 @@ def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]
     Args:
         model: the recipe, or a choice.
         fields: as ``model_dump(mode="json")`` gives them.
-        edits: (dotted path, value). A mapping edits what stands there, a text names a kind, a choice replaces what
-            stands there; of two values for one knob the later counts.
+        edits: (dotted path, value). A mapping edits the present value, a text names a kind, a choice replaces the
+            present value; of two values for one knob the later counts.
 
     Raises:
         RecipeError: a path that leads nowhere.
@@ -53,10 +53,10 @@ def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]
 
 
 def unreadable_value(fields: Any) -> str:
-    """Where fields hold what no knob can, ``"path: why"``; empty where they do not.
+    """The first value that no knob can hold, as ``"path: why"``; empty if there is none.
 
-    Half a character, a whole number beyond every float, a nest or a number of values that no recipe has: what pydantic,
-    ``repr`` and JSON answer with an error of their own.
+    Half a character, an integer beyond every float, too deep a nest, too many values: pydantic, ``repr`` and JSON would
+    raise errors of their own.
     """
     todo: list[tuple[tuple[str, ...], Any]] = [((), fields)]
     for _ in range(MOST_VALUES):
@@ -93,7 +93,7 @@ def with_kind(axis: str, before: Any, kind: str) -> Fields:
 
     Args:
         axis: of the choice.
-        before: what stands there now: the fields of a choice, or the number of a scheduled knob.
+        before: the present value: the fields of a choice, or the number of a scheduled knob.
         kind: registered or not; of one that is not, only the name is taken over, and the recipe's check refuses it.
     """
     old = before if isinstance(before, dict) else {}
@@ -154,7 +154,7 @@ def _apply(model: type[BaseModel] | None, fields: Fields, leaf: _Leaf) -> None:
         node[last] = with_kind(axis, here, leaf.value)
     elif leaf.kind:
         node[last] = {**(here if isinstance(here, dict) else {}), "kind": leaf.value}
-    # An empty mapping changes nothing of what stands there.
+    # An empty mapping changes nothing.
     elif leaf.value != {} or not isinstance(here, dict):
         node[last] = leaf.value
 

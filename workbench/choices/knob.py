@@ -31,7 +31,7 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """``value`` itself, or an error: it holds a field that ``model`` has not, or true/false where a number belongs."""
+    """``value`` itself; an error if it holds a field that ``model`` lacks, or true/false where a number belongs."""
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
             raise PydanticCustomError("knob", "{why}", {"name": name, "why": unknown("", name, model.model_fields)})

@@ -1,4 +1,4 @@
-"""What this machine does in a second: a few kernels and a few small models, measured once and remembered.
+"""Rates of this machine, from a few kernels and small models: measured once and remembered.
 
 Measured in a process of its own, with the trainer's number of threads: a notebook's kernel keeps its threads, and never
 touches a GPU.
@@ -41,16 +41,16 @@ __all__ = ["Mode", "Rates", "calibrated", "measured", "mode_of"]
 NAME, VERSION = "forecast", 10
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
-"""What was measured in a slow moment is not measured again sooner: the moment may last."""
+"""A measurement of a slow moment is not repeated sooner: the moment may last."""
 MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Of the tensors that bandwidth is measured on: too many for a cache."""
 LENGTHS = (64, 128, 512)
 SIDES = (64, 160, 384)
 """Of the matrices on which optimizers are measured."""
 TABLE = (16384, 256)
-"""Another: with its gradient and state too large for a cache."""
+"""An embedding: with its gradient and state too large for a cache."""
 DEAR_SECONDS = 0.2
-"""An optimizer that takes longer for matrices of one side is not measured on those of the next."""
+"""An optimizer that takes longer at one side is not measured at the next."""
 TIMEOUT_SECONDS = 600.0
 FUSED = "fused"
 """Argument of the child process that times compiled code alone."""
@@ -67,7 +67,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
         say: called with one line before a measurement.
 
     Raises:
-        WorkbenchError: the measuring process failed; its last words are quoted.
+        WorkbenchError: the measuring process failed; the end of its stderr is quoted.
     """
     device, folder = torch.device(mode.device), cache_folder() / FOLDER
     environment = _environment(mode)
@@ -93,12 +93,12 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
 
 
 def measured(mode: Mode) -> Rates:
-    """The rates of this machine, measured now in processes of their own, whatever is remembered.
+    """The rates of this machine, measured now in processes of their own, without reading remembered ones.
 
     Compiled code is timed beside the rest, where there is a core for it: its compiler takes as long as everything else.
 
     Raises:
-        WorkbenchError: a measuring process failed; its last words are quoted.
+        WorkbenchError: a measuring process failed; the end of its stderr is quoted.
     """
     if not (mode.compiled and mode.device == "cpu" and (os.cpu_count() or 1) > mode.threads):
         return Rates.model_validate_json(_run_child(mode))
@@ -111,7 +111,7 @@ def measured(mode: Mode) -> Rates:
 
 
 def _environment(mode: Mode) -> dict[str, str]:
-    # A trainer's: what is measured is what it will have.
+    # A trainer's, so that its rates are measured.
     return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
 
 
@@ -236,8 +236,8 @@ def _memory(device: torch.device) -> int:
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]'``; of compiled code
-    alone with ``fused`` behind it."""
+    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]'``; with ``fused``
+    behind it, of compiled code alone."""
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
     if sys.argv[2:] == [FUSED]:

@@ -1,4 +1,4 @@
-"""Small real models in training: kernels are timed one by one, and steps put right what kernels do not show."""
+"""Small real models in training: their kernels are timed one by one, their whole steps correct the sum."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from workbench.training.recorder import NotFinite
 
 VOCABULARY = Vocabulary(2048, 2048, 1, 2, 3, 0, 4)
 REFERENCE = 1
-"""The model whose step tells how fast a machine is: a bit of everything."""
+"""The model whose step measures the machine's speed: a bit of everything."""
 STEPS = 3
-"""Of a model in its turn, of which the first finds the caches of another and does not count."""
+"""Of a model per turn; the first finds another's caches and does not count."""
 HELD = 0.4
-"""How strongly factors are held at 1 beside the models' errors: seven models cannot decide four numbers. At 0.1, on a
+"""Weight that holds the factors at 1, beside the models' errors: seven models cannot decide four numbers. At 0.1, on a
 busy machine, the disturbance of single models drove factors to 0.3 and 1.6."""
 CALL = 3e-6
 """Seconds beside an operation's kernel, before the factors."""
@@ -137,7 +137,7 @@ def fit_rates(rates: Rates, mode: Mode) -> Rates:
 
 
 def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ...]:
-    """Factors f near 1 and within [0.3, 3] with rows f = wanted as nearly as can be (ridge regression, then clipped).
+    """Factors f near 1 that bring rows f closest to wanted: ridge regression, clipped to [0.3, 3].
 
     Args:
         rows_NK: (N, K): predicted parts over the measured whole, by model.
@@ -174,7 +174,7 @@ def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:
 
 
 def _random_text() -> PreparedData:
-    """Documents of 100 random tokens: how fast a model trains does not depend on what it reads."""
+    """Documents of 100 random tokens: a model's speed does not depend on its text."""
     drawn = np.random.default_rng(0).integers(5, VOCABULARY.used, (600, 100)).astype(np.uint16)
     drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
     store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))

@@ -1,4 +1,4 @@
-"""What a machine does in a second, as data: measured by ``calibration.py``, read by ``pricing.py``."""
+"""Rates of a machine as data: measured by ``calibration.py``, read by ``pricing.py``."""
 
 from __future__ import annotations
 
@@ -91,16 +91,16 @@ class Rates(BaseModel):
     Attributes:
         device: its name.
         date: of the measurement.
-        kernels: by the key of an operation, or its kind for keys that nobody has met: seconds per call, then per FLOP
+        kernels: by the key of an operation, or its kind for unknown keys: seconds per call, then per FLOP
             and number read and written of a product, or per byte.
         call: seconds of an operation beside its kernel: Python and autograd.
         fused: of compiled code; None where nothing is compiled.
         attention_choice: the faster implementation by the length of rows.
         optimizers: by kind.
         moved: bytes per second that are read.
-        page: seconds per byte of memory that is the system's to give, beyond what is done with it.
-        factors: on products, on everything else that is proportional to sizes, on calls: what makes small real models
-            come out right.
+        page: seconds per byte that memory new from the system adds.
+        factors: on products, on everything else that is proportional to sizes, on calls, fitted to steps
+            of small real models.
         error: mean relative error on these models afterwards.
         memory_bytes: of the device, all of it.
         reference: seconds of a step of one of these models, as it was measured: how fast the machine was.

@@ -69,7 +69,7 @@ def lines(readings: Iterable[Reading]) -> dict[str, tuple[float, ...]]:
 
 
 def fitted_line(sizes_NK: Sequence[Sequence[float]], seconds_N: Sequence[float]) -> tuple[float, ...]:
-    """Rates >= 0 with sizes x rates = seconds as nearly as can be, by relative error.
+    """Rates >= 0 with sizes x rates = seconds, closest by relative error.
 
     Least squares over every subset of the columns; of those without a negative rate, the best: with at most five
     columns there are 31. All rates are then scaled so that the sums agree, because readings scatter upwards, and a fit

@@ -84,6 +84,6 @@ def news_since(tracks: Sequence[Track], since: str, extra: frozenset[str] = froz
 
 
 def _question(tracks: Sequence[Track], extra: frozenset[str]) -> str:
-    """Deltas name runs and columns by number, so they make sense only to whoever asked for the same."""
-    asked = "\n".join([*(str(track.folder.path) for track in tracks), "", *sorted(extra)])
-    return f"{zlib.crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
+    """Deltas name runs and columns by number, so they make sense only for the same runs and columns."""
+    subject = "\n".join([*(str(track.folder.path) for track in tracks), "", *sorted(extra)])
+    return f"{zlib.crc32(subject.encode('utf-8', 'surrogatepass')):08x}"

@@ -136,12 +136,12 @@ class Track:
 
     @property
     def layers(self) -> int:
-        """Layers of the finished model, as far as any record has told; 0 before the first one."""
+        """Layers of the finished model, as far as the records show; 0 before the first one."""
         return self._widest
 
     @property
     def final(self) -> bool:
-        """True when nobody will add to the run any more, unless it is resumed, and all of it is read."""
+        """Whether the run has ended and all of it is read."""
         return self.status["status"] in FINAL and self.caught_up
 
     @property
@@ -159,7 +159,7 @@ class Track:
         return [name for name in self.columns.names if name in CORE or "." in name or name in extra]
 
     def drawn(self, name: str, choose: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[np.ndarray, int]:
-        """Rows that draw a scalar of the whole run, and how many have it; chosen anew only when there are more rows.
+        """Rows that draw a scalar of the whole run, and how many have it; chosen again only when rows were added.
 
         Args:
             name: of the scalar. choose: takes all steps and values, gives rows; always the same function.
@@ -302,7 +302,7 @@ class Track:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Changes with a file, or with what a folder holds; None where there is none."""
+    """Changes with a file, or with a folder's entries; None if it does not exist."""
     try:
         found = path.stat()
     except OSError:

@@ -272,7 +272,7 @@ def _worth(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:
     kind = str(event.get("kind", ""))[:40]
-    told = {
+    line = {
         "step": event.get("step", 0),
         "kind": kind,
         "text": str(event.get("text", ""))[:_TEXT],
@@ -280,8 +280,8 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
     }
     data = {key: value for key, value in data_of(event).items() if key in _DATA.get(kind, ())}
     try:
-        # A page is to get what it draws; what somebody has written by hand may be megabytes, or no JSON.
+        # A page gets what it draws; data written by hand may be megabytes, or no JSON.
         small = len(json.dumps(data, allow_nan=False)) <= _DATA_TEXT
     except ValueError:
         small = False
-    return told | {"data": data} if data and small else told
+    return line | {"data": data} if data and small else line

@@ -1,4 +1,4 @@
-"""What was measured on this machine once is remembered here, with its date and how far it can be trusted."""
+"""Measurements of this machine, kept on disk with their date and their disagreement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = "measured"
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 """How a file writes a time, UTC."""
 BAND = 0.25
-"""How far, as a share, a few rounds must be from what is remembered to contradict it."""
+"""Share by which a few rounds must differ from a remembered time to contradict it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Record:
 
     Attributes:
         subject: what it is valid for.
-        value: what was measured, JSON-able.
+        value: the result, JSON-able.
         measured: when, UTC.
         disagreement: of the halves of its rounds, the largest over the candidates, as a share.
     """
@@ -58,7 +58,7 @@ class Benchmark:
         name: of the benchmark, and the beginning of its file's name.
         subject: whatever may change the answer; see :func:`subject_of`.
         candidates: their names.
-        samples: makes them, with the tensors they need.
+        samples: builds them, with the tensors they need.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Benchmark:
     samples: Callable[[], Mapping[str, Sample]]
 
     def recalled(self, folder: Path | None) -> dict[str, float] | None:
-        """Seconds by candidate as they are remembered; None where no file can be trusted."""
+        """Remembered seconds by candidate; None without a valid file."""
         record = recalled(folder, self.name, self.subject)
         try:
             seconds = {name: float(record.value[name]) for name in self.candidates} if record else {}
@@ -76,7 +76,7 @@ class Benchmark:
         return seconds if seconds and all(0 < value < math.inf for value in seconds.values()) else None
 
     def seconds(self, folder: Path | None) -> dict[str, float]:
-        """Seconds by candidate: remembered, or measured now and written down.
+        """Seconds by candidate: remembered, or measured now and written.
 
         Args:
             folder: of the files; None measures every time.
@@ -84,11 +84,11 @@ class Benchmark:
         return self.recalled(folder) or self.measured(folder)
 
     def measured(self, folder: Path | None, seen: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Seconds by candidate, measured now and written down.
+        """Seconds by candidate, measured now and written.
 
         Args:
             folder: of the files; None writes nothing.
-            seen: seconds that other rounds gave; where they are shorter they count, since other work only adds time.
+            seen: seconds of other rounds; the shorter count, since other work only adds time.
         """
         found = measure(self.samples())
         seconds = {name: min(timing.seconds, (seen or {}).get(name, timing.seconds)) for name, timing in found.items()}
@@ -98,7 +98,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What was remembered, what a few rounds showed instead, and what a new measurement gave: seconds by candidate.
+    """Seconds by candidate as remembered, as seen in a few rounds, and as measured again.
 
     Attributes:
         name: of the benchmark.
@@ -114,22 +114,22 @@ class Contradiction:
 
     @property
     def text(self) -> str:
-        """For people: why, and what holds now."""
+        """For people: why, and the new times."""
         now = ", ".join(f"{name} {milliseconds(seconds)}" for name, seconds in self.measured.items())
         return f"the remembered time of {self.name} was wrong: {self.why}; measured again: {now}"
 
 
 def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
-    """Put what is remembered to the test with a few rounds, and measure anew where these contradict it.
+    """Check the remembered times with a few rounds, and measure again if these contradict them.
 
-    Meant for a run that has settled: another moment than that of the first measurement, at the price of some rounds.
+    For a run that has settled: a later moment than that of the first measurement, for a few rounds more.
 
     Args:
-        benchmark: what to look at.
+        benchmark: to check.
         folder: of the files.
 
     Returns:
-        What was wrong; None where nothing contradicts, or nothing is remembered.
+        The contradiction; None without one, or if nothing is remembered.
     """
     remembered = benchmark.recalled(folder)
     if remembered is None:
@@ -143,11 +143,11 @@ def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
 
 
 def contradiction(remembered: Mapping[str, float], seen: Mapping[str, float]) -> str:
-    """Why ``remembered`` cannot be right if ``seen`` was seen, both in seconds by candidate; empty when it can.
+    """Why ``seen`` refutes ``remembered``, both in seconds by candidate; empty if it does not.
 
-    Two things that no busy moment causes: a candidate is quicker than it is remembered, and, in rounds that the
-    candidates take in turns, the remembered best is not the quickest. A single candidate that is remembered too quick
-    cannot be told from a busy moment, and is left alone.
+    Two things no busy moment causes: a candidate is faster than remembered, or, in rounds that the candidates share,
+    the remembered best is not the fastest. A single candidate that is slower than remembered may be a busy moment, and
+    is no contradiction.
 
     Example:
         >>> contradiction({"a": 0.004, "b": 0.002}, {"a": 0.001, "b": 0.002})
@@ -176,7 +176,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def recalled(folder: Path | None, name: str, subject: Mapping[str, Any]) -> Record | None:
-    """The record of an earlier measurement of the same subject; None where there is none that can be trusted."""
+    """The record of an earlier measurement of the same subject; None without a valid one."""
     if folder is None:
         return None
     try:
@@ -193,7 +193,7 @@ def recalled(folder: Path | None, name: str, subject: Mapping[str, Any]) -> Reco
 def remember(
     folder: Path | None, name: str, subject: dict[str, Any], value: dict[str, Any], disagreement: float
 ) -> None:
-    """Write a measurement down, whole or not at all, with the present time."""
+    """Write a measurement with the present time, whole or not at all."""
     if folder is None:
         return
     record = Record(subject, value, time.strftime(MOMENT, time.gmtime()), round(disagreement, 4))
@@ -209,7 +209,7 @@ def subject_of(device: torch.device, threads: int | None = None, **more: Any) ->
     Args:
         device: measured on.
         threads: of the process that measures; None for this one.
-        more: what this measurement depends on besides, JSON-able.
+        more: further dependencies, JSON-able.
     """
     subject: dict[str, Any] = {"torch": torch.__version__, "device": device_name(device)}
     if device.type == "cpu":

@@ -1,4 +1,4 @@
-"""How long something takes here, however busy the machine is: the one way in which remembered times are measured."""
+"""Seconds that work takes on a machine that may be busy; every remembered time is measured here."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import torch
 # Shape legend: N rounds, P parts of a candidate.
 
 Sample = Callable[[], Sequence[float]]
-"""Does its work once; returns the seconds that it took, one number per part."""
+"""Runs once; returns the seconds of each part."""
 
 QUANTILE = 0.2
-"""Which reading stands for all: low enough to leave disturbed ones out, high enough to rest on several."""
+"""Quantile of the readings that counts: low enough to exclude disturbed ones, high enough to rest on several."""
 ROUNDS, LEAST_ROUNDS = 16, 3
-"""Rounds before a measurement can be settled, and rounds that it takes even beyond its time limit."""
+"""Rounds before a measurement can settle, and rounds it takes even beyond its time limit."""
 AGREEMENT = 0.05
 """Settled: the earlier and the later half of the rounds give the same seconds to within this share."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What a candidate takes.
+    """Seconds of a candidate.
 
     Attributes:
         parts: seconds of each of its parts, the low quantile of their readings.
-        rounds: in which it was measured.
-        disagreement: of the two halves of the rounds, as a share; at most :data:`AGREEMENT` when settled.
+        rounds: measured.
+        disagreement: share by which the two halves of the rounds differ; at most :data:`AGREEMENT` when settled.
     """
 
     parts: tuple[float, ...]
@@ -40,7 +40,7 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """Of all parts together."""
+        """Sum of the parts."""
         return sum(self.parts)
 
     @property
@@ -137,13 +137,13 @@ def clock_of(device: torch.device) -> Callable[[], float]:
 
 
 def wait_for(device: torch.device) -> None:
-    """Return when the device has done what was asked of it; on a CPU it always has."""
+    """Wait until the device has finished; a CPU always has."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def processor_seconds() -> float:
-    """CPU seconds of this process and of the children it has waited for: what compiling costs, however busy all is."""
+    """CPU seconds of this process and of the children it has waited for: what compiling costs, busy machine or not."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -80,11 +80,11 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
 
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
     """Held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
-    # A loss that could not be measured stands there as null.
-    said = view.evaluations.get("heldout")
+    # A loss that could not be measured is null there.
+    recorded = view.evaluations.get("heldout")
     points: list[dict[str, Any]] = [
         point
-        for point in (said if isinstance(said, list) else [])
+        for point in (recorded if isinstance(recorded, list) else [])
         if isinstance(point, dict) and point.get("loss") is not None
     ]
     if not points:

@@ -87,9 +87,9 @@ def finish(
     # The legend's groups are runs: one click hides the raw, the smoothed and the held-out line together.
     figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
     if not any(_has_points(trace) for trace in figure.data):
-        words = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
+        note = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
         # Replaced, not merged: titles of empty panels would only be in the way.
-        figure.layout.annotations = [{"text": words, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
+        figure.layout.annotations = [{"text": note, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
         figure.update_xaxes(visible=False)
         figure.update_yaxes(visible=False)
     for view in views:
@@ -131,7 +131,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
     figure.update_layout(shapes=[*figure.layout.shapes, *shapes])
     # The text of a stage begins with that word.
     kinds = ["" if event["kind"] == "stage" else f"{event['kind']}: " for event in events]
-    words = [
+    texts = [
         f"{whose}{kind}{plotly_text(event.get('text', ''), 160)}" for kind, event in zip(kinds, events, strict=True)
     ]
     # Hover needs points, shapes have none: markers on an axis of their own that spans the panel's height.
@@ -139,7 +139,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         go.Scatter(
             x=where_K, y=[0.02] * len(events), yaxis="y99", mode="markers", showlegend=False, name="events",
             marker={"symbol": "triangle-up", "size": 9, "color": REFERENCE_COLOUR},
-            text=words, hovertemplate="%{text}<extra></extra>",
+            text=texts, hovertemplate="%{text}<extra></extra>",
         )
     )  # fmt: skip
     figure.update_layout(yaxis99={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True})

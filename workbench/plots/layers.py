@@ -125,7 +125,7 @@ def _layer_axis(figure: go.Figure, layers: int, **where: int) -> None:
     figure.update_yaxes(range=[0.5, layers + 0.5], dtick=max(1, layers // 12), tick0=1, **where)
 
 
-def _states(codes_LK: np.ndarray, edges: np.ndarray, steps_K: np.ndarray, said: list[list[str]]) -> list[go.Heatmap]:
+def _states(codes_LK: np.ndarray, edges: np.ndarray, steps_K: np.ndarray, texts: list[list[str]]) -> list[go.Heatmap]:
     """What is seen, a heat map of slices; and above it one without ink, of layers, that answers the pointer."""
     layers = len(codes_LK)
     ink_CS = np.array([[mark == "#" for mark in state.shape] for state in LAYER_STATES])
@@ -139,11 +139,11 @@ def _states(codes_LK: np.ndarray, edges: np.ndarray, steps_K: np.ndarray, said: 
         z=slices.astype("float32"), x=edges, y=0.5 + np.arange(layers * SLICES + 1) / SLICES, colorscale=scale,
         zmin=-0.5, zmax=len(LAYER_STATES) - 0.5, showscale=False, hoverinfo="skip", hoverongaps=False,
     )  # fmt: skip
-    asked = go.Heatmap(
-        z=codes_LK, x=edges, y=np.arange(1, layers + 1), text=said, customdata=np.tile(steps_K, (layers, 1)),
+    hover = go.Heatmap(
+        z=codes_LK, x=edges, y=np.arange(1, layers + 1), text=texts, customdata=np.tile(steps_K, (layers, 1)),
         opacity=0, showscale=False, hovertemplate="Layer %{y} at step %{customdata}: %{text}<extra></extra>",
     )  # fmt: skip
-    return [seen, asked]
+    return [seen, hover]
 
 
 def _rgba(colour: str, opacity: float) -> str:

@@ -140,7 +140,7 @@ def layers_png(view: RunView, title: str = "") -> bytes:
         PNG, 840 x 440 pixels on white, 64 colours, well under 80 kB.
 
     Raises:
-        ValueError: the run has said nothing about its layers.
+        ValueError: the run has recorded nothing about its layers.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -189,11 +189,11 @@ def _draw_counts(axes: Axes, picture: Activity) -> None:
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     if (done.trained < done.forward - 1e-9).any():
-        words = axes.legend(
+        legend = axes.legend(
             fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 0.95), borderaxespad=0.0,
             handlelength=1.2, handletextpad=0.5,
         )  # fmt: skip
-        words.set_in_layout(False)
+        legend.set_in_layout(False)
     picture.mark(axes, labelled=False)
 
 

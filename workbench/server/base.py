@@ -21,7 +21,7 @@ T = TypeVar("T")
 REFUSALS = "X-Workbench-Refusals"
 """Header of a page that wants refusals as answers: ``{"refused": status, "message", "reason"}`` with status 200.
 
-Browsers write every 4xx into the page's console as an error, and that somebody else steers a run is none.
+Browsers write every 4xx into the page's console as an error, and a run that somebody else steers is not one.
 """
 BODY_BYTES = 1 << 16
 """A request to a run is a verb, a path and a value; the trainer reads no more than this either."""
@@ -38,7 +38,7 @@ class WorkbenchHandler(APIHandler):
     """
 
     auth_resource = "workbench"
-    # A page that is left open asks for ever; a hub must still find the server idle.
+    # An open page polls without end; a hub must still find the server idle.
     _track_activity = False
 
     def initialize(self, places: Places, follower: Follower) -> None:

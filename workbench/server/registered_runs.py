@@ -97,7 +97,7 @@ def hold(folder: RunFolder) -> None:
     """Check that everything read of a run is a file or folder inside of its runs folder.
 
     Raises:
-        Refused: a link leads outside, or something is neither file nor folder (reading a pipe would wait for ever).
+        Refused: a link leads outside, or something is neither file nor folder (reading a pipe would never return).
         OSError: the folder cannot be read.
     """
     for place in (folder.path, folder.telemetry, folder.control):

@@ -25,7 +25,7 @@ _at_once = asyncio.Semaphore(2)
 
 
 class NotStarted(Exception):
-    """A process that did not do what was asked; the message says why.
+    """A process that failed; the message says why.
 
     Args:
         status: HTTP status code. text: for people.

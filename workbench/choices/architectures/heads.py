@@ -74,7 +74,7 @@ def build_head(kind: str, embedding: nn.Embedding, tied: bool = True) -> LinearH
     Raises:
         RecipeError: no such head.
     """
-    # Recipes cannot get here with a wrong name; whoever builds a model by hand can.
+    # Recipes cannot hold a wrong name; a model built by hand can.
     if kind not in HEADS:
         raise RecipeError(unknown("architecture.head", kind, HEADS))
     return HEADS[kind](embedding, tied)

@@ -23,7 +23,7 @@ class Modular(Architecture):
     """Base of the architectures made of our own parts; kinds differ in where a block normalises, and in defaults."""
 
     positions: Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"] = knob(
-        "rope", "how positions are told: added to the input, turned into queries and keys, or as a bias on attention"
+        "rope", "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
     )
     norm: Literal["layer_norm", "rms_norm"] = knob("rms_norm", "normalisation")
     final_norm: bool = knob(True, "normalise once more after the last block")

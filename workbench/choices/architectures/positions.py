@@ -1,4 +1,4 @@
-"""How positions are told: tables added to the input, rotations of queries and keys, biases on attention logits."""
+"""How positions enter: tables added to the input, rotations of queries and keys, biases on attention logits."""
 
 from __future__ import annotations
 

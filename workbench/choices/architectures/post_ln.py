@@ -29,7 +29,7 @@ class PostLN(Modular):
 
     kind: Literal["post_ln"] = "post_ln"
     positions: Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"] = knob(
-        "learned", "how positions are told: added to the input, turned into queries and keys, or as a bias on attention"
+        "learned", "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
     )
     norm: Literal["layer_norm", "rms_norm"] = knob("layer_norm", "normalisation")
     final_norm: bool = knob(False, "normalise once more after the last block")

@@ -116,7 +116,7 @@ def hub_answers(model: str) -> bool:
     try:
         HfApi().model_info(model, timeout=ANSWER_SECONDS)
     except HfHubHTTPError:
-        return True  # it answered; why it refused is told by whoever asks for the files
+        return True  # it answered; the download reports why it refused
     except Exception:  # no route, no name service, offline mode, a proxy's refusal: each of its own type
         return False
     return True

@@ -1,8 +1,7 @@
 """Held-out text that repeats the training text: found by its runs of 13 words, and left out of the held-out side.
 
-The held-out side, because training text is what a user gave to train on, and because memory then grows with the small
-side alone. Words are compared without regard to (ASCII) case and punctuation; a character of a script that is written
-without spaces counts as a word.
+The held-out side loses them, because the user chose the training text, and so that memory grows with the small side
+alone. (ASCII) case and punctuation are ignored; a character of a script written without spaces counts as a word.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from workbench.choices.data.cutting import cut
 RUN_WORDS = 13
 """As the contamination studies of large models count (Brown et al. 2020, arXiv 2005.14165, appendix C)."""
 PARAGRAPH_CHARACTERS = 1000
-"""Paragraphs of at least twice this are cut at sentences: one shared run must not cost a chapter."""
+"""Paragraphs of at least twice this are cut at sentences, so that one shared run does not remove a chapter."""
 MOST_RUNS = 1 << 24
-"""Runs remembered at most (128 MiB); of more, an evenly hashed sample is, which long repetitions cannot escape."""
+"""Most runs kept (128 MiB); of more, a sample by hash, which long repetitions cannot escape."""
 SCATTERED_SHARE = 0.5
-"""Where more of the runs than this stand in the training text, repetition is the nature of the text: nothing goes."""
+"""Above this share of repeated runs, repetition is the nature of the text: nothing is removed."""
 BATCH_CHARACTERS = 1 << 20
 
 _WORD_BYTES = 24
@@ -39,7 +38,7 @@ class Runs(NamedTuple):
 
     Attributes:
         hash_G: uint64, of each run. first_G: number of its first word.
-        begin_W: place of each word in the bytes of the texts, which stand one behind the other.
+        begin_W: place of each word in the bytes of the joined texts.
     """
 
     hash_G: np.ndarray
@@ -75,7 +74,7 @@ def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray
     hash_W = _LOWER[content_C[begin_W]]
     open_W = np.arange(len(begin_W))
     for place in range(1, _WORD_BYTES):
-        # Those words alone that go on: most are short.
+        # Only words that continue: most are short.
         open_W = open_W[begin_W[open_W] + place < len(content_C)]
         open_W = open_W[inside_C[begin_W[open_W] + place]]
         hash_W[open_W] = hash_W[open_W] * _STEP + _LOWER[content_C[begin_W[open_W] + place]]
@@ -89,7 +88,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 class Repeats:
-    """Which runs of the held-out text also stand in the training text.
+    """Which runs of the held-out text also occur in the training text.
 
     Args:
         heldout: every held-out document.
@@ -126,7 +125,7 @@ class Repeats:
     def without(self, text: str) -> str:
         """A held-out document without the paragraphs that share a run with the training text; may be empty.
 
-        What is left is counted: :attr:`runs` and, of them, :attr:`repeated`.
+        Counts the runs of the rest: :attr:`runs` and, of them, :attr:`repeated`.
         """
         if 0 < self.share <= SCATTERED_SHARE:
             pieces = list(_paragraphs(text))
@@ -143,11 +142,11 @@ class Repeats:
 
     @property
     def overlap(self) -> float:
-        """Share of the runs of what :meth:`without` has left that also stand in the training text."""
+        """Share of the runs in the output of :meth:`without` that also occur in the training text."""
         return self.repeated / self.runs if self.runs else 0.0
 
     def _repeated_words(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """Which words stand in a repeated run, bool of shape (W,), and where each word begins."""
+        """Which words belong to a repeated run, bool of shape (W,), and where each word begins."""
         found = runs_of([text])
         first_G = found.first_G[self._is_repeated(found.hash_G)]
         # +1 where a run begins, -1 behind its end: above 0 in between.
@@ -161,7 +160,7 @@ class Repeats:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """A text in paragraphs with their line ends; a line is one, or what stands between blank lines if there are any."""
+    """Paragraphs with their line ends: lines, or the text between blank lines if there are any."""
     pattern = r".*?(?:\n\s*\n|\Z)" if re.search(r"\n\s*\n", text) else r".*?(?:\n|\Z)"
     for paragraph in re.findall(pattern, text, re.DOTALL):
         yield from cut(paragraph, PARAGRAPH_CHARACTERS)

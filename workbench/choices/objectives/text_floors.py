@@ -1,6 +1,6 @@
-"""The floors of a held-out set: what word frequencies and neighbouring words of the training text alone achieve on it.
+"""The floors of a held-out set: losses of word frequencies and of neighbouring words, counted in the training text.
 
-*Unigram*: p(w) = (c(w) + 1) / (C + W), over the W ids that can be asked for. *Neighbours*: Witten-Bell interpolation,
+*Unigram*: p(w) = (c(w) + 1) / (C + W), over the W ids that can be labels. *Neighbours*: Witten-Bell interpolation,
 
     p(w | v) = (c(v, w) + T(v) p(w)) / (c(v) + T(v)),    T(v) different words seen next to v,
 
@@ -41,7 +41,7 @@ def text_floors(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Floors
     Args:
         prepared: whose training split is counted.
         heldout: of the same data.
-        say: told when counting begins.
+        say: called when counting begins.
 
     Raises:
         DataError: the cache cannot be written.
@@ -90,7 +90,7 @@ class Bigrams:
     p_V: np.ndarray
 
     def backoff(self, contexts: np.ndarray) -> np.ndarray:
-        """Weight of the word frequencies beside each context: 1 where nothing was ever seen."""
+        """Weight of the word frequencies beside each context: 1 for unseen contexts."""
         kinds = self.kinds_V[contexts]
         return np.asarray(np.where(kinds > 0, kinds / np.maximum(1, self.total_V[contexts] + kinds), 1.0))
 
@@ -98,7 +98,7 @@ class Bigrams:
         """p(word | context), all of one shape."""
         keys = contexts * len(self.p_V) + words
         begin, end = np.searchsorted(self.keys_E, keys), np.searchsorted(self.keys_E, keys, side="right")
-        # One more entry: a key behind all others begins behind the last count.
+        # One more entry: a key above all others points behind the last count.
         found = np.append(self.counts_E, 0)[begin] * (end > begin)
         seen = np.maximum(1, self.total_V[contexts] + self.kinds_V[contexts])
         return np.asarray(found / seen + self.backoff(contexts) * self.p_V[words])
@@ -123,7 +123,7 @@ def count_bigrams(
         counts_V: occurrences of each id in it.
         p_V: word frequencies; words of frequency 0 are not counted.
         contexts: ids beside which words are counted.
-        after: the word stands behind its context, else before it.
+        after: count words behind their context, else before it.
     """
     size = len(p_V)
     wanted_V = np.zeros(size, bool)
@@ -149,7 +149,7 @@ def _pair_keys(train: TokenStore, contexts_V: np.ndarray, words_V: np.ndarray, a
         first, second = ids[:-1], ids[1:]
         context, word = (first, second) if after else (second, first)
         wanted = contexts_V[context] & words_V[word]
-        # A pair whose second token begins a document stands in two texts.
+        # A pair whose second token begins a document spans two texts.
         low, high = np.searchsorted(train.offsets_D1, [begin + 1, begin + len(ids)])
         wanted[train.offsets_D1[low:high] - begin - 1] = False
         yield context[wanted] * len(words_V) + word[wanted]
@@ -166,7 +166,7 @@ def _both(train: TokenStore, counts_V: np.ndarray, p_V: np.ndarray, heldout: Hel
     """Probability of each scored token between its two neighbours, where they are not scored themselves, (S,)."""
     place_S = heldout.scored_S
     word_S, left_S = heldout.ids_N[place_S], heldout.ids_N[place_S - 1]
-    # The set may end within a document: nothing stands behind its last token.
+    # The set may end within a document: its last token has no right neighbour.
     right_S = np.append(heldout.ids_N, heldout.vocabulary.pad)[place_S + 1]
     has_left_S = ~np.isin(place_S - 1, place_S)
     has_right_S = ~np.isin(place_S + 1, place_S) & (place_S + 1 < heldout.tokens)
@@ -185,7 +185,7 @@ def _sums_of_products(before: Bigrams, behind: Bigrams, left_S: np.ndarray, righ
     """Sum over all words w of p(w | left) p(w | right) / p(w), (S,).
 
     With p(w | left) = a(w) + x p(w) and p(w | right) = b(w) + y p(w), where a sums to 1 - x and b to 1 - y, it is
-    x + y - x y + sum of a(w) b(w) / p(w): only words that were seen beside both contexts have to be visited.
+    x + y - x y + sum of a(w) b(w) / p(w): only words seen beside both contexts count.
     """
     size = len(before.p_V)
     x_S, y_S = before.backoff(left_S), behind.backoff(right_S)
