@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.choices.data.cutting import cut
+from workbench.choices.data.cutting import batched, cut
 
 SENTENCE = "日本語の文章には空白がありません。"
 
@@ -26,3 +26,10 @@ def test_the_best_boundary_is_taken() -> None:
     assert next(cut("aaaa bb cc dd. ee ff", 8)) == "aaaa bb cc dd."
     assert next(cut("aaaa bbbbbb cc dd ee", 8)) == "aaaa bbbbbb"
     assert all(piece.endswith("。") for piece in cut(SENTENCE * 300, 50))
+
+
+def test_batches_hold_everything_in_order_and_end_at_their_size() -> None:
+    texts = ["aaa", "bbb", "c" * 9, "", "dd"]
+    assert list(batched(texts, 5)) == [["aaa", "bbb"], ["c" * 9], ["", "dd"]]
+    assert list(batched(texts, 5, size=lambda text: 5)) == [[text] for text in texts]
+    assert list(batched([], 5)) == []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
 
 _BREAKS = (
     re.compile(r"(?=\n\s*\n)"),
@@ -38,3 +41,17 @@ def cut(text: str, characters: int) -> Iterator[str]:
         yield text[begin:end]
         begin = end
     yield text[begin:]
+
+
+def batched(items: Iterable[Item], characters: int, size: Callable[[Any], int] = len) -> Iterator[list[Item]]:
+    """Items in order, in lists that end when their sizes reach ``characters``; the last may be shorter."""
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += size(item)
+        if total >= characters:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.choices.data.cutting import cut
+from workbench.choices.data.cutting import batched, cut
 from workbench.choices.data.store import StoreWriter
 from workbench.choices.data.tokens import Vocabulary
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Shape legend: N tokens of a document with its frame, P tokens of a piece.
 
 BATCH_CHARACTERS = 2_000_000
-"""Text encoded at a time: enough to keep every core busy, little enough to hold its tokens in memory many times."""
+"""Text encoded at a time: enough to keep every core busy, little enough to hold its tokens in memory."""
 
 
 def write_documents(
@@ -26,30 +26,24 @@ def write_documents(
     """Encode documents as ``[CLS] tokens [SEP]`` and append them to a store, in order.
 
     Args:
-        tokenizer: adds no special tokens by itself when asked not to.
+        tokenizer: of the text.
         vocabulary: its ids.
         texts: the documents; one that encodes to nothing is left out.
         writer: of the store.
         with_bytes: also write the bytes of text that each token stands for, which costs a third more time.
     """
-    for batch in _batches(texts):
+    for batch in batched(texts, BATCH_CHARACTERS):
         pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
         ids: list[list[np.ndarray]] = [[] for _ in batch]
         sizes: list[list[np.ndarray]] = [[] for _ in batch]
-        begin = 0
-        while begin < len(pieces):
-            end, characters = begin, 0
-            while end < len(pieces) and (end == begin or characters + len(pieces[end][1]) <= BATCH_CHARACTERS):
-                characters += len(pieces[end][1])
-                end += 1
+        for group in batched(pieces, BATCH_CHARACTERS, size=lambda piece: len(piece[1])):
             # The fast way gives no offsets. Without special tokens: [CLS] and [SEP] frame documents, not pieces.
             encode = tokenizer.encode_batch if with_bytes else tokenizer.encode_batch_fast
-            encodings = encode([piece for _, piece in pieces[begin:end]], add_special_tokens=False)
-            for (number, piece), encoding in zip(pieces[begin:end], encodings, strict=True):
+            encodings = encode([piece for _, piece in group], add_special_tokens=False)
+            for (number, piece), encoding in zip(group, encodings, strict=True):
                 ids[number].append(np.array(encoding.ids, np.uint32))
                 if with_bytes:
                     sizes[number].append(token_bytes(piece, encoding))
-            begin = end
         framed = [_framed(parts, vocabulary.cls, vocabulary.sep) for parts in ids]
         kept = [number for number, one in enumerate(framed) if len(one) > 2]
         if kept:
@@ -91,16 +85,3 @@ def _carried(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 def _framed(parts: list[np.ndarray], first: int, last: int) -> np.ndarray:
     return np.concatenate([[first], *parts, [last]]).astype(np.uint32)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        batch.append(text)
-        characters += len(text)
-        if characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch

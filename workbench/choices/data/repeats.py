@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.choices.data.cutting import cut
+from workbench.choices.data.cutting import batched, cut
 
 # Shape legend: C bytes of texts, W words, G runs of 13 words.
 
@@ -97,7 +97,7 @@ class Repeats:
     def __init__(self, heldout: Iterable[str]) -> None:
         self._share = np.uint64(1)
         found = np.empty(0, np.uint64)
-        for texts in _batches(heldout):
+        for texts in batched(heldout, BATCH_CHARACTERS):
             hash_G = runs_of(texts).hash_G
             found = np.unique(np.concatenate([found, hash_G[hash_G % self._share == 0]]))
             while len(found) > MOST_RUNS:
@@ -109,7 +109,7 @@ class Repeats:
 
     def watch(self, training: Iterable[str]) -> Iterator[str]:
         """The training documents, a batch at a time; their runs are looked up on the way."""
-        for texts in _batches(training):
+        for texts in batched(training, BATCH_CHARACTERS):
             if len(self._runs):
                 hash_G = runs_of(texts).hash_G
                 place_G = np.searchsorted(self._runs, hash_G)
@@ -164,18 +164,6 @@ def _paragraphs(text: str) -> Iterator[str]:
     pattern = r".*?(?:\n\s*\n|\Z)" if re.search(r"\n\s*\n", text) else r".*?(?:\n|\Z)"
     for paragraph in re.findall(pattern, text, re.DOTALL):
         yield from cut(paragraph, PARAGRAPH_CHARACTERS)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    yield batch
 
 
 def _encoded(text: str) -> bytes:
