@@ -30,7 +30,7 @@ def test_the_drop_down_is_in_the_heading_and_nowhere_else() -> None:
 def test_the_question_mark_is_heard_in_and_out() -> None:
     heard: list[bool] = []
     knob = ChoiceKnob("depth", "depth", "", "", {"kind": "full"}, lambda: None)
-    section = Section.of_choice("depth", knob, asked=heard.append)
+    section = Section.of_choice("depth", knob, toggled=heard.append)
     assert section.help is not None
     section.help.value = True
     section.help.value = False

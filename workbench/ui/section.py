@@ -21,7 +21,7 @@ class Section:
         parts: whose changes are counted and whose knobs are searched.
         opened: whether the body is shown at first.
         knob: the choice whose drop-down and card belong into the heading.
-        asked: called with True or False when the "?" was pressed in or out.
+        toggled: called with True or False when the "?" is pressed in or out.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Section:
         parts: Sequence[ChoiceKnob | Form],
         opened: bool = False,
         knob: ChoiceKnob | None = None,
-        asked: Callable[[bool], None] = lambda _on: None,
+        toggled: Callable[[bool], None] = lambda _on: None,
     ) -> None:
         self.name, self._body, self._parts = name, body, parts
         self.toggle = with_shared_layout(
@@ -48,7 +48,7 @@ class Section:
                 ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does"
             )
             self.help.add_class("lab-help")
-            self.help.observe(lambda change: asked(change["new"]), names="value")
+            self.help.observe(lambda change: toggled(change["new"]), names="value")
             heading += [knob.picker, self.badge, self.help]
         else:
             heading += [self.badge]
@@ -65,12 +65,12 @@ class Section:
 
     @classmethod
     def of_choice(
-        cls, name: str, knob: ChoiceKnob, opened: bool = False, asked: Callable[[bool], None] = lambda _on: None
+        cls, name: str, knob: ChoiceKnob, opened: bool = False, toggled: Callable[[bool], None] = lambda _on: None
     ) -> Section:
         """The section of one axis: the drop-down moves up into the heading."""
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
-        return cls(name, knob.widget, [knob], opened, knob, asked)
+        return cls(name, knob.widget, [knob], opened, knob, toggled)
 
     @property
     def changes(self) -> int:
