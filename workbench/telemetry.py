@@ -94,7 +94,9 @@ class TelemetryWriter:
         told, self._told = self._told, bool(problem)
         # After the lock is free: the listener may write an event.
         if problem and not told and self._on_full:
-            self._on_full(f"telemetry could not be written ({problem}); is the disk full?")
+            self._on_full(
+                f"telemetry could not be written ({problem}); if the disk is full, free space there and resume the run"
+            )
 
     def close(self) -> None:
         """Flush and release the files; a second call does nothing."""

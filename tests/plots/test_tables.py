@@ -46,3 +46,14 @@ def test_heldout_and_empty(view, empty):
     assert tables.heldout_table(view).count("<tr") == 5
     assert "nothing here yet" in tables.heldout_table(empty)
     assert tables.escape("\ud800") == "?"
+
+
+def test_losses_without_tokens_stand_between_their_neighbours(view):
+    scalars = [
+        {"step": 10, "tokens": 1000, "seconds": 1.0, "heldout_loss": 5.0},
+        {"step": 20, "seconds": 2.0, "heldout_loss": 4.0},
+        {"step": 30, "tokens": 3000, "seconds": 3.0, "heldout_loss": 3.0},
+    ]
+    damaged = replace(view, evaluations={}, telemetry=replace(view.telemetry, scalars=scalars))
+    page = tables.heldout_table(damaged)
+    assert '<th scope="row">20</th><td>2,000</td><td>2.0</td><td>4.0000</td>' in page

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.fields import differences, flatten
-from workbench.plots.curves import heldout_curve
+from workbench.plots.curves import heldout_curve, x_at_steps
 from workbench.plots.facts import count, decimal, facts, measured
 from workbench.printable import plain
 
@@ -66,14 +66,15 @@ def asked_table(view: RunView) -> str:
 
 def heldout_table(view: RunView) -> str:
     """Every held-out evaluation of a run: step, tokens, seconds, loss in nats."""
-    columns = {x: heldout_curve(view, x) for x in ("step", "tokens", "seconds")}
-    losses = columns["step"].y_N
+    line = heldout_curve(view)
+    others = {x: heldout_curve(view, x).x_N for x in ("tokens", "seconds")}
+    # Telemetry of a damaged run may lack them for some of the steps: read off between the records that have them.
+    tokens_N, seconds_N = (
+        x_N if len(x_N) == len(line) else x_at_steps(view, line.x_N.tolist(), x) for x, x_N in others.items()
+    )
     rows = [
-        (
-            count(columns["step"].x_N[i]),
-            [count(columns["tokens"].x_N[i]), decimal(columns["seconds"].x_N[i], 1), decimal(losses[i], 4)],
-        )
-        for i in range(len(losses))
+        (count(line.x_N[i]), [count(tokens_N[i]), decimal(seconds_N[i], 1), decimal(line.y_N[i], 4)])
+        for i in range(len(line))
     ]
     return table(["tokens", "seconds", "held-out loss (nats)"], rows, corner="step")
 

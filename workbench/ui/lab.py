@@ -15,6 +15,7 @@ from workbench.runs.catalogue import run_list
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
+from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui import cell_widgets
 from workbench.ui.composer import Composer, default_recipe
@@ -106,7 +107,7 @@ class Lab(ipywidgets.Box):
         Raises:
             RunError: there is no such run, or no checkpoint that can be read.
         """
-        run = Run(run_id, self._runs_dir)
+        run = Run(find(run_id, self._runs_dir))
         point = ForkPoint.of(run.folder)
         self.fork_point = point
         self.fork_bar.show(run.folder, point.step)

@@ -25,6 +25,7 @@ from workbench.errors import RunError
 from workbench.live.registered_roots import NOTES, register
 from workbench.live.view import view_of
 from workbench.runs.folder import RunFolder
+from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
@@ -249,7 +250,7 @@ class Monitor(anywidget.AnyWidget):
         if any(run.id == run_id for run in self.runs):
             return
         try:
-            run = Run(run_id, self.runs[0].folder.path.parent)
+            run = Run(find(run_id, self.runs[0].folder.path.parent))
         except RunError as error:
             self._tell({"type": "notice", "run": 0, "error": True, "text": str(error)}, [])
             return

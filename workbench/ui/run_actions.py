@@ -17,6 +17,7 @@ from workbench.runs.comparison import compare, differences
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
+from workbench.runs.find import find
 from workbench.runs.run import ENDED, REPORT, Run
 from workbench.runs.trash import empty, restore
 
@@ -100,7 +101,8 @@ class RunActions:
             count = empty(self.root)
             yield ActionResult(f"removed {count} deleted run{'s' * (count != 1)} for good")
             return
-        runs = [Run(run_id, self.root) for run_id in run_ids]
+        # By id alone: what a page sends is never read as a path.
+        runs = [Run(find(run_id, self.root)) for run_id in run_ids]
         if not runs:
             raise RunError("no run is selected")
         if verb in ASKED:

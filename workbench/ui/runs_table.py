@@ -18,6 +18,7 @@ import anywidget
 import traitlets
 
 from workbench.runs.catalogue.listing import Listed, Listing
+from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui.run_actions import VERBS, ActionResult, RunActions
 
@@ -110,7 +111,7 @@ class RunsTable(anywidget.AnyWidget):
 
     def chosen(self) -> list[Run]:
         """The selected runs."""
-        return [Run(run_id, self._runs_dir) for run_id in self.selected]
+        return [Run(find(run_id, self._runs_dir)) for run_id in self.selected]
 
     def close(self) -> None:
         """Stop reading and leave the page."""

@@ -98,8 +98,8 @@ def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
 
     run.resume()
     wait_until(lambda: run.status in ("running", "failed", "lost"), START_SECONDS, "the second attempt")
-    # Going already: this is a request to the trainer, not a second one.
-    run.resume(timeout=30)
+    with pytest.raises(RunError, match="there is nothing to resume"):
+        run.resume(timeout=30)
     assert len(trainers(root)) == 1
     # A service manager ends the supervisor politely: the run is stopped, with a checkpoint.
     before = set(run.folder.checkpoints.iterdir())
