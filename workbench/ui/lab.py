@@ -12,10 +12,10 @@ import ipywidgets
 
 from workbench.recipe import Recipe
 from workbench.runs.catalogue import run_list
+from workbench.runs.find import find
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
-from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui import cell_widgets
 from workbench.ui.composer import Composer, default_recipe

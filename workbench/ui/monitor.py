@@ -24,8 +24,8 @@ from jupyter_core.paths import jupyter_runtime_dir
 from workbench.errors import RunError
 from workbench.live.registered_roots import NOTES, register
 from workbench.live.view import view_of
-from workbench.runs.folder import RunFolder
 from workbench.runs.find import find
+from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView

@@ -14,10 +14,10 @@ from workbench.errors import RunError
 from workbench.runs import lease, requests
 from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
+from workbench.runs.find import find
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.find import find
 from workbench.runs.run import ENDED, REPORT, Run
 from workbench.runs.trash import empty, restore
 
