@@ -20,11 +20,11 @@ class DataError(WorkbenchError):
 
 
 class RunError(WorkbenchError):
-    """A run that does not exist, or cannot do what was asked of it in its present state."""
+    """A run that does not exist, or cannot carry out a request in its present state."""
 
 
 class RunFailed(RuntimeError):
-    """A run that was asked for correctly and failed (CLI exit code 1)."""
+    """A valid run that failed (CLI exit code 1)."""
 
 
 class TargetMissed(RuntimeError):

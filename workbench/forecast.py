@@ -161,7 +161,7 @@ def _vocabulary(data: Data) -> Vocabulary:
 
 
 def _attention(recipe: Recipe, rates: Rates) -> str:
-    """What was asked for; else what was fastest at the nearest length that calibration looked at."""
+    """The recipe's attention; else the fastest at the nearest calibrated length."""
     if recipe.execution.attention != "auto":
         return str(recipe.execution.attention)
     nearest = min(rates.attention_choice, key=lambda length: abs(math.log(int(length) / recipe.data.longest)))

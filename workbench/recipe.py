@@ -45,7 +45,7 @@ class Recipe(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
     schema_version: Literal[1] = 1
-    name: str = knob("recipe", "what lists and plots call it", min_length=1, max_length=80)
+    name: str = knob("recipe", "name of the run in lists and plots", min_length=1, max_length=80)
     notes: str = knob("", "free text", max_length=10_000)
     data: one_of(Data) = knob("embedded", "text, tokenizer and shape of a batch")  # type: ignore[valid-type]
     objective: one_of(Objective) = knob("masked", "what the model learns to predict")  # type: ignore[valid-type]

@@ -195,7 +195,7 @@ class TelemetryReader:
 
 
 def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
-    """What a run has said so far; a long run thinned, so that it fits into memory and is drawn alike.
+    """A run's records so far; a long run is thinned to fit into memory, and draws the same pictures.
 
     Args:
         folder: the run's telemetry folder.

@@ -82,7 +82,7 @@ def test_deleting_asks_and_nothing_is_lost(
 
 def test_without_a_terminal_yes_is_needed(ended: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delete", ended.id]) == 2
-    assert "say --yes" in capsys.readouterr().err
+    assert "pass --yes" in capsys.readouterr().err
     assert main(["delete", ended.id, "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"deleted": [ended.id]}
     assert main(["trash", "--empty"]) == 2

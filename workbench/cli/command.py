@@ -29,7 +29,7 @@ DELEGATED = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors are one message on stderr, never a traceback."""
     argv = sys.argv[1:] if argv is None else argv
-    # Looked for by hand: an option that cannot be parsed is to be answered in JSON too, where JSON was asked for.
+    # Looked for by hand: with --json, an option that cannot be parsed gets its answer in JSON, too.
     as_json = "--json" in argv
     if "_ARGCOMPLETE" in os.environ:
         _complete()
@@ -134,7 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
     listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
-    listing.add_argument("--tag", action="append", default=[], metavar="TAG", help="only runs with it; repeatable")
+    listing.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; repeatable"
+    )
     listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
     _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
     for verb, text in _REQUESTS.items():
@@ -146,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         if verb == "set":
             asking.add_argument("assignment", metavar="PATH=VALUE", help="for example optimizer.lr=1e-4")
     fork = _run_verb(verbs, "fork", "training:fork", "go on from a checkpoint in a new run; prints its id")
-    fork.add_argument("--checkpoint", type=int, metavar="N", help="of this step (default: the newest)")
+    fork.add_argument("--checkpoint", type=int, metavar="N", help="the checkpoint of this step (default: the newest)")
     _add_changes(fork)
     _add_keeping(verbs)
     export = _run_verb(
@@ -156,13 +158,13 @@ def _parser() -> argparse.ArgumentParser:
         "write the model as a folder; transformers loads it if it knows the architecture",
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
-    _run_verb(verbs, "report", "runs:report", "write report.html from what the run has said so far")
+    _run_verb(verbs, "report", "runs:report", "write report.html from the run's records so far")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"
     )
     choices = _verb(verbs, "choices", "catalogue:choices", "list what recipes are composed of", runs=False)
     choices.add_argument("axis", nargs="?", metavar="AXIS", help="only this axis, for example optimizer")
-    _verb(verbs, "presets", "catalogue:presets", "list the recipes that have names", runs=False)
+    _verb(verbs, "presets", "catalogue:presets", "list the named recipes", runs=False)
     return parser
 
 
@@ -179,7 +181,7 @@ _REQUESTS = {
 def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
     parser.set_defaults(verb=function)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else there")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
     if runs:
         parser.add_argument("--runs", metavar="DIR", help="the runs folder (else $WORKBENCH_RUNS, else ./runs)")
     return parser
@@ -187,7 +189,7 @@ def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True)
 
 def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
     parser = _verb(verbs, name, function, text)
-    run = parser.add_argument("run", metavar="RUN", help="a run id, a unique beginning of one, or its folder")
+    run = parser.add_argument("run", metavar="RUN", help="a run id, a unique prefix of one, or a run folder")
     run.completer = _run_ids  # type: ignore[attr-defined]
     return parser
 
@@ -205,12 +207,12 @@ def _add_keeping(verbs: Any) -> None:
     note = _run_verb(verbs, "note", "keeping:note", "write a run's notes; without text, print them")
     note.add_argument("text", nargs="?", metavar="TEXT", help="replaces the notes")
     delete = _verb(verbs, "delete", "keeping:delete", "move runs that have ended to the trash")
-    delete.add_argument("run", nargs="+", metavar="RUN", help="run ids, unique beginnings of them, or folders")
+    delete.add_argument("run", nargs="+", metavar="RUN", help="run ids, unique prefixes of them, or run folders")
     _run_verb(verbs, "restore", "keeping:restore", "bring a deleted run back")
     trash = _verb(verbs, "trash", "keeping:trash", "list deleted runs")
     trash.add_argument("--empty", action="store_true", help="remove them for good")
     for asking in (delete, trash):
-        asking.add_argument("--yes", action="store_true", help="do not ask")
+        asking.add_argument("--yes", action="store_true", help="skip the question")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
@@ -232,4 +234,4 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--budget", metavar="TEXT", help="for example '200 steps', '1.5M tokens', '90 s'")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of initialisation, data order and masks")
-    parser.add_argument("--name", metavar="TEXT", help="what lists and plots call the run")
+    parser.add_argument("--name", metavar="TEXT", help="name of the run in lists and plots")

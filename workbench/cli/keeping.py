@@ -84,6 +84,6 @@ def _confirmed(options: argparse.Namespace, question: str) -> bool:
         return True
     # A script must say so itself: a prompt that nobody sees would make it hang.
     if options.json or not sys.stdin.isatty():
-        raise RunError(f"{question} There is no terminal to ask on; say --yes")
+        raise RunError(f"{question} There is no terminal to ask on; pass --yes")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

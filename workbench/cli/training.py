@@ -54,7 +54,7 @@ def _text(paths: list[str]) -> list[tuple[str, Any]]:
         return []
     # Now, where somebody looks, instead of a moment later in the run's log.
     find_files(tuple(paths), "--text")
-    # What was held out of the text before is none of this one.
+    # The preset's held-out text does not belong to this one.
     return [("data", "files"), ("data.paths", [str(Path(path).expanduser().absolute()) for path in paths]),
             ("data.heldout_paths", [])]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Losses to compare curves with: the floors of what needs no context, and a target; and how much of them is shown."""
+"""Losses to compare curves with, floors and a target, and which of them a plot shows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
 NEAR = 0.35
-"""A floor that lies further from the curves than this share of their span is left out of sight, and said in words:
-shown, it would squeeze the curves."""
+"""A floor further from the curves than this share of their span stays outside the plot, where it would squeeze the
+curves; the legend names it."""
 _AIR = 0.05
 
 
@@ -25,7 +25,7 @@ class Level(NamedTuple):
 
 def levels_of(views: Sequence[RunView], target: float | None = None) -> list[Level]:
     """The lines of some runs, ascending; runs on one text share theirs."""
-    # Rounding removes what only float noise tells apart.
+    # Rounding merges levels that differ by float noise.
     found = {(name, round(nats, 3)) for view in views for name, nats in view.yardstick.levels.items()}
     found |= {("target", target)} if target is not None else set()
     return [Level(*each) for each in sorted(found, key=lambda level: level[1])]
@@ -63,7 +63,7 @@ def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool 
 
 
 def level_text(level: Level, reach: tuple[float, float] | None) -> str:
-    """What the legend says: ``neighbours 3.86``, and where the line is when it is out of sight."""
+    """Legend entry: ``neighbours 3.86``, with the side on which a line outside the plot lies."""
     text = f"{level.name} {level.nats:.2f}"
     if reach is None or reach[0] <= level.nats <= reach[1]:
         return text

@@ -132,7 +132,7 @@ def _ahead(views: Sequence[RunView]) -> str:
 def _recipes(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
-    heading = "What differs between the recipes" if several else "What was asked"
+    heading = "What differs between the recipes" if several else "Recipe"
     tables = recipe_table(views, differing_only=True) if several else asked_table(views[0])
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
     return f"<h2>{heading}</h2>{tables}{whole}"
@@ -156,7 +156,7 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     )  # fmt: skip
     places.append(_place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(views):
-        # A run that said nothing about its layers still gets the picture, which then says just that.
+        # Without records of layers the picture still appears, and says that there are none.
         quantities = available(view) or ["state"]
         for quantity in quantities:
             figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)

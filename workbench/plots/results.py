@@ -132,7 +132,7 @@ def junit(found: dict[str, Any]) -> bytes:
     elif missed:
         ElementTree.SubElement(target, "failure", message=plain(text, 300)).text = text
     if found["target_loss"] is None:
-        ElementTree.SubElement(target, "skipped", message="no target was asked for")
+        ElementTree.SubElement(target, "skipped", message="no target was given")
     return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 

@@ -35,7 +35,7 @@ def result_table(views: Sequence[RunView]) -> str:
 
 
 def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
-    """What was asked, one row per knob; with several runs the rows that differ are marked.
+    """The recipes, one row per knob; with several runs the rows that differ are marked.
 
     Args:
         views: the runs.
@@ -51,7 +51,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
 
 
 def asked_table(view: RunView) -> str:
-    """What was asked, one row per axis: the choice and its knobs in a line."""
+    """The recipe, one row per axis: the choice and its knobs in a line."""
     rows = []
     for axis, value in view.recipe.items():
         # Name and notes stand in the page's heading, and the version is of no interest to people.

@@ -66,7 +66,7 @@ def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device, atten
     """Build model, optimizer and data order of a recipe.
 
     Args:
-        recipe: what was asked.
+        recipe: to assemble.
         prepared: its data.
         device: where to train.
         attention: name of the implementation where the recipe says ``auto``; None for the one measured fastest.
@@ -122,14 +122,14 @@ def build_optimizer(recipe: Recipe, model: TrainingModel, device: torch.device) 
 
 
 def micro_batch_size(recipe: Recipe) -> int:
-    """Rows of the longest length per forward pass: what was asked for, or what holds the run's largest batch."""
+    """Rows of the longest length per forward pass: as the recipe sets it, or enough for the run's largest batch."""
     if recipe.execution.micro_batch_size is not None:
         return int(recipe.execution.micro_batch_size)
     return max(1, max(shape.tokens for shape in shapes_ahead(recipe)) // recipe.data.longest)
 
 
 def choose(recipe: Recipe, device: torch.device, precision: torch.dtype) -> str:
-    """The attention that was asked for, or the one measured fastest for this recipe's shapes."""
+    """The recipe's attention, or the one measured fastest for its shapes."""
     if recipe.execution.attention != "auto":
         return str(recipe.execution.attention)
     return fastest(attention_of(recipe, device, precision).seconds(cache_folder() / FOLDER))

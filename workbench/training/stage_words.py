@@ -1,4 +1,4 @@
-"""What a stage of the depth method means, in words: the text of telemetry's events of kind ``stage``."""
+"""Text and data of telemetry's events of kind ``stage``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.choices.depth.plan import LayerPlan, Transition
 
 @dataclass(frozen=True)
 class Shape:
-    """What an event of kind ``stage`` is about: one is due when any of it changes. JSON-able by its fields.
+    """Subject of an event of kind ``stage``: one is due when any field changes. JSON-able by its fields.
 
     Attributes:
         stage: index of the stage in force. layers: that exist.
@@ -34,9 +34,9 @@ def stage_words(plan: LayerPlan, transition: Transition | None, stages: int, bef
 
     Args:
         plan: of the first micro-batch of the coming step; shape (layers,).
-        transition: what was done to the model, if anything was.
+        transition: applied to the model, if any.
         stages: how many there are.
-        before: of what was said last; None at the beginning of a run. now: of the model as it is.
+        before: of the last event; None at the beginning of a run. now: of the model as it is.
     """
     parts = []
     if transition is not None and transition.sources:
@@ -47,7 +47,7 @@ def stage_words(plan: LayerPlan, transition: Transition | None, stages: int, bef
         parts += [", ".join(changed)] if changed else []
     frozen = [layer for layer, trains in enumerate(plan.trains) if not trains]
     if frozen:
-        # Right after what was added, "layers" would only be said twice.
+        # After the added layers, the word "layers" would repeat.
         noun = "" if parts else "layers " if len(frozen) > 1 else "layer "
         parts.append(f"{noun}{spans(frozen)} frozen")
     elif before is not None and not all(before.trains):

@@ -1,4 +1,4 @@
-"""From documents to token stores: ids, and for held-out text the bytes that each token stands for."""
+"""From documents to token stores: ids, and for held-out text the bytes of each token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_documents(
         vocabulary: its ids.
         texts: the documents; one that encodes to nothing is left out.
         writer: of the store.
-        with_bytes: also write the bytes of text that each token stands for, which costs a third more time.
+        with_bytes: also write the bytes of text of each token, which takes a third longer.
     """
     for batch in batched(texts, BATCH_CHARACTERS):
         pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
@@ -57,7 +57,7 @@ def token_bytes(text: str, encoding: Encoding) -> np.ndarray:
     """UTF-8 bytes of a text that each of its tokens stands for, int64 of shape (P + 1,).
 
     A token reaches from the end of the one before it to its own end, so white space and whatever the tokenizer drops
-    belong to the token behind. The last entry is what stands behind the last token. All of them sum to the text.
+    belong to the token behind. The last entry counts what follows the last token. The sum is the text's.
     """
     content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     # Where each character begins (a byte that continues one is 0b10xxxxxx), and where the text ends.

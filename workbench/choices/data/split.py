@@ -15,7 +15,7 @@ RULE = "whole sources, else documents, else parts of them, by the first 8 bytes 
 PART_CHARACTERS = 8000
 """About two pages: documents of at least twice this may be cut where whole ones do not meet the share."""
 NEAR = (0.5, 2.0)
-"""How far the held-out share may lie from the one that was asked for before text is split more finely."""
+"""Factors of the wanted share between which the held-out share must lie; else text is split more finely."""
 
 
 class Labelled(NamedTuple):
@@ -54,11 +54,11 @@ class Split(NamedTuple):
 
 
 def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
-    """The coarsest split that comes near the share asked for.
+    """The coarsest split that comes near the wanted share.
 
     Sources are taken in the order of their hashes, those that do not fit any more left out, until the share is
-    reached: what is held out hardly changes when a source is added. If one source holds all of the text, what it
-    consists of is split instead, then documents, and at last parts of long documents.
+    reached: the held-out text hardly changes when a source is added. If one source holds all of the text, its own
+    sources are split instead, then documents, and at last parts of long documents.
 
     Args:
         documents: all of them, with their sources.

@@ -35,7 +35,7 @@ class Native(Execution):
         """The device in force.
 
         Raises:
-            RecipeError: ``cuda`` was asked for and there is none, or fp16 and the device is a CPU.
+            RecipeError: ``cuda`` without a CUDA device, or fp16 on a CPU.
         """
         if self.device == "cuda" and not torch.cuda.is_available():
             raise RecipeError(
