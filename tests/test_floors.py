@@ -37,20 +37,20 @@ def test_without_a_neighbours_floor_context_is_never_claimed():
 def test_a_run_says_with_what_it_was_measured() -> None:
     said = {"score": {"kind": "masked-only", "version": 2}, "unigram_entropy": 6.4, "bigram_entropy": 3.9}
     yardstick = Yardstick.of(
-        said | {"heldout_overlap": 0.004}, {"unigram_entropy": 1.0, "training_floor": 5.8}, "masked"
+        said | {"heldout_overlap": 0.004}, {"unigram_entropy": 1.0, "training_floor": 5.8}, causal=False
     )
     assert yardstick == Yardstick("masked-only", Floors(6.4, 3.9), 5.8, 0.004)
     assert [yardstick.learned(loss) for loss in (5.0, None)] == ["neighbours", None]
     assert "[MASK]" in yardstick.title
     # Before the first evaluation the environment alone knows.
-    assert Yardstick.of({}, said, "masked").floors == Floors(6.4, 3.9)
-    assert Yardstick.of({"unigram_entropy": None}, said, "masked").floors == Floors(6.4, 3.9)
+    assert Yardstick.of({}, said, causal=False).floors == Floors(6.4, 3.9)
+    assert Yardstick.of({"unigram_entropy": None}, said, causal=False).floors == Floors(6.4, 3.9)
 
 
 def test_a_run_of_before_says_which_score_it_carries_and_claims_no_context() -> None:
-    masked = Yardstick.of({"unigram_entropy": 6.37, "heldout": []}, {}, "masked")
+    masked = Yardstick.of({"unigram_entropy": 6.37, "heldout": []}, {}, causal=False)
     assert (masked.title, masked.floors, masked.learned(3.0)) == ("80/10/10 score", None, None)
-    causal = Yardstick.of({"unigram_entropy": 6.37}, {}, "causal")
+    causal = Yardstick.of({"unigram_entropy": 6.37}, {}, causal=True)
     # Its neighbours were never counted: context is not claimed of it.
     assert (causal.score, causal.learned(3.0)) == ("next-token", "neighbours")
 
@@ -58,4 +58,4 @@ def test_a_run_of_before_says_which_score_it_carries_and_claims_no_context() -> 
 @pytest.mark.parametrize("junk", ["6.4", None, True, [6.4], float("nan"), 10**400, {"kind": [3]}])
 def test_damaged_numbers_are_none(junk: object) -> None:
     said = {"score": junk, "unigram_entropy": junk, "training_floor": junk, "heldout_overlap": junk}
-    assert Yardstick.of(said, said, "causal") == Yardstick("next-token")
+    assert Yardstick.of(said, said, causal=True) == Yardstick("next-token")

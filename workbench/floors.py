@@ -78,18 +78,18 @@ class Yardstick(NamedTuple):
     heldout_overlap: float | None = None
 
     @classmethod
-    def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], objective_kind: str) -> Yardstick:
+    def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], *, causal: bool) -> Yardstick:
         """From a run's ``evaluations.json`` and ``environment.json``; either may be empty.
 
         Args:
             evaluations, environment: the JSON objects.
-            objective_kind: of the recipe, for runs that were scored before scores had names.
+            causal: whether the objective predicts next tokens, for runs that were scored before scores had names.
         """
         recorded = {**environment, **{key: value for key, value in evaluations.items() if value is not None}}
         score = recorded.get("score")
         kind = score.get("kind") if isinstance(score, Mapping) else None
         if not isinstance(kind, str) or kind not in SCORE_TITLES:
-            kind = "next-token" if objective_kind == "causal" else "80-10-10"
+            kind = "next-token" if causal else "80-10-10"
         unigram, neighbours = _number(recorded.get("unigram_entropy")), _number(recorded.get("bigram_entropy"))
         floors = None
         if unigram is not None and kind != "80-10-10":
@@ -123,6 +123,13 @@ class Yardstick(NamedTuple):
     def learned(self, loss: float | None) -> Learned | None:
         """The word for a held-out loss in nats; None without a loss or floors."""
         return None if loss is None or self.floors is None else learned(loss, self.floors)
+
+
+def is_causal(recipe: object) -> bool:
+    """Whether the objective of a ``recipe.json`` predicts next tokens, without torch; False of anything damaged."""
+    objective = recipe.get("objective") if isinstance(recipe, Mapping) else None
+    # By its name: every objective of the time before scores had names was "causal" or was not causal.
+    return isinstance(objective, Mapping) and objective.get("kind") == "causal"
 
 
 def _number(value: object) -> float | None:

@@ -133,9 +133,7 @@ class Recipe(BaseModel):
     @property
     def hash(self) -> str:
         """Ten hexadecimal digits of what decides the training: every field but name and notes."""
-        fields = {key: value for key, value in self.to_dict().items() if key not in ("name", "notes")}
-        # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
-        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
+        return recipe_hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-able dictionary; ``Recipe(**d)`` gives the recipe back."""
@@ -188,6 +186,13 @@ class Recipe(BaseModel):
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
+
+
+def recipe_hash(fields: Mapping[str, Any]) -> str:
+    """:attr:`Recipe.hash` of a recipe's fields as they are, such as those of a file that lacks fields of today."""
+    decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
+    # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _amount(budget: Any) -> Any:

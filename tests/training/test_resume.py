@@ -13,8 +13,8 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.choices.choice import registry
 from workbench.choices.progress import Progress
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
+from workbench.recipe import Recipe, recipe_hash
+from workbench.runs.folder import read_json, write_json
 from workbench.training import checkpoint
 from workbench.training.loop import Training
 from workbench.training.session import Session
@@ -207,3 +207,14 @@ def test_turned_knobs_survive_a_resume(tiny: Recipe, live: Live) -> None:
     assert end.meta["overrides"] == {"optimizer.lr": 1e-4}
     assert max(run.telemetry.series("lr")[1]) <= 1e-4
     assert Recipe.load(run.folder.recipe).optimizer.lr == tiny.optimizer.lr
+
+
+def test_a_run_of_an_earlier_version_resumes(tiny: Recipe, live: Live) -> None:
+    """Its recipe lacks a field of today, so its checkpoints hold another hash than the recipe read from it has."""
+    run = live(tiny.with_(depth="progressive_drop"))
+    fields = read_json(run.folder.recipe)
+    del fields["depth"]["dropped"]
+    write_json(run.folder.recipe, fields)
+    before = recipe_hash(fields)
+    assert train(run, stop_at=3).meta["recipe_hash"] == before != Recipe.load(run.folder.recipe).hash
+    assert train(run, resume=True, stop_at=6).step == 6

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from workbench.columns import Columns, rising
-from workbench.floors import Yardstick
+from workbench.floors import Yardstick, is_causal
 from workbench.json_lines import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
 from workbench.runs.control import knobs_file
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.lease import lease_file
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, message_of, read_state, silent_seconds
 from workbench.runs.steering import steering
@@ -204,10 +204,10 @@ class Track:
 
     def _poll_status(self) -> dict[str, Any]:
         if self._changed("recipe"):
-            self.recipe = _object(read_json(self.folder.recipe))
+            self.recipe = read_object(self.folder.recipe)
         for source in ("environment", "evaluations"):
             if self._changed(source):
-                self._recorded[source] = _object(read_json(getattr(self.folder, source)))
+                self._recorded[source] = read_object(getattr(self.folder, source))
         now = self._status_line(read_state(self.folder))
         changes = {key: value for key, value in now.items() if self.status.get(key) != value}
         self.status = now
@@ -223,9 +223,8 @@ class Track:
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
         line["message"] = message_of(state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
-        objective = _object(self.recipe.get("objective")).get("kind")
         evaluations, environment = (self._recorded.get(source, {}) for source in ("evaluations", "environment"))
-        yardstick = Yardstick.of(evaluations, environment, str(objective))
+        yardstick = Yardstick.of(evaluations, environment, causal=is_causal(self.recipe))
         line["score"], line["levels"] = yardstick.title, yardstick.levels
         line["learned"] = yardstick.learned(line["heldout_loss"])
         return line | self._poll_steering()
@@ -326,7 +325,3 @@ def _vector(values: list[Any]) -> np.ndarray:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.floors import Yardstick
+from workbench.floors import Yardstick, is_causal
 from workbench.runs.catalogue.listing import columns_of, flat
 from workbench.runs.catalogue.summary import name_of
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.state import actual_status, read_state
 
 # What each number is called, where it stands in a result, and which end of it is better (None: neither).
@@ -67,18 +67,13 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def _yardstick(folder: RunFolder) -> Yardstick:
-    objective = _object(_object(read_json(folder.recipe, {})).get("objective"))
-    evaluations, environment = (_object(read_json(path, {})) for path in (folder.evaluations, folder.environment))
-    return Yardstick.of(evaluations, environment, str(objective.get("kind")))
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    evaluations, environment = (read_object(path) for path in (folder.evaluations, folder.environment))
+    return Yardstick.of(evaluations, environment, causal=is_causal(read_json(folder.recipe)))
 
 
 def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
     """The result of a run that has one; what its state says so far of any other."""
-    evaluations = _object(read_json(folder.evaluations, {}))
+    evaluations = read_object(folder.evaluations)
     state, levels = read_state(folder), yardstick.levels
     so_far = {
         "steps": state.step,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from workbench.floors import Yardstick
+from workbench.floors import Yardstick, is_causal
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
@@ -55,9 +55,7 @@ class RunView:
     @property
     def yardstick(self) -> Yardstick:
         """What its held-out losses were measured with, and the floors to hold them against."""
-        objective = self.recipe.get("objective")
-        kind = objective.get("kind") if isinstance(objective, dict) else None
-        return Yardstick.of(self.evaluations, self.environment, str(kind))
+        return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
 
     def renamed(self, name: str) -> RunView:
         """The same reading under another name, for legends."""

@@ -56,7 +56,7 @@ def model_card(
 
 def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -> str:
     points = [point for point in evaluations.get("heldout", []) if point["step"] <= facts["step"]]
-    yardstick = Yardstick.of(evaluations, {}, recipe.objective.kind)
+    yardstick = Yardstick.of(evaluations, {}, causal=recipe.objective.causal)
     finished = recipe.architecture.layers
     rows = {
         yardstick.title: f"{points[-1]['loss']:.4f} nats at step {points[-1]['step']}" if points else "not evaluated",

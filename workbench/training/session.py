@@ -17,8 +17,8 @@ from workbench.choices.progress import Progress
 from workbench.floors import Yardstick
 from workbench.ops.attention import ATTENTION
 from workbench.ops.remembered import device_name
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.recipe import Recipe, recipe_hash
+from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
@@ -53,6 +53,8 @@ class Session:
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
         self.launched = Recipe.load(folder.recipe)
+        # Of the file as it is: the recipe read from it also has fields that came after the run began.
+        self._recipe_hash = recipe_hash(read_object(folder.recipe))
         self.prepared, self.assembled = self._prepare(resume)
         self._yardstick = yardstick(self.launched, self.prepared, self.assembled, say=self._say)
         saved = self._restore() if resume else None
@@ -179,10 +181,10 @@ class Session:
             )
             self.writer.event(saved.step, "warning", text)
         saved = as_forked(self.folder, saved, self.launched, self.prepared.fingerprint, self.writer)
-        if saved.meta["recipe_hash"] != self.launched.hash:
+        if saved.meta["recipe_hash"] not in (self._recipe_hash, self.launched.hash):
             raise checkpoint.CheckpointError(
                 f"checkpoint {saved.path.name} was made by recipe {saved.meta['recipe_hash']}, recipe.json now is "
-                f"{self.launched.hash}; restore recipe.json, or launch the new recipe as a run of its own"
+                f"{self._recipe_hash}; restore recipe.json, or launch the new recipe as a run of its own"
             )
         # Checkpoints from before there were stages are of models that never grow.
         enter(self.launched, self.assembled, saved.meta.get("growth", {}).get("stage", 0))
@@ -297,7 +299,7 @@ class Session:
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),
             "overrides": self._overrides,
-            "recipe_hash": self.launched.hash,
+            "recipe_hash": self._recipe_hash,
             "torch": torch.__version__,
         }
         try:
@@ -364,7 +366,7 @@ class Session:
         progress, recorder = self.training.progress, self.training.recorder
         last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
         heldout = last.get("loss")
-        measured_with = Yardstick.of(self._evaluations, {}, self.launched.objective.kind)
+        measured_with = Yardstick.of(self._evaluations, {}, causal=self.launched.objective.causal)
         seconds = max(progress.seconds, 1e-9)
         peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         return {
