@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.json_lines": set(),
     "workbench.telemetry": {"workbench.json_lines"},
     "workbench.ops": {"workbench.atomic", "workbench.telemetry"},
-    "workbench.choices": {"workbench.ops", "workbench.telemetry"},
+    "workbench.choices": {"workbench.atomic", "workbench.ops", "workbench.telemetry"},
     "workbench.recipe": {"workbench.atomic", "workbench.choices"},
     "workbench.changes": {"workbench.choices", "workbench.recipe"},
     "workbench.presets": {"workbench.choices", "workbench.recipe"},

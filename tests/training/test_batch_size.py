@@ -91,7 +91,9 @@ def test_gradients_are_the_mean_over_the_batch_at_every_length(tiny: Recipe, bui
 
 def test_heldout_loss_is_read_off_the_longest_rows_at_any_time(tiny: Recipe, build: Build) -> None:
     constant, moving = build(tiny), build(tiny.with_(data={"sequence_length": LENGTHS, "batch_size": RAMP}))
-    scores = [evaluate(training.recipe, training.assembled, final=True) for training in (constant, moving)]
+    scores = [
+        evaluate(training.recipe, training.assembled, training.assembled.heldout) for training in (constant, moving)
+    ]
     assert scores[0].tokens == scores[1].tokens
     assert scores[0].scored == scores[1].scored
     assert scores[0].loss == pytest.approx(scores[1].loss, abs=1e-6)

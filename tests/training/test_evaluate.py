@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +12,12 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Budget, Progress
+from workbench.plots.report import main as report
 from workbench.recipe import Recipe
+from workbench.runs.folder import read_json
 from workbench.training.assemble import assemble
-from workbench.training.evaluate import evaluate, main, points_passed
+from workbench.training.evaluate import DURING, evaluate, main, points_passed
+from workbench.training.export import main as export
 
 
 @pytest.mark.parametrize("final", [True, False])
@@ -35,10 +39,11 @@ def test_independent_of_how_it_was_trained(
     other = tiny.with_(**change)
     one, two = assemble(tiny, prepared, torch.device("cpu")), assemble(other, prepared, torch.device("cpu"))
     two.model.load_state_dict(one.model.state_dict())
-    first, second = evaluate(tiny, one, final=final), evaluate(other, two, final=final)
+    heldout = one.heldout if final else one.heldout.part(DURING)
+    first, second = evaluate(tiny, one, heldout), evaluate(other, two, heldout)
     assert first.loss == pytest.approx(second.loss, abs=1e-5)
     assert (first.tokens, first.scored) == (second.tokens, second.scored)
-    assert evaluate(tiny, one, final=final) == first
+    assert evaluate(tiny, one, heldout) == first
     assert one.model.training
 
 
@@ -65,3 +70,44 @@ def test_a_saved_run_is_evaluated_from_outside(
     assert json.loads(capsys.readouterr().out)["step"] == 5
     assert main([str(run.folder.path), "--checkpoint", "6"]) == 2
     assert "it has those of 5, 20" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_the_run_folder_is_enough(
+    objective: str, tiny: Recipe, live: Callable[[Recipe], LiveRun], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The text is deleted and the cache is empty: the run is still evaluated, reported and exported."""
+    from tests.training.test_resume import train
+
+    text = tmp_path / "text.jsonl"
+    text.write_bytes(Path(tiny.data.paths[0]).read_bytes())
+    run = live(tiny.with_(data={"paths": (str(text),)}, objective=objective))
+    train(run)
+    text.unlink()
+    empty = tmp_path / "empty"
+    monkeypatch.setenv("WORKBENCH_CACHE", str(empty))
+    assert main([str(run.folder.path), "--json"]) == 0
+    shown = capsys.readouterr()
+    answer, result = json.loads(shown.out), read_json(run.folder.evaluations)["result"]
+    same = ("heldout_loss", "bits_per_byte", "unigram_entropy", "bigram_entropy", "learned")
+    assert {key: answer[key] for key in same} == {key: result[key] for key in same}
+    assert shown.err == ""
+    assert report([str(run.folder.path)]) == 0
+    assert export([str(run.folder.path), str(tmp_path / "model")]) == 0
+    assert not empty.exists()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-40])])
+def test_a_run_without_its_heldout_set_takes_it_from_the_data_and_says_so(
+    tiny: Recipe, live: Callable[[Recipe], LiveRun], capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    from tests.training.test_resume import train
+
+    run = live(tiny)
+    train(run)
+    damage(run.folder.heldout)
+    assert main([str(run.folder.path), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["heldout_loss"] == read_json(run.folder.evaluations)["result"]["heldout_loss"]
+    assert "preparing the data of the run again" in shown.err

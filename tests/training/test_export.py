@@ -13,13 +13,19 @@ from safetensors.torch import load_file
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
-from workbench.training.evaluate import restore
 from workbench.training.export import main
+from workbench.training.restored import restore
 
 Live = Callable[[Recipe], LiveRun]
+
+
+def one_document(ids: torch.Tensor) -> Batch:
+    """A batch of one row (1, T) that holds one document."""
+    return Batch(ids, torch.arange(ids.shape[1])[None], torch.zeros_like(ids).int(), torch.arange(1))
 
 
 def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Live, tmp_path: Path) -> None:
@@ -35,9 +41,7 @@ def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Liv
     ids = tokenizer("amber birch cedar", return_tensors="pt")["input_ids"]
     assert tokenizer.mask_token_id == made.vocabulary.mask
     assert ids[0, 0] == made.vocabulary.cls
-    batch = made.order.batch(torch.arange(1).numpy())
-    zeros = torch.zeros_like(ids)
-    batch = batch._replace(tokens_BT=ids, positions_BT=torch.arange(ids.shape[1])[None], documents_BT=zeros.int())
+    batch = one_document(ids)
     with torch.no_grad():
         logits = ours.head(ours.backbone(ids, batch, LayerPlan.full(2)))
         torch.testing.assert_close(theirs(ids).logits, logits, atol=1e-4, rtol=1e-4)
@@ -143,9 +147,7 @@ def test_cards_work_in_a_fresh_process_as_they_stand(tiny: Recipe, live: Live, t
         program += [code, f"assert ('workbench' in sys.modules) == {number > 1}"]
         _, made, _ = restore(run.folder)
         ids = torch.arange(5, 17)[None]
-        batch = made.order.batch(torch.arange(1).numpy())._replace(
-            tokens_BT=ids, positions_BT=torch.arange(12)[None], documents_BT=torch.zeros_like(ids).int()
-        )
+        batch = one_document(ids)
         model = made.model.eval()
         with torch.no_grad():
             wanted.append(model.head(model.backbone(ids, batch, LayerPlan.full(made.layers))[0]))

@@ -17,9 +17,9 @@ from workbench.choices.choice import registry
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json
 from workbench.telemetry import read_telemetry
-from workbench.training.evaluate import restore
 from workbench.training.export import main
 from workbench.training.loop import Training
+from workbench.training.restored import restore
 
 Live = Callable[[Recipe], LiveRun]
 SMALL = {"kind": "transformers", "layers": 4, "width": 32, "heads": 2}

@@ -14,12 +14,14 @@ from tests.training.test_resume import train
 from workbench.changes import turnable
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
-from workbench.training.evaluate import evaluate, restore
+from workbench.training.evaluate import evaluate
 from workbench.training.growth import Growth, freeze_outside
 from workbench.training.loop import Training
+from workbench.training.restored import restore
 from workbench.training.warmup import _variants, compile_ahead
 
 Build = Callable[..., Training]
@@ -98,13 +100,14 @@ def test_evaluation_of_a_growing_model_runs_the_layers_that_exist(tiny: Recipe, 
     saved = train(run, stop_at=6)
     assert saved.meta["growth"]["stage"] == 0
     recipe, made, _ = restore(run.folder)
-    assert (made.stage, made.layers, len(made.model.backbone.blocks)) == (0, 2, 4)
-    loss = evaluate(recipe, made, final=True)
+    assert (made.layers, len(made.model.backbone.blocks)) == (2, 4)
+    heldout = HeldoutSet.load(run.folder.heldout, made.vocabulary)
+    loss = evaluate(recipe, made, heldout)
     with torch.no_grad():
         for parameter in made.model.backbone.blocks[2:].parameters():
             parameter.fill_(math.nan)
-    assert evaluate(recipe, made, final=True) == loss
-    batch, seen = next(made.heldout.batches(32, 4))
+    assert evaluate(recipe, made, heldout) == loss
+    batch, seen = next(heldout.batches(32, 4))
     assert not torch.isfinite(made.model.heldout(batch, seen, LayerPlan.full(4)))
     train(run, resume=True)
     assert restore(run.folder)[1].layers == 4
@@ -117,7 +120,7 @@ def test_a_checkpoint_of_either_width_can_be_read(tiny: Recipe, live: Callable[.
     train(run, resume=True)
     recipe, made, _ = restore(run.folder)
     assert made.architecture == recipe.architecture
-    assert evaluate(recipe, made, final=True).loss > 0
+    assert evaluate(recipe, made, HeldoutSet.load(run.folder.heldout, made.vocabulary)).loss > 0
 
 
 @pytest.mark.parametrize("kind", registry("depth"))

@@ -13,10 +13,9 @@ from workbench.bench.child import begin
 from workbench.bench.contender import Stage
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
-from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_floors import text_floors
 from workbench.recipe import Recipe
-from workbench.training.assemble import assemble
+from workbench.training.assemble import assemble, heldout_set
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
@@ -49,7 +48,7 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
     }
     training.close()
     if "diverged" not in answer:
-        result = evaluate(recipe, assembled, final=True)
+        result = evaluate(recipe, assembled, assembled.heldout)
         answer |= {"loss": result.loss, "evaluated_tokens": result.tokens}
         # Finite to the end of training, and yet weights that were broken by the last step.
         if not math.isfinite(result.loss):
@@ -62,9 +61,7 @@ def main() -> None:
     _, recipe = begin()
     stage = Stage()
     prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    heldout = HeldoutSet.of(
-        prepared.heldout, prepared.vocabulary, recipe.budget.evaluation_tokens, causal=recipe.objective.causal
-    )
+    heldout = heldout_set(recipe, prepared)
     floors = text_floors(prepared, heldout, say=lambda line: print(line, file=sys.stderr))
     stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:

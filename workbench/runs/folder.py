@@ -141,6 +141,11 @@ class RunFolder:
         return self.path / "tokenizer.json"
 
     @property
+    def heldout(self) -> Path:
+        """The tokens that the run's models are scored on; absent in runs of before they were kept."""
+        return self.path / "heldout.npz"
+
+    @property
     def log(self) -> Path:
         """stdout and stderr of supervisor and trainer."""
         return self.path / "worker.log"

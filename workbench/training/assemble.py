@@ -24,33 +24,25 @@ from workbench.training.batch_size import shapes_ahead
 
 
 @dataclass
-class Assembled:
-    """A recipe's torch objects, at step 0.
+class TrainedModel:
+    """A recipe's model at some stage of its training: what scoring and export need.
 
     Attributes:
-        model: backbone and head on ``device``, eager; its weights are a function of the recipe's seed alone.
-        optimizer: over the model's parameters, at the peak rate.
-        order: training rows by sample index, at the longest length of the run.
-        heldout: what the model is scored on, the same for every recipe on this text.
+        model: backbone and head on ``device``, eager.
         vocabulary: of the data.
-        attention: name of the implementation in force.
+        longest: tokens of the longest row that it was built for.
         device, precision: where and in which dtype the matmuls run (weights stay fp32).
         architecture: of the model as it is now; the recipe's describes the finished one.
         layers: that exist now.
-        stage: of the depth method that the model is in.
     """
 
     model: TrainingModel
-    optimizer: torch.optim.Optimizer
-    order: RowOrder
-    heldout: HeldoutSet
     vocabulary: Vocabulary
-    attention: str
+    longest: int
     device: torch.device
     precision: torch.dtype
     architecture: Architecture
     layers: int
-    stage: int = 0
 
     @property
     def parameters(self) -> int:
@@ -60,6 +52,25 @@ class Assembled:
     def autocast(self) -> torch.autocast:
         """The context every forward pass runs in."""
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+
+
+@dataclass
+class Assembled(TrainedModel):
+    """A recipe's torch objects, at step 0; the model's weights are a function of the recipe's seed alone.
+
+    Attributes:
+        optimizer: over the model's parameters, at the peak rate.
+        order: training rows by sample index, at the longest length of the run.
+        heldout: what the model is scored on, the same for every recipe on this text.
+        attention: name of the implementation in force.
+        stage: of the depth method that the model is in.
+    """
+
+    optimizer: torch.optim.Optimizer
+    order: RowOrder
+    heldout: HeldoutSet
+    attention: str
+    stage: int = 0
 
 
 def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device, attention: str | None = None) -> Assembled:
@@ -76,18 +87,29 @@ def assemble(recipe: Recipe, prepared: PreparedData, device: torch.device, atten
     """
     precision = PRECISIONS[recipe.execution.precision]
     order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
-    heldout = HeldoutSet.of(
-        prepared.heldout, prepared.vocabulary, recipe.budget.evaluation_tokens, causal=recipe.objective.causal
-    )
     if attention is None or recipe.execution.attention != "auto":
         attention = choose(recipe, device, precision)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, attention, device)
-    optimizer = build_optimizer(recipe, model, device)
-    layers = recipe.depth.layers_at(recipe.architecture.layers, 0)
     return Assembled(
-        model, optimizer, order, heldout, prepared.vocabulary, attention, device, precision, architecture, layers
+        model=model,
+        vocabulary=prepared.vocabulary,
+        longest=recipe.data.longest,
+        device=device,
+        precision=precision,
+        architecture=architecture,
+        layers=recipe.depth.layers_at(recipe.architecture.layers, 0),
+        optimizer=build_optimizer(recipe, model, device),
+        order=order,
+        heldout=heldout_set(recipe, prepared),
+        attention=attention,
     )
+
+
+def heldout_set(recipe: Recipe, prepared: PreparedData) -> HeldoutSet:
+    """What models of a recipe are scored on."""
+    tokens, causal = recipe.budget.evaluation_tokens, recipe.objective.causal
+    return HeldoutSet.of(prepared.heldout, prepared.vocabulary, tokens, causal=causal)
 
 
 def build_model(

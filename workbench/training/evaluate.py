@@ -17,19 +17,23 @@ import torch
 
 from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
-from workbench.choices.data.tokens import PreparedData
+from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.native import PRECISIONS
+from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_floors import text_floors
 from workbench.choices.progress import Progress
-from workbench.errors import RunError, WorkbenchError
+from workbench.errors import DataError, WorkbenchError
 from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_json
-from workbench.training import checkpoint
-from workbench.training.assemble import Assembled, assemble, micro_batch_size
+from workbench.runs.folder import RunFolder, read_object
+from workbench.training.assemble import TrainedModel, choose, heldout_set, micro_batch_size
+from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
-from workbench.training.growth import enter
+from workbench.training.restored import attention_of_run, restore, say
 
+YARDSTICK = ("score", "unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")
+"""Names in ``environment.json`` and ``evaluations.json`` of what a run's losses are held against."""
 DURING = 8
 """Evaluations during training score one token in so many of the final evaluation's."""
 
@@ -56,7 +60,7 @@ class Evaluation:
         return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
 
 
-def evaluate(recipe: Recipe, assembled: Assembled, *, final: bool) -> Evaluation:
+def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Evaluation:
     """Held-out score of the model as it is.
 
     Runs eagerly: the graphs compiled for training would have to be compiled once more without gradients, which costs
@@ -64,50 +68,46 @@ def evaluate(recipe: Recipe, assembled: Assembled, *, final: bool) -> Evaluation
 
     Args:
         recipe: for the size of a batch.
-        assembled: model and held-out set, which is read in the longest rows of the run, whatever training reads.
-        final: the whole set of ``budget.evaluation_tokens``, else one token in :data:`DURING` of it.
+        trained: the model.
+        heldout: the set, or a part of it; read in the longest rows of the run, whatever training reads.
 
     Returns:
         Equal for equal weights and rows, whatever the recipe's seed, objective rate, depth method or batch size (up to
         rounding, as batches are summed).
     """
-    heldout = assembled.heldout if final else assembled.heldout.part(DURING)
     # All layers that exist now: a model that grows is evaluated as it is.
-    plan = LayerPlan.full(assembled.layers, recipe.architecture.layers)
-    training, total = assembled.model.training, torch.zeros((), dtype=torch.float64)
-    assembled.model.eval()
+    plan = LayerPlan.full(trained.layers, recipe.architecture.layers)
+    training, total = trained.model.training, torch.zeros((), dtype=torch.float64)
+    trained.model.eval()
     try:
-        with torch.no_grad(), torch.compiler.set_stance("force_eager"), assembled.autocast():
-            for batch, seen in heldout.batches(assembled.order.sequence_length, micro_batch_size(recipe)):
-                seen = seen.to(assembled.device)
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"), trained.autocast():
+            for batch, seen in heldout.batches(trained.longest, micro_batch_size(recipe)):
+                seen = seen.to(trained.device)
                 # On the host: the sum must not depend on how many rows went into a batch.
-                total += assembled.model.heldout(batch.to(assembled.device), seen, plan).cpu()
+                total += trained.model.heldout(batch.to(trained.device), seen, plan).cpu()
     finally:
-        assembled.model.train(training)
+        trained.model.train(training)
     scored = len(heldout.scored_S)
     return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()))
 
 
-def yardstick(recipe: Recipe, prepared: PreparedData, assembled: Assembled, say: Say) -> dict[str, Any]:
+def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:
     """What held-out and training losses of a run are held against: read back by :class:`workbench.floors.Yardstick`.
 
     Args:
         recipe: for its objective.
         prepared: the data.
-        assembled: for its held-out set.
+        heldout: of the data.
         say: told when the training text must be counted first.
 
     Returns:
-        JSON-able: ``score``, the floors in nats, ``heldout_overlap``.
+        JSON-able, by :data:`YARDSTICK`: ``score``, the floors in nats, ``heldout_overlap``.
     """
-    floors = text_floors(prepared, assembled.heldout, say)
-    return {
-        "score": assembled.heldout.described(),
-        "unigram_entropy": floors.unigram,
-        "bigram_entropy": floors.neighbours,
-        "training_floor": recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary),
-        "heldout_overlap": prepared.fingerprint["heldout_overlap"],
-    }
+    floors = text_floors(prepared, heldout, say)
+    training_floor = recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary)
+    overlap = prepared.fingerprint["heldout_overlap"]
+    values = (heldout.described(), floors.unigram, floors.neighbours, training_floor, overlap)
+    return dict(zip(YARDSTICK, values, strict=True))
 
 
 def alike(score: object, other: dict[str, Any]) -> bool:
@@ -121,75 +121,49 @@ def points_passed(progress: Progress) -> int:
     return math.floor(progress.fraction * progress.budget.evaluations + 1e-9)
 
 
-def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.Checkpoint:
-    """A checkpoint of a run: that of ``step``, or the newest good one; damaged newer ones are named on stderr.
-
-    Raises:
-        RunError: the run has no such checkpoint.
-        CheckpointError: the checkpoint is damaged.
-    """
-    have = checkpoint.checkpoints(folder.checkpoints)
-    if not have:
-        raise RunError(f"run '{folder.id}' has no checkpoint yet; ask for one with `workbench checkpoint {folder.id}`")
-    if step is None:
-        saved = checkpoint.load_latest(folder.checkpoints)
-        assert saved is not None
-        for path, problem in saved.damaged.items():
-            _print(f"warning: checkpoint {path.name} is damaged ({problem}); using the older {saved.path.name} instead")
-    else:
-        path = folder.checkpoints / f"step-{step}"
-        if path not in have:
-            names = ", ".join(p.name.removeprefix("step-") for p in have)
-            raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
-        saved = checkpoint.load(path)
-    return saved
-
-
-def restore(folder: RunFolder, step: int | None = None) -> tuple[Recipe, Assembled, checkpoint.Checkpoint]:
-    """A saved run's recipe and model, ready to evaluate or export.
-
-    Args:
-        folder: of the run.
-        step: which checkpoint; None for the newest good one.
-
-    Raises:
-        RunError: no such run, or it has no such checkpoint.
-        CheckpointError: the checkpoint is damaged.
-    """
-    recipe, saved = Recipe.load(folder.recipe), saved_checkpoint(folder, step)
-    prepared = prepare(recipe.data, say=_print)
-    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
-    enter(recipe, assembled, saved.meta.get("growth", {}).get("stage", 0))
-    checkpoint.restore_model(assembled.model, saved.tensors["model"], saved.meta["tied"])
-    return recipe, assembled, saved
-
-
 def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
     """The held-out score of a saved run, JSON-able, with what it is held against and what it says was learned.
 
     Raises:
         RunError: no such run or checkpoint.
         CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
+        DataError: the run did not keep its held-out set, and the data cannot be prepared again.
     """
-    recipe, assembled, saved = restore(folder, step)
-    prepared = prepare(recipe.data, say=_print)
-    check_data(folder.id, read_json(folder.environment, {}).get("data"), prepared.fingerprint)
-    result = evaluate(recipe, assembled, final=True)
-    measured_with = yardstick(recipe, prepared, assembled, say=_print)
+    recipe = Recipe.load(folder.recipe)
+    device = recipe.execution.resolve_device()
+    precision = PRECISIONS[recipe.execution.precision]
+    attention = attention_of_run(folder, device) or choose(recipe, device, precision)
+    recipe, trained, saved = restore(folder, step, device, precision, attention)
+    heldout, measured_with = _scored_with(folder, recipe, trained.vocabulary)
+    result = evaluate(recipe, trained, heldout)
     return {
         "run": folder.path.name,
         "step": saved.step,
         "heldout_loss": result.loss,
         "bits_per_byte": result.bits_per_byte,
-        "learned": Yardstick.of(measured_with, {}, recipe.objective.kind).learned(result.loss),
+        "learned": Yardstick.of(measured_with, {}, causal=recipe.objective.causal).learned(result.loss),
         **measured_with,
         "evaluated_tokens": result.tokens,
         "scored_positions": result.scored,
     }
 
 
-def _print(line: str) -> None:
-    print(line, file=sys.stderr)
+def _scored_with(folder: RunFolder, recipe: Recipe, vocabulary: Vocabulary) -> tuple[HeldoutSet, dict[str, Any]]:
+    """What a run is scored on, and its :func:`yardstick`: as kept in its folder, else from the data, aloud."""
+    environment = read_object(folder.environment)
+    kept = {key: environment.get(key) for key in YARDSTICK}
+    try:
+        heldout = HeldoutSet.load(folder.heldout, vocabulary)
+        if heldout.described() == kept["score"]:
+            return heldout, kept
+        problem = f"'{folder.heldout}' is of another score than '{folder.environment.name}' names"
+    except DataError as error:
+        problem = str(error)
+    say(f"{problem}; preparing the data of the run again")
+    prepared = prepare(recipe.data, say)
+    check_data(folder.id, environment.get("data"), prepared.fingerprint)
+    heldout = heldout_set(recipe, prepared)
+    return heldout, yardstick(recipe, prepared, heldout, say)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -201,7 +175,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         answer = evaluate_run(RunFolder(options.run.absolute()), options.checkpoint)
-    except (WorkbenchError, checkpoint.CheckpointError) as error:
+    except (WorkbenchError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.json:

@@ -9,26 +9,22 @@ import argparse
 import json
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer
 
 from workbench.atomic import usual_permissions
-from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.tokens import Vocabulary
-from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json
-from workbench.training.assemble import build_model
+from workbench.training.assemble import TrainedModel
 from workbench.training.card import model_card
-from workbench.training.checkpoint import Checkpoint, CheckpointError, restore_model
-from workbench.training.evaluate import saved_checkpoint
+from workbench.training.checkpoint import CheckpointError
+from workbench.training.restored import restore
 
 
 def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[str, int]:
@@ -48,8 +44,7 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
     """
     if target.exists():
         raise RunError(f"'{target}' exists; name a new folder")
-    saved = saved_checkpoint(folder, step)
-    recipe, run = trained_model(folder, saved)
+    recipe, run, saved = restore(folder, step)
     # Beside the target, so that the rename at the end stays on one file system.
     aside = target.with_name(target.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
@@ -72,44 +67,6 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         shutil.rmtree(aside, ignore_errors=True)
         raise
     return class_name, saved.step
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A run's model, from its folder alone.
-
-    Attributes:
-        model: backbone and head, on the CPU.
-        architecture: of the stage that the checkpoint is from.
-        vocabulary: that the run trained with.
-        layers: that existed then.
-    """
-
-    model: TrainingModel
-    architecture: Architecture
-    vocabulary: Vocabulary
-    layers: int
-
-
-def trained_model(folder: RunFolder, saved: Checkpoint) -> tuple[Recipe, TrainedModel]:
-    """Recipe and model of a run; the text that it trained on may be gone.
-
-    Raises:
-        RunError: the folder lacks what its trainer wrote when it began.
-        CheckpointError: the checkpoint is of another model.
-    """
-    recipe = Recipe.load(folder.recipe)
-    ids = ((read_json(folder.environment) or {}).get("data") or {}).get("vocabulary")
-    if ids is None:
-        raise RunError(
-            f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once"
-        )
-    vocabulary, stage = Vocabulary(**ids), saved.meta.get("growth", {}).get("stage", 0)
-    architecture = recipe.depth.architecture_at(recipe.architecture, stage)
-    model = build_model(recipe, architecture, vocabulary, "plain", torch.device("cpu"))
-    restore_model(model, saved.tensors["model"], saved.meta["tied"])
-    layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
-    return recipe, TrainedModel(model, architecture, vocabulary, layers)
 
 
 def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:

@@ -15,20 +15,19 @@ from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
 from workbench.floors import Yardstick
-from workbench.ops.attention import ATTENTION
-from workbench.ops.remembered import device_name
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
-from workbench.training.evaluate import Evaluation, alike, evaluate, points_passed, yardstick
+from workbench.training.evaluate import DURING, Evaluation, alike, evaluate, points_passed, yardstick
 from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
 from workbench.training.requests import Requests
+from workbench.training.restored import attention_of_run
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
 
@@ -56,7 +55,7 @@ class Session:
         # Of the file as it is: the recipe read from it also has fields that came after the run began.
         self._recipe_hash = recipe_hash(read_object(folder.recipe))
         self.prepared, self.assembled = self._prepare(resume)
-        self._yardstick = yardstick(self.launched, self.prepared, self.assembled, say=self._say)
+        self._yardstick = yardstick(self.launched, self.prepared, self.assembled.heldout, say=self._say)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
@@ -150,7 +149,7 @@ class Session:
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
-        # A copy: caches get cleared, and a run's folder must be enough to use its model.
+        # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
         # Before assembling, since the probe of attention must measure with the threads that training will have.
         if self.launched.execution.threads:
@@ -159,10 +158,10 @@ class Session:
         device = self.launched.execution.resolve_device()
         self._held_before = held_gib(device)
         # A resumed run repeats bit for bit, whatever was measured since it began.
-        attention = None
-        if isinstance(begun, dict) and begun.get("device") == device_name(device):
-            attention = next((name for name in ATTENTION if name == begun.get("attention")), None)
-        return prepared, assemble(self.launched, prepared, device, attention)
+        attention = attention_of_run(self.folder, device) if resume else None
+        assembled = assemble(self.launched, prepared, device, attention)
+        assembled.heldout.save(self.folder.heldout)
+        return prepared, assembled
 
     def _say(self, line: str) -> None:
         self.status.write(message=line)
@@ -261,7 +260,8 @@ class Session:
         """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget."""
         self.training.settle()
         self.status.write(message="evaluating")
-        result, progress = evaluate(self.training.recipe, self.assembled, final=final), self.training.progress
+        heldout, progress = self.assembled.heldout, self.training.progress
+        result = evaluate(self.training.recipe, self.assembled, heldout if final else heldout.part(DURING))
         point = {
             "step": progress.step,
             "tokens": progress.tokens,

@@ -38,13 +38,13 @@ def test_the_model_widens_in_mid_run_and_goes_on_learning(tiny: Recipe, build: B
     narrow = training.model
     for _ in range(20):
         training.step()
-    before = evaluate(recipe, training.assembled, final=True).loss
+    before = evaluate(recipe, training.assembled, training.assembled.heldout).loss
     parameters = training.assembled.parameters
     training.growth.advance(recipe, training.progress)
     training._take_over()
     assert training.model is not narrow
     assert training.assembled.parameters > 1.3 * parameters
-    assert evaluate(recipe, training.assembled, final=True).loss == pytest.approx(before, abs=1e-5)
+    assert evaluate(recipe, training.assembled, training.assembled.heldout).loss == pytest.approx(before, abs=1e-5)
     # Every parameter has state, of its own shape, or none has.
     state_of = training.optimizer.state
     for name, p in training.model.named_parameters():
@@ -52,7 +52,7 @@ def test_the_model_widens_in_mid_run_and_goes_on_learning(tiny: Recipe, build: B
         assert state == "reset" or state_of[p]["exp_avg"].shape == p.shape
     while not training.progress.done:
         training.step()
-    assert evaluate(recipe, training.assembled, final=True).loss < before
+    assert evaluate(recipe, training.assembled, training.assembled.heldout).loss < before
     up = training.model.backbone.blocks[0].feed_forward.up.weight
     first, second = up.chunk(2)
     assert not torch.allclose(first, second, atol=1e-3), "copies part"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from workbench.choices.data.tokens import TokenStore, Vocabulary
 from workbench.choices.objectives.heldout import MASKED_SHARE, REFERENCE_LENGTH, HeldoutSet
+from workbench.errors import DataError
 
 VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
 
@@ -115,3 +119,42 @@ def test_sets_below_one_span_and_one_row(causal: bool) -> None:
     described = heldout.described()
     assert described["kind"] == ("next-token" if causal else "masked-only")
     assert described["bytes"] == int(store.bytes_N[store.ids_N > 4].sum() if causal else heldout.bytes_S.sum())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_saved_set_comes_back_whole_and_is_small(store: TokenStore, causal: bool, tmp_path: Path) -> None:
+    for tokens in (4096, 100):
+        heldout = HeldoutSet.of(store, VOCABULARY, tokens, causal=causal)
+        heldout.save(tmp_path / "heldout.npz")
+        again = HeldoutSet.load(tmp_path / "heldout.npz", VOCABULARY)
+        for name in ("ids_N", "document_N", "start_N", "scored_S", "bytes_S"):
+            before, after = getattr(heldout, name), getattr(again, name)
+            assert np.array_equal(before, after), name
+            assert after.dtype == np.int64, name
+        assert (again.described(), again.vocabulary) == (heldout.described(), VOCABULARY)
+        assert (tmp_path / "heldout.npz").stat().st_size < 3 * tokens + 2000
+
+
+def test_a_damaged_set_is_refused_wherever_the_damage_is(store: TokenStore, tmp_path: Path) -> None:
+    path = tmp_path / "heldout.npz"
+    with pytest.raises(DataError, match="is missing"):
+        HeldoutSet.load(path, VOCABULARY)
+    HeldoutSet.of(store, VOCABULARY, 1024, causal=False).save(path)
+    whole = path.read_bytes()
+    cut = [whole[:size] for size in range(0, len(whole), 50)]
+    arrays = dict(np.load(path))
+    for data in (*cut, b"x" * 1000, b"[1]"):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match="is damaged"):
+            HeldoutSet.load(path, VOCABULARY)
+    for name in arrays:
+        np.savez(path, **{key: value for key, value in arrays.items() if key != name})
+        with pytest.raises(DataError, match="is damaged"):
+            HeldoutSet.load(path, VOCABULARY)
+    np.savez(path, **arrays | {"ids_N": np.array([{}])}, allow_pickle=True)
+    with pytest.raises(DataError, match="is damaged"):
+        HeldoutSet.load(path, VOCABULARY)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="is missing"):
+        HeldoutSet.load(path, VOCABULARY)

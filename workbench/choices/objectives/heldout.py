@@ -8,20 +8,26 @@ around a scored token, never which tokens are scored.
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from workbench.atomic import write_bytes
 from workbench.choices.data.order import shuffled
 from workbench.choices.data.tokens import Batch, TokenStore, Vocabulary
 from workbench.choices.objectives.corruption import SELECT, random_bits
 from workbench.choices.objectives.objective import Labelled
+from workbench.errors import DataError
 from workbench.floors import SCORE_VERSION
 
-# Shape legend: N tokens of the stream, S scored ones, B rows, T positions of a row, P spans.
+# Shape legend: N tokens of the stream, S scored ones, D documents, B rows, T positions of a row, P spans.
 
 REFERENCE_LENGTH = 512
 MASKED_SHARE = 0.15
@@ -75,6 +81,49 @@ class HeldoutSet:
         ids_N = np.asarray(store.ids_N[source_N], np.int64)
         scored_S = np.flatnonzero(np.arange(size) > start_N) if causal else _masked_places(ids_N, vocabulary)
         return cls(ids_N, document_N, start_N, scored_S, store.bytes_of(source_N[scored_S]), vocabulary, causal)
+
+    def save(self, path: Path) -> None:
+        """Write the set whole or not at all, in the narrowest dtypes and compressed: some 2 bytes per token.
+
+        Raises:
+            OSError: the disk is full or the folder is gone.
+        """
+        scored_N = np.zeros(self.tokens, bool)
+        scored_N[self.scored_S] = True
+        arrays = {
+            "ids_N": _narrow(self.ids_N),
+            "starts_D": _narrow(np.unique(self.start_N)),
+            "scored_N": np.packbits(scored_N),
+            "bytes_S": _narrow(self.bytes_S),
+            "causal": np.array(self.causal),
+        }
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)
+        write_bytes(path, file.getvalue())
+
+    @classmethod
+    def load(cls, path: Path, vocabulary: Vocabulary) -> HeldoutSet:
+        """Read a set that :meth:`save` wrote.
+
+        Args:
+            path: the file.
+            vocabulary: of the tokens.
+
+        Raises:
+            DataError: missing or damaged.
+        """
+        # Not left to `open`: that would wait for a pipe.
+        if not path.is_file():
+            raise DataError(f"'{path}' is missing")
+        try:
+            with np.load(path) as arrays:
+                ids_N, starts_D, bytes_S = (arrays[name].astype(np.int64) for name in ("ids_N", "starts_D", "bytes_S"))
+                scored_S = np.flatnonzero(np.unpackbits(arrays["scored_N"], count=len(ids_N)))
+                causal = bool(arrays["causal"])
+            document_N = np.searchsorted(starts_D, np.arange(len(ids_N)), side="right") - 1
+            return cls(ids_N, document_N, starts_D[document_N], scored_S, bytes_S, vocabulary, causal)
+        except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"'{path}' is damaged: {error}") from None
 
     @property
     def tokens(self) -> int:
@@ -145,6 +194,11 @@ class HeldoutSet:
         index_S = index_S - int(self.causal)
         ones_S = torch.ones(len(index_S))
         return batch, Labelled(shown_BT, torch.from_numpy(index_S), torch.from_numpy(labels_S), ones_S)
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    """The same whole numbers, none negative, in the smallest dtype that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _masked_places(ids_N: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:

@@ -1,0 +1,94 @@
+"""The model of a saved run, from its folder alone: the text that it trained on may be gone."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from workbench.choices.data.tokens import Vocabulary
+from workbench.errors import RunError
+from workbench.ops.attention import ATTENTION
+from workbench.ops.remembered import device_name
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, read_object
+from workbench.training import checkpoint
+from workbench.training.assemble import TrainedModel, build_model
+
+CPU = torch.device("cpu")
+
+
+def say(line: str) -> None:
+    """Tell whoever waits for a saved run; stdout is for the answer."""
+    print(line, file=sys.stderr)
+
+
+def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.Checkpoint:
+    """A checkpoint of a run: that of ``step``, or the newest good one; damaged newer ones are named on stderr.
+
+    Raises:
+        RunError: the run has no such checkpoint.
+        CheckpointError: the checkpoint is damaged.
+    """
+    have = checkpoint.checkpoints(folder.checkpoints)
+    if not have:
+        raise RunError(f"run '{folder.id}' has no checkpoint yet; ask for one with `workbench checkpoint {folder.id}`")
+    if step is None:
+        saved = checkpoint.load_latest(folder.checkpoints)
+        assert saved is not None
+        for path, problem in saved.damaged.items():
+            say(f"warning: checkpoint {path.name} is damaged ({problem}); using the older {saved.path.name} instead")
+    else:
+        path = folder.checkpoints / f"step-{step}"
+        if path not in have:
+            names = ", ".join(p.name.removeprefix("step-") for p in have)
+            raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
+        saved = checkpoint.load(path)
+    return saved
+
+
+def restore(
+    folder: RunFolder,
+    step: int | None = None,
+    device: torch.device = CPU,
+    precision: torch.dtype = torch.float32,
+    attention: str = "plain",
+) -> tuple[Recipe, TrainedModel, checkpoint.Checkpoint]:
+    """A saved run's recipe and model, in the stage that its checkpoint is from.
+
+    Args:
+        folder: of the run.
+        step: which checkpoint; None for the newest good one.
+        device, precision: where and in which dtype the matmuls run.
+        attention: name of the implementation; ``plain`` runs everywhere.
+
+    Raises:
+        RunError: no such run, it has no such checkpoint, or its folder lacks what its trainer wrote when it began.
+        CheckpointError: the checkpoint is damaged, or of another model.
+    """
+    recipe, saved = Recipe.load(folder.recipe), saved_checkpoint(folder, step)
+    vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)
+    architecture = recipe.depth.architecture_at(recipe.architecture, stage)
+    model = build_model(recipe, architecture, vocabulary, attention, device)
+    checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
+    layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
+    trained = TrainedModel(model, vocabulary, recipe.data.longest, device, precision, architecture, layers)
+    return recipe, trained, saved
+
+
+def attention_of_run(folder: RunFolder, device: torch.device) -> str | None:
+    """The attention that a run trained with, where this is the device it began on; else None."""
+    begun = read_object(folder.environment)
+    same = begun.get("device") == device_name(device)
+    return next((name for name in ATTENTION if same and name == begun.get("attention")), None)
+
+
+def _vocabulary(folder: RunFolder) -> Vocabulary:
+    data = read_object(folder.environment).get("data")
+    ids = data.get("vocabulary") if isinstance(data, dict) else None
+    try:
+        return Vocabulary(**ids)
+    except TypeError:
+        raise RunError(
+            f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once"
+        ) from None
