@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -190,6 +192,20 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     latin.write_bytes(b'{"name": "caf\xe9"}')
     with pytest.raises(RecipeError, match=r"latin\.json' cannot be read: .*utf-8"):
         Recipe.load(latin)
+
+
+def test_a_pipe_is_read_to_its_end_and_one_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+    """``--recipe <(...)`` is a pipe that is written to while, before or after it is opened."""
+    read, write = os.pipe()
+    with os.fdopen(read), ThreadPoolExecutor() as pool:
+        loaded = pool.submit(Recipe.load, f"/dev/fd/{read}")
+        with os.fdopen(write, "w") as file:
+            file.write(Recipe(seed=3).to_json())
+        assert loaded.result().seed == 3
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(RecipeError, match="not JSON"):
+        Recipe.load(path)
 
 
 @pytest.mark.parametrize(

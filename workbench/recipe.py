@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -183,7 +184,8 @@ class Recipe(BaseModel):
             RecipeError: no such file, or not a recipe.
         """
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+            with open(path, "rb", opener=_without_waiting) as file:
+                return cls.from_json(file.read().decode())
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
 
@@ -193,6 +195,13 @@ def recipe_hash(fields: Mapping[str, Any]) -> str:
     decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
     # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe (``--recipe <(...)``) is read to its end, one that nobody writes to is empty."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _amount(budget: Any) -> Any:

@@ -57,3 +57,11 @@ def test_losses_without_tokens_stand_between_their_neighbours(view):
     damaged = replace(view, evaluations={}, telemetry=replace(view.telemetry, scalars=scalars))
     page = tables.heldout_table(damaged)
     assert '<th scope="row">20</th><td>2,000</td><td>2.0</td><td>4.0000</td>' in page
+
+
+def test_moments_that_no_calendar_knows_are_left_out(view):
+    moments = (1e300, float("nan"), "noon", 0)
+    events = [{"step": 1, "kind": "start", "text": "begun", "time": moment} for moment in moments]
+    page = tables.events_table(replace(view, telemetry=replace(view.telemetry, events=events)))
+    assert page.count("begun") == 4
+    assert page.count("1970-01-01 00:00:00") == 1

@@ -36,6 +36,16 @@ def test_a_deleted_run_is_in_no_list_and_comes_back_as_it_was(ended: RunFolder) 
     assert trashed(root) == [gone]
 
 
+@pytest.mark.parametrize("where", ["{root}/.trash/{id}", "{root}/{id}", "{root}/../runs/.trash/{beginning}"])
+def test_restores_by_folder_whatever_the_runs_folder_is(ended: RunFolder, where: str, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    delete(RunFolder(ended.path.rename(root / ended.id)))
+    path = where.format(root=root, id=ended.id, beginning=ended.id[:12])
+    assert restore(path, tmp_path / "other").path == root / ended.id
+    assert trashed(root) == []
+
+
 def test_a_live_run_stays(ended: RunFolder) -> None:
     write_state(ended, status="running")
     lock = take_lock(ended)

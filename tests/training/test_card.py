@@ -55,3 +55,8 @@ def test_only_our_own_classes_ask_for_an_import() -> None:
     headless = model_card(presets.bert_tiny(), SAID, FACTS, "WorkbenchModel", True)
     assert "AutoModel.from_pretrained" in headless
     assert "last_hidden_state" in headless
+
+
+@pytest.mark.parametrize("heldout", [None, 3, "x", [1], [{}], [{"step": None, "loss": 1}], [{"step": 1, "loss": []}]])
+def test_damaged_evaluations_are_left_out(heldout: object) -> None:
+    assert "not evaluated" in model_card(presets.gpt_tiny(), SAID | {"heldout": heldout}, FACTS, "X", True)

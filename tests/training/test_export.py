@@ -16,6 +16,7 @@ from tests.training.test_resume import train
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.recipe import Recipe
+from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
 from workbench.training.export import main
 from workbench.training.restored import restore
@@ -69,6 +70,26 @@ def test_export_needs_the_run_folder_alone_and_names_a_damaged_checkpoint(
     assert "step 3" in said.out
     Run(run.folder.path).export(tmp_path / "by-method")
     assert f"warning: checkpoint {newest.name} is damaged" in capsys.readouterr().err, "also through the child"
+
+
+def test_a_damaged_tokenizer_is_refused_in_one_sentence_and_leaves_nothing_half_written(
+    tiny: Recipe, live: Live, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = live(tiny)
+    train(run, stop_at=1)
+    whole = run.folder.tokenizer.read_bytes()
+    other = whole.replace(b"[MASK]", b"[MISS]")
+    environment = read_json(run.folder.environment)
+    # The second time nobody knows what it was, as in a run of before.
+    for known in (environment, environment | {"data": {"vocabulary": environment["data"]["vocabulary"]}}):
+        write_json(run.folder.environment, known)
+        for data in (b"", whole[:500], b"[1]", b"{}", b"\xff" * 9, *([other] if known is environment else [])):
+            run.folder.tokenizer.write_bytes(data)
+            assert main([str(run.folder.path), str(tmp_path / "out" / "model")]) == 2
+            assert "tokenizer.json' is damaged: " in capsys.readouterr().err
+        assert not list((tmp_path / "out").iterdir())
+    run.folder.tokenizer.unlink()
+    assert main([str(run.folder.path), str(tmp_path / "model")]) == 2
 
 
 def test_a_folder_is_whole_and_its_card_says_what_it_is(tiny: Recipe, live: Live, tmp_path: Path) -> None:

@@ -137,6 +137,17 @@ def test_data_that_changed_since_are_refused(tiny: Recipe, live: Live, forked: F
         train(forked(parent), resume=True)
 
 
+def test_a_damaged_origin_is_refused(tiny: Recipe, live: Live, forked: Forked) -> None:
+    parent = live(tiny)
+    train(parent, stop_at=3)
+    fork = forked(parent)
+    origin = read_json(fork.folder.origin)
+    for damage in ({"diff": None}, {"diff": {"seed": 3}}, {"fresh": "x"}, {"overrides": []}):
+        write_json(fork.folder.origin, origin | damage)
+        with pytest.raises(CheckpointError, match=r"origin\.json' is damaged: .* fork the run again"):
+            train(fork, resume=True)
+
+
 def test_a_run_that_is_no_fork_still_refuses_other_recipes(tiny: Recipe, live: Live, forked: Forked) -> None:
     parent = live(tiny)
     train(parent, stop_at=3)

@@ -218,3 +218,16 @@ def test_a_run_of_an_earlier_version_resumes(tiny: Recipe, live: Live) -> None:
     before = recipe_hash(fields)
     assert train(run, stop_at=3).meta["recipe_hash"] == before != Recipe.load(run.folder.recipe).hash
     assert train(run, resume=True, stop_at=6).step == 6
+
+
+@pytest.mark.parametrize("heldout", [None, 3, "x", [1, {}, {"step": None}, {"step": "x"}]])
+def test_damaged_evaluations_are_left_out(tiny: Recipe, live: Live, heldout: object) -> None:
+    run = live(tiny)
+    train(run, stop_at=11)
+    for damaged in ({"heldout": heldout}, heldout):
+        write_json(run.folder.evaluations, damaged)
+        status = Status(run.folder)
+        session = Session(run.folder, status, True)
+        for part in (session.training, session.writer, status):
+            part.close()
+        assert read_json(run.folder.evaluations)["heldout"] == []

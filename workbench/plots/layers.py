@@ -201,8 +201,10 @@ def _numbers(values_LK: np.ndarray, where_K: np.ndarray, quantity: str) -> go.He
             # A frozen layer's zero has no logarithm; it stays empty instead of pulling the scale to minus infinity.
             shown_LK = np.where(values_LK > 0, np.log10(values_LK), np.nan)
         bar |= {"tickprefix": "10^", "tickformat": ".1f"}
+    with np.errstate(over="ignore"):
+        shown_LK, values_LK = shown_LK.astype("float32"), values_LK.astype("float32")
     return go.Heatmap(
-        z=shown_LK.astype("float32"), customdata=values_LK.astype("float32"), x=where_K,
+        z=shown_LK, customdata=values_LK, x=where_K,
         y=np.arange(1, len(values_LK) + 1), colorscale=list(RAMP), colorbar=bar, xgap=0, ygap=1,
         hovertemplate="layer %{y} at %{x:.4s}: %{customdata:.4g}<extra></extra>",
     )  # fmt: skip

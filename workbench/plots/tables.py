@@ -150,4 +150,7 @@ def _value(value: Any) -> str:
 
 
 def _clock(moment: Any) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
+    except (OverflowError, ValueError, OSError):  # no moment that a calendar knows
+        return ""

@@ -46,6 +46,19 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     raise RunError(f"no run '{run_id}' in {root}; {nearest}. `{listed_by}` lists them")
 
 
+def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str | Path | None]:
+    """Id (or its beginning) and runs folder of what a user typed: a text with a slash in it is the path of a folder.
+
+    Args:
+        run: an id, a unique beginning of it, or a path.
+        runs_dir: the runs folder of an id; a path says its own.
+    """
+    if isinstance(run, str) and os.sep not in run:
+        return run, runs_dir
+    path = Path(os.path.abspath(Path(run).expanduser()))  # without the dots of "../runs/x", which `absolute` keeps
+    return path.name, path.parent
+
+
 def run_ids(root: Path) -> list[str]:
     """Names in the runs folder that are run ids of folders; empty when there is no such folder."""
     try:

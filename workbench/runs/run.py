@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from workbench.runs import control, requests
 from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
-from workbench.runs.find import find
+from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
@@ -58,16 +57,8 @@ class Run:
     """
 
     def __init__(self, run: str | Path | RunFolder, runs_dir: str | Path | None = None) -> None:
-        if isinstance(run, str) and os.sep in run:
-            run = Path(run).expanduser()
-        if isinstance(run, RunFolder):
-            self.folder = run
-        elif isinstance(run, Path):
-            # Through `find` as well, so that a link or a mistyped folder is told the same way as an id.
-            path = Path(os.path.abspath(run))  # without the dots of "../runs/x", which `absolute` keeps
-            self.folder = find(path.name, path.parent)
-        else:
-            self.folder = find(run, runs_dir)
+        # A path through `find` as well, so that a link or a mistyped folder is told the same way as an id.
+        self.folder = run if isinstance(run, RunFolder) else find(*typed(run, runs_dir))
 
     @property
     def id(self) -> str:

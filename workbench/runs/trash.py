@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from workbench.errors import RunError
-from workbench.runs.find import TRASH, find, run_ids
+from workbench.runs.find import TRASH, find, run_ids, typed
 from workbench.runs.folder import RunFolder, runs_root
 from workbench.runs.state import lock_held, take_lock
 
@@ -44,18 +44,21 @@ def delete(folder: RunFolder) -> RunFolder:
     return RunFolder(target)
 
 
-def restore(run: str, runs_dir: str | Path | None = None) -> RunFolder:
+def restore(run: str | Path, runs_dir: str | Path | None = None) -> RunFolder:
     """Bring a deleted run back; returns its folder.
 
     Args:
-        run: its id, or a unique beginning of it.
+        run: its id, a unique beginning of it, or its folder, in the trash or where it was.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
         RunError: the trash holds no such run, or a run of that id is there again.
     """
-    folder = find(run, trash_folder(runs_dir), "workbench trash")
-    target = runs_root(runs_dir) / folder.id
+    run_id, root = typed(run, runs_dir)
+    root = runs_root(root)
+    root = root.parent if root.name == TRASH else root
+    folder = find(run_id, root / TRASH, "workbench trash")
+    target = root / folder.id
     _move(folder.path, target)
     return RunFolder(target)
 

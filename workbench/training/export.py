@@ -6,6 +6,7 @@ What transformers knows is written as it loads it; every other architecture as a
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import sys
@@ -20,7 +21,7 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
 from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.training.assemble import TrainedModel
 from workbench.training.card import model_card
 from workbench.training.checkpoint import CheckpointError
@@ -54,12 +55,12 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         own_class = _write_model(recipe, run, aside)
         recipe.save(aside / "recipe.json")
         shutil.copyfile(folder.tokenizer, aside / "tokenizer.json")
-        settings = tokenizer_settings(folder.tokenizer, run.vocabulary, recipe.data.longest)
+        settings = tokenizer_settings(run_tokenizer(folder), run.vocabulary, recipe.data.longest)
         (aside / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         class_name = str(json.loads((aside / "config.json").read_text(encoding="utf-8"))["architectures"][0])
         facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": run.layers}
         facts["parameters"] = _parameters(run)
-        card = model_card(recipe, read_json(folder.evaluations, {}), facts, class_name, own_class)
+        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
         aside.rename(target)
@@ -90,9 +91,30 @@ def _parameters(run: TrainedModel) -> int:
     return count_parameters(run.model) - absent
 
 
-def tokenizer_settings(file: Path, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
+def run_tokenizer(folder: RunFolder) -> Tokenizer:
+    """The tokenizer that a run trained with.
+
+    Raises:
+        RunError: its file is missing, or is another than the trainer wrote.
+    """
+    data = read_object(folder.environment).get("data")
+    expected = data.get("tokenizer_sha256") if isinstance(data, dict) else None
+    try:
+        text = folder.tokenizer.read_bytes()
+        if expected in (None, hashlib.sha256(text).hexdigest()):
+            return Tokenizer.from_str(text.decode())
+        problem = "it is another than the run trained with"
+    # The library knows no kind of error but this.
+    except Exception as error:
+        problem = str(error)
+    raise RunError(
+        f"'{folder.tokenizer}' is damaged: {problem}; bring back a copy of it, or resume the run if it has not "
+        "finished: its trainer writes it anew"
+    )
+
+
+def tokenizer_settings(tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
     """``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special, how long a row may be."""
-    tokenizer = Tokenizer.from_file(str(file))
     special = {name: getattr(vocabulary, name) for name in ("cls", "sep", "mask", "pad", "unk")}
     names = {f"{name}_token": tokenizer.id_to_token(number) for name, number in special.items()}
     # No token types: documents are one segment, and most models take none.

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.recipe import Recipe
 from workbench.runs.checkpoints import identity_of
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import TelemetryWriter
 from workbench.training.checkpoint import Checkpoint, CheckpointError
 
@@ -33,31 +33,35 @@ def as_forked(
         A checkpoint whose ``meta`` is of this run; ``meta["optimizer"]`` is None when its state is not taken over.
 
     Raises:
-        CheckpointError: the data are not those that the checkpoint was trained on.
+        CheckpointError: the data are not those that the checkpoint was trained on, or ``origin.json`` is damaged.
     """
-    origin = read_json(folder.origin)
+    origin = read_object(folder.origin)
     # By its content: a run that was paused before its first step saves one of its own under the same step.
-    if not isinstance(origin, dict) or origin.get("checkpoint") != identity_of(saved.path):
+    if origin.get("checkpoint") != identity_of(saved.path):
         return saved
-    check_data(origin["run"], origin.get("data"), fingerprint)
-    diff, fresh = origin["diff"], origin["fresh"]
-    meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": origin["overrides"]}
+    diff, fresh, overrides = (origin.get(key) for key in ("diff", "fresh", "overrides"))
+    whole = isinstance(diff, dict) and all(isinstance(pair, list) and len(pair) == 2 for pair in diff.values())
+    if not whole or not isinstance(fresh, list) or not isinstance(overrides, dict):
+        raise CheckpointError(f"'{folder.origin}' is damaged: it does not say what was changed; fork the run again")
+    check_data(str(origin.get("run")), origin.get("data"), fingerprint)
+    meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": overrides}
     if fresh:
         meta |= {"optimizer": None}
     # The other rule's count of rows means nothing to this one.
     if "data.batch_rule.kind" in diff:
         meta |= {"batch": None}
     changed = ", ".join(f"{path} {before} -> {after}" for path, (before, after) in diff.items() if path != "name")
-    text = f"forked from {origin['run']} at step {saved.step}: {changed or 'nothing changed'}" + (
-        f"; the optimizer begins without state, since {', '.join(fresh)} changed" if fresh else ""
+    text = f"forked from {origin.get('run')} at step {saved.step}: {changed or 'nothing changed'}" + (
+        f"; the optimizer begins without state, since {', '.join(map(str, fresh))} changed" if fresh else ""
     )
-    writer.event(saved.step, "fork", text, run=origin["run"], diff=diff, fresh=fresh)
+    writer.event(saved.step, "fork", text, run=origin.get("run"), diff=diff, fresh=fresh)
     return replace(saved, meta=meta)
 
 
 def data_identity(fingerprint: dict[str, Any]) -> dict[str, Any]:
     """What of a data fingerprint decides which tokens stand where: hashes of tokenizer and splits."""
-    splits = {split: (fingerprint.get(split) or {}).get("sha256") for split in ("train", "heldout")}
+    parts = {split: fingerprint.get(split) for split in ("train", "heldout")}
+    splits = {split: part.get("sha256") if isinstance(part, dict) else None for split, part in parts.items()}
     return splits | {"tokenizer": fingerprint.get("tokenizer_sha256")}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 
 import torch
 
@@ -86,9 +87,9 @@ def attention_of_run(folder: RunFolder, device: torch.device) -> str | None:
 def _vocabulary(folder: RunFolder) -> Vocabulary:
     data = read_object(folder.environment).get("data")
     ids = data.get("vocabulary") if isinstance(data, dict) else None
-    try:
-        return Vocabulary(**ids)
-    except TypeError:
-        raise RunError(
-            f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once"
-        ) from None
+    names = {field.name for field in fields(Vocabulary)}
+    if isinstance(ids, dict) and ids.keys() == names and all(type(number) is int for number in ids.values()):
+        vocabulary = Vocabulary(**ids)
+        if min(ids.values()) >= 0 and max(*vocabulary.special, vocabulary.unk) < vocabulary.used <= vocabulary.size:
+            return vocabulary
+    raise RunError(f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once")

@@ -18,7 +18,7 @@ from workbench.floors import Yardstick
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry import TelemetryWriter, number
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
 from workbench.training.evaluate import DURING, Evaluation, alike, evaluate, points_passed, yardstick
@@ -209,8 +209,14 @@ class Session:
 
     def _rewind(self, step: int) -> dict[str, Any]:
         """Forget what an earlier attempt said about steps that this one takes again."""
-        found = read_json(self.folder.evaluations, {})
-        points = [point for point in found.get("heldout", []) if point["step"] <= step] if step else []
+        found = read_object(self.folder.evaluations)
+        records = found.get("heldout") if step else None
+        # A damaged one has no step and is left out: no comparison with NaN holds.
+        points = [
+            point
+            for point in (records if isinstance(records, list) else [])
+            if isinstance(point, dict) and number(point.get("step")) <= step
+        ]
         self.writer.rewind(step)
         # Of a run that began before the score was changed: two scores on one curve would look like learning.
         if points and not alike(found.get("score"), self._yardstick["score"]):
