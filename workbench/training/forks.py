@@ -40,8 +40,9 @@ def as_forked(
     if origin.get("checkpoint") != identity_of(saved.path):
         return saved
     diff, fresh, overrides = (origin.get(key) for key in ("diff", "fresh", "overrides"))
-    whole = isinstance(diff, dict) and all(isinstance(pair, list) and len(pair) == 2 for pair in diff.values())
-    if not whole or not isinstance(fresh, list) or not isinstance(overrides, dict):
+    if not (isinstance(diff, dict) and isinstance(fresh, list) and isinstance(overrides, dict)) or not all(
+        isinstance(pair, list) and len(pair) == 2 for pair in diff.values()
+    ):
         raise CheckpointError(f"'{folder.origin}' is damaged: it does not say what was changed; fork the run again")
     check_data(str(origin.get("run")), origin.get("data"), fingerprint)
     meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": overrides}
