@@ -41,9 +41,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
-    # torch calls its C++ compiler only where the cache of compiled graphs has no answer: no property of a test.
-    if event in _STARTS and arguments[0] != "g++":
+    if event in _STARTS and not _compiling():
         _started.append(f"{event}{arguments[:2]}"[:200])
+
+
+def _compiling() -> bool:
+    """Whether torch's compiler is at work: it starts processes only where its cache has no answer yet."""
+    frame = sys._getframe()
+    while (caller := frame.f_back) is not None:
+        if caller.f_globals.get("__name__", "").startswith("torch._inductor"):
+            return True
+        frame = caller
+    return False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
