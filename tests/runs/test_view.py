@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.runs.tiny import wait_until
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
@@ -45,3 +47,12 @@ def test_following_reads_only_what_is_new(folder: RunFolder) -> None:
         writer.scalars(step, 0.1, 10, loss=3.0)
         wait_until(lambda step=step: len(follow(folder, reader).telemetry.scalars) == step, 5, f"record {step}")
     writer.close()
+
+
+@pytest.mark.parametrize("junk", [None, 3.5, "x", [1], [{}, 2]])
+def test_damaged_evaluations_read_as_absent(folder: RunFolder, junk: object) -> None:
+    write_json(folder.evaluations, {"heldout": junk, "result": junk, "unigram_entropy": 6.0})
+    found = RunView.read(folder).evaluations
+    assert all(isinstance(point, dict) for point in found.get("heldout", []))
+    assert "result" not in found
+    assert found["unigram_entropy"] == 6.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.choices.choice import registry
 from workbench.choices.progress import Progress
+from workbench.errors import DataError
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import read_json, write_json
 from workbench.training import checkpoint
@@ -231,3 +233,16 @@ def test_damaged_evaluations_are_left_out(tiny: Recipe, live: Live, heldout: obj
         for part in (session.training, session.writer, status):
             part.close()
         assert read_json(run.folder.evaluations)["heldout"] == []
+
+
+def test_without_its_text_a_run_is_told_what_is_still_possible(tiny: Recipe, live: Live, tmp_path: Path) -> None:
+    run = live(tiny)
+    train(run, stop_at=1)
+    fields = read_json(run.folder.recipe)
+    fields["data"]["paths"] = [str(tmp_path / "deleted.txt")]
+    write_json(run.folder.recipe, fields)
+    with pytest.raises(DataError, match=r"deleted\.txt.* needs its text again; to evaluate, export or report it"):
+        train(run, resume=True)
+    with pytest.raises(DataError, match=r"deleted\.txt") as error:
+        train(run)
+    assert "its text again" not in str(error.value)

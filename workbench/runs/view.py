@@ -94,9 +94,17 @@ def _view(folder: RunFolder, telemetry: Callable[[], Telemetry]) -> RunView:
         recipe=recipe,
         state=asdict(state),
         environment=read_object(folder.environment),
-        evaluations=read_object(folder.evaluations),
+        evaluations=_readable(read_object(folder.evaluations)),
         telemetry=records,
         labels=read_labels(folder),
         origin=origin_of(folder),
         forecast=read_object(folder.forecast),
     )
+
+
+def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:
+    """Without what is damaged: ``heldout`` is a list of objects and ``result`` an object, or they are absent."""
+    heldout, result = evaluations.pop("heldout", None), evaluations.pop("result", None)
+    if isinstance(heldout, list):
+        evaluations["heldout"] = [point for point in heldout if isinstance(point, dict)]
+    return evaluations | ({"result": result} if isinstance(result, dict) else {})

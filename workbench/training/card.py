@@ -8,6 +8,7 @@ from typing import Any
 from workbench.floors import Yardstick
 from workbench.recipe import Recipe
 from workbench.telemetry import number
+from workbench.training.evaluate import points_until
 
 LOADERS = {False: ("AutoModelForMaskedLM", "fill-mask"), True: ("AutoModelForCausalLM", "text-generation")}
 """transformers' class and pipeline by whether the objective is causal."""
@@ -57,11 +58,12 @@ def model_card(
 
 
 def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -> str:
-    points = _points(evaluations.get("heldout"), facts["step"])
+    losses = [(each["step"], number(each.get("loss"))) for each in points_until(evaluations, facts["step"])]
+    points = [(step, loss) for step, loss in losses if not math.isnan(loss)]
     yardstick = Yardstick.of(evaluations, {}, causal=recipe.objective.causal)
     finished = recipe.architecture.layers
     rows = {
-        yardstick.title: f"{points[-1][1]:.4f} nats at step {points[-1][0]:.0f}" if points else "not evaluated",
+        yardstick.title: f"{points[-1][1]:.4f} nats at step {points[-1][0]}" if points else "not evaluated",
         "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in yardstick.levels.items())
         or "not known",
         "learned": (yardstick.learned(points[-1][1]) if points else None) or "not known",
@@ -77,13 +79,6 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -
         "optimizer": _knob_text(recipe.optimizer),
     }
     return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-
-
-def _points(heldout: object, step: int) -> list[tuple[float, float]]:
-    """Step and loss in nats of the held-out evaluations up to a step; what is damaged is left out."""
-    records = heldout if isinstance(heldout, list) else []
-    points = [(number(each.get("step")), number(each.get("loss"))) for each in records if isinstance(each, dict)]
-    return [(at, loss) for at, loss in points if at <= step and not math.isnan(loss)]
 
 
 def _knob_text(choice: Any) -> str:

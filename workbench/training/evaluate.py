@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from workbench.errors import DataError, WorkbenchError
 from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
+from workbench.telemetry import number
 from workbench.training.assemble import TrainedModel, choose, heldout_set, micro_batch_size
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
@@ -113,6 +115,14 @@ def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: 
 def alike(score: object, other: dict[str, Any]) -> bool:
     """Whether losses of two scores, as runs store them, may stand on one curve."""
     return isinstance(score, dict) and all(score.get(key) == other[key] for key in ("kind", "version"))
+
+
+def points_until(evaluations: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
+    """A run's held-out evaluations up to a step, as its ``evaluations.json`` has them; damaged ones are left out."""
+    records = evaluations.get("heldout")
+    points = [each for each in records if isinstance(each, dict)] if isinstance(records, list) else []
+    # No comparison with NaN holds.
+    return [point for point in points if number(point.get("step")) <= step]
 
 
 def points_passed(progress: Progress) -> int:

@@ -14,14 +14,15 @@ import torch
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
+from workbench.errors import DataError
 from workbench.floors import Yardstick
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
-from workbench.telemetry import TelemetryWriter, number
+from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled, assemble
-from workbench.training.evaluate import DURING, Evaluation, alike, evaluate, points_passed, yardstick
+from workbench.training.evaluate import DURING, Evaluation, alike, evaluate, points_passed, points_until, yardstick
 from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
@@ -145,7 +146,13 @@ class Session:
 
     def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
         self.status.write(message="preparing data")
-        prepared = prepare(self.launched.data, say=self._say)
+        try:
+            prepared = prepare(self.launched.data, say=self._say)
+        except DataError as error:
+            way_on = (
+                "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"
+            )
+            raise DataError(f"{error}{way_on if resume else ''}") from None
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
@@ -210,13 +217,7 @@ class Session:
     def _rewind(self, step: int) -> dict[str, Any]:
         """Forget what an earlier attempt said about steps that this one takes again."""
         found = read_object(self.folder.evaluations)
-        records = found.get("heldout") if step else None
-        # A damaged one has no step and is left out: no comparison with NaN holds.
-        points = [
-            point
-            for point in (records if isinstance(records, list) else [])
-            if isinstance(point, dict) and number(point.get("step")) <= step
-        ]
+        points = points_until(found, step) if step else []
         self.writer.rewind(step)
         # Of a run that began before the score was changed: two scores on one curve would look like learning.
         if points and not alike(found.get("score"), self._yardstick["score"]):
