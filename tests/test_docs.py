@@ -91,6 +91,7 @@ def test_architecture_explains_twenty_words_on_one_page() -> None:
     assert len(path.splitlines()) <= 25, "the path of a run fits one screen"
 
 
+@pytest.mark.process
 def test_no_machine_paths_in_tracked_text() -> None:
     pattern = r"(^|[^A-Za-z0-9_.])/(work|farm|root|home)/"
     found = subprocess.run(

@@ -59,3 +59,9 @@ def test_a_run_of_before_says_which_score_it_carries_and_claims_no_context() -> 
 def test_damaged_numbers_are_none(junk: object) -> None:
     said = {"score": junk, "unigram_entropy": junk, "training_floor": junk, "heldout_overlap": junk}
     assert Yardstick.of(said, said, causal=True) == Yardstick("next-token")
+
+
+def test_a_run_that_has_recorded_nothing_yet_will_be_scored_as_runs_are_today():
+    assert Yardstick.of({}, {}, causal=False).score == "masked-only"
+    assert Yardstick.of({}, {}, causal=True).score == "next-token"
+    assert Yardstick.of({}, {"unigram_entropy": 6.4}, causal=False).score == "80-10-10"

@@ -89,7 +89,8 @@ class Yardstick(NamedTuple):
         score = recorded.get("score")
         kind = score.get("kind") if isinstance(score, Mapping) else None
         if not isinstance(kind, str) or kind not in SCORE_TITLES:
-            kind = "next-token" if causal else "80-10-10"
+            # A run that has recorded nothing yet will be scored as runs are today.
+            kind = "next-token" if causal else "80-10-10" if recorded else "masked-only"
         unigram, neighbours = _number(recorded.get("unigram_entropy")), _number(recorded.get("bigram_entropy"))
         floors = None
         if unigram is not None and kind != "80-10-10":

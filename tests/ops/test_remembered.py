@@ -104,7 +104,7 @@ def test_what_was_measured_in_a_slow_moment_is_contradicted_in_a_quick_one(tmp_p
     assert found.remembered == pytest.approx({name: 2 * seconds for name, seconds in TRUE.items()})
     assert found.seen == found.measured == pytest.approx(TRUE)
     assert found.text == (
-        "the remembered time of attention was wrong: a took 10 ms, and 20 ms was remembered; measured again: "
+        "attention was remembered from a busy moment: a took 10 ms, and 20 ms was remembered; measured again: "
         "a 10 ms, b 14 ms"
     )
     assert one.recalled(tmp_path) == pytest.approx(TRUE)

@@ -116,7 +116,7 @@ class Contradiction:
     def text(self) -> str:
         """For people: why, and the new times."""
         now = ", ".join(f"{name} {milliseconds(seconds)}" for name, seconds in self.measured.items())
-        return f"the remembered time of {self.name} was wrong: {self.why}; measured again: {now}"
+        return f"{self.name} was remembered from a busy moment: {self.why}; measured again: {now}"
 
 
 def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:

@@ -156,14 +156,10 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         thinned = thin(raw, 400)
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)
-        axes.plot(line.x_N, line.y_N, label=_label(view), linewidth=1.6, **_style(index))
-        axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
         word = view.yardstick.learned(heldout_loss(view))
-        if word is not None and len(heldout):
-            axes.annotate(
-                word, (heldout.x_N[-1], heldout.y_N[-1]), (-8, 10),
-                textcoords="offset points", ha="right", fontsize=8, color=run_colour(index),
-            )  # fmt: skip
+        label = _label(view) + (f", learned: {word}" if word else "")
+        axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
+        axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
     _draw_levels(axes, views, drawn)
     found = stages(views[0].telemetry.events) if len(views) == 1 else []
     if found:

@@ -107,9 +107,10 @@ class StatusLine {
   #numbers(run) {
     const { status } = run;
     const last = run.final ? duration(status.seconds) : duration(secondsLeft(status));
-    const texts = [loss(status.loss), loss(status.heldout_loss), short(status.tokens_per_second), last];
+    // Behind the number, with "learned": some words are names of floors, too, and the number is not the floor's.
+    const heldout = loss(status.heldout_loss) + (status.learned ? ` · learned: ${status.learned}` : "");
+    const texts = [loss(status.loss), heldout, short(status.tokens_per_second), last];
     this.numbers.forEach((number, k) => say(number.value, texts[k]));
-    say(this.numbers[1].root.firstChild, status.learned ? `held-out · ${status.learned}` : "held-out");
     this.numbers[1].root.title = status.score ?? "";
     say(this.numbers[3].root.firstChild, run.final ? "took" : "time left");
   }
