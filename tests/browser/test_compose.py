@@ -121,7 +121,7 @@ def texts(composer: Locator, page: Page) -> None:
     composer.get_by_role("button", name="Python").click()
     expect(area).to_have_value(wrong)
     area.fill(wrong.replace("-1", "2e-3"))
-    expect(composer.locator(".lab-editor .lab-note")).to_contain_text("Apply: 7 knobs")
+    expect(composer.locator(".lab-editor .lab-note")).to_contain_text("Apply: 8 knobs")
     page.keyboard.press("Control+Enter")
     expect(verdict(composer)).to_contain_text("2 knobs changed")
     expect(composer.get_by_label("preset", exact=True)).to_have_value("fast")
