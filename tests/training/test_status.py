@@ -50,6 +50,27 @@ def test_a_folder_that_is_gone_does_not_end_the_heartbeat(folder: RunFolder, mon
     status.close()
 
 
+def test_a_late_heartbeat_is_a_suspension_and_is_not_charged(
+    tiny: Recipe, build: Callable[..., Training], folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clocks jump by 100 seconds in the middle of a step, as they do for a process under SIGSTOP."""
+    jump = [0.0]
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
+    monotonic = time.monotonic
+    for clock in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(time, clock, lambda: monotonic() + jump[0])
+    training, status = build(tiny), Status(folder)
+    status.follow(training)
+    with training._charged():
+        jump[0] = 100.0
+        deadline = time.monotonic() + 30
+        while not training.suspended_seconds and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert training.suspended_seconds == pytest.approx(100, abs=10)
+    assert training.progress.seconds < 15
+    status.close()
+
+
 def test_every_word_says_where_the_training_stands(
     tiny: Recipe, build: Callable[..., Training], folder: RunFolder
 ) -> None:

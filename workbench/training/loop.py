@@ -67,10 +67,12 @@ class Training:
     Attributes:
         progress: steps, tokens and seconds of training so far. Only what :meth:`step` and :meth:`settle` take is
             charged: start-up, compilation, evaluation, checkpoints and pauses are not.
+        suspended_seconds: in which the whole process stood still, as its heartbeat noticed: not charged either.
         norm: of the last step's gradients before clipping, 0-d; None before the first, and where none was computed.
     """
 
     norm: Tensor | None = None
+    suspended_seconds = 0.0
 
     def __init__(
         self,
@@ -269,6 +271,10 @@ class Training:
     @contextmanager
     def _charged(self) -> Iterator[Callable[[], float]]:
         """Charge what happens inside to the run's seconds of training; yields the seconds so far."""
-        began, seconds = time.perf_counter(), self.progress.seconds
-        yield lambda: time.perf_counter() - began
-        self.progress = replace(self.progress, seconds=seconds + time.perf_counter() - began)
+        began, seconds = time.perf_counter() - self.suspended_seconds, self.progress.seconds
+
+        def elapsed() -> float:
+            return time.perf_counter() - self.suspended_seconds - began
+
+        yield elapsed
+        self.progress = replace(self.progress, seconds=seconds + elapsed())

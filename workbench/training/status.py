@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from workbench.training.loop import Training
 
 HEARTBEAT_SECONDS = 1.0
+SUSPENDED_SECONDS = 5.0
+"""A heartbeat that is this late was suspended, and the whole process with it (SIGSTOP, a frozen machine)."""
 
 
 class FolderRemoved(FileNotFoundError):
@@ -80,10 +82,15 @@ class Status:
         self._thread.join(timeout=5)
 
     def _beat(self) -> None:
+        began = time.monotonic()
         while not self._closed.wait(HEARTBEAT_SECONDS):
+            late = time.monotonic() - began - HEARTBEAT_SECONDS
+            if late > SUSPENDED_SECONDS and self._training is not None:
+                self._training.suspended_seconds += late
             # A full disk or a folder that is gone must not end the heartbeat: the next one may succeed.
             with contextlib.suppress(OSError):
                 self._write(durable=False)
+            began = time.monotonic()
 
     def _write(self, *, durable: bool, **changes: Any) -> None:
         where: dict[str, Any] = {"heartbeat": time.time(), "heartbeat_monotonic": time.monotonic()}
