@@ -115,7 +115,7 @@ def test_a_whole_study_finds_rates_goes_on_after_failures_and_repeats_nothing(tm
     assert Study(tiny(), results, say=said.append).run(jobs=2) == 1, "lans cannot run, the others do"
     runs = results.data["runs"]
     assert "no such kernel" in results.data["failed"]["lans"]
-    assert runs["baseline/tune/1"]["lr"] == 3e-3
+    assert runs["baseline/tune/1"]["lr"] == presets.fast().optimizer.lr
     best = min((run["loss"], run["lr"]) for key, run in runs.items() if key.startswith("baseline/tune"))
     assert {runs[f"{name}/seed/{seed}"]["lr"] for name in (BASELINE, "dropped") for seed in (1, 2)} == {best[1]}
     assert "fixed/seed/2" not in runs

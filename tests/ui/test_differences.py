@@ -47,5 +47,5 @@ def test_a_change_in_words() -> None:
     assert change_text(fields, put(fields, "optimizer.lr", 1e-3)) == "optimizer.lr 0.003 → 0.001"
     other = presets.get("bert_tiny").with_(optimizer="lans").to_dict()
     assert change_text(fields, other) == "optimizer adamw → lans"
-    assert change_text(fields, presets.get("fast").to_dict()).startswith("5 knobs: name, ")
+    assert change_text(fields, presets.get("fast").to_dict()).startswith("7 knobs: name, ")
     assert len(change_text(fields, put(fields, "notes", "x" * 5000))) < 80
