@@ -131,6 +131,7 @@ def test_a_shell_completes_verbs_and_run_ids(tmp_path: Path) -> None:
 
 def test_a_run_is_named_by_its_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _folder(tmp_path / "elsewhere", "20260101-000000-a-000000-0000")
+    folder.recipe.write_text("{}")
     for name in (str(folder.path), f"{folder.path}/", f"{tmp_path}/x/../elsewhere/{folder.id}"):
         assert main(["log", name, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["run"] == folder.id

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import RunError
-from workbench.runs.find import find, run_ids
+from workbench.runs.find import find, run_ids, typed
 
 IDS = ["20260101-000000-alpha-000000-0000", "20260101-000001-alpha-000000-0000", "20260202-000000-beta-000000-0000"]
 
@@ -51,3 +51,11 @@ def test_an_empty_or_missing_folder_says_so(tmp_path: Path) -> None:
     assert run_ids(tmp_path / "gone") == []
     with pytest.raises(RunError, match="holds no runs"):
         find("a", tmp_path / "gone")
+
+
+def test_a_folder_that_is_no_runs_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    with pytest.raises(RunError, match=r"no run .etc. in .*neither recipe\.json nor state\.json"):
+        typed(tmp_path / "etc")
+    (tmp_path / "etc" / "state.json").write_text("{")
+    assert typed(tmp_path / "etc") == ("etc", tmp_path)

@@ -52,10 +52,15 @@ def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str
     Args:
         run: an id, a unique beginning of it, or a path.
         runs_dir: the runs folder of an id; a path says its own.
+
+    Raises:
+        RunError: the path is that of a folder which is no run's.
     """
     if isinstance(run, str) and os.sep not in run:
         return run, runs_dir
     path = Path(os.path.abspath(Path(run).expanduser()))  # without the dots of "../runs/x", which `absolute` keeps
+    if path.is_dir() and not any((path / name).exists() for name in ("recipe.json", "state.json")):
+        raise RunError(f"no run '{path.name}' in {path.parent}: that folder has neither recipe.json nor state.json")
     return path.name, path.parent
 
 
