@@ -50,7 +50,9 @@ def measure(recipes: Sequence[Recipe], seeds: Sequence[int], runs_dir: Path | No
     for seed in seeds:
         runs: list[Run] = []
         try:
-            runs += [launch(recipe.with_(seed=seed), runs_dir=runs_dir) for recipe in recipes]
+            # One by one: of two runs, the first is to be stopped where the second could not start.
+            for recipe in recipes:
+                runs.append(launch(recipe.with_(seed=seed), runs_dir=runs_dir))
             follow(runs, console)
         except BaseException:
             stop(runs, console)
