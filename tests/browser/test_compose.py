@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -13,13 +15,28 @@ from tests.ui.live import run_folder
 from workbench import presets
 
 pytestmark = pytest.mark.browser
+COMPOSER = """
+import pathlib, time
+from workbench.ui.composer import Composer
+composer = Composer()
+begin = composer.composition.begin
+
+def begin_late(*arguments):
+    while pathlib.Path("busy").exists():
+        time.sleep(0.05)
+    begin(*arguments)
+
+composer.composition.begin = begin_late
+composer
+""".strip()
+"""A composer that takes up no other preset while there is a file ``busy``, as a kernel that has much to do."""
 
 
 def test_composing(page: Page, server: Server) -> None:
     """One kernel for all of it: each part begins with a preset."""
     mine = presets.get("fast").with_(seed=5).to_dict()
     run_folder(server.runs / "20260131-081500-mine-0a1b2c-3d4e", "finished", alive=False, **mine)
-    write_notebook(server.root / "compose.ipynb", ["from workbench.ui.composer import Composer\nComposer()"])
+    write_notebook(server.root / "compose.ipynb", [COMPOSER])
     notebook = Notebook(page, server, "compose.ipynb")
     notebook.hide_sidebar()
     notebook.run(0)
@@ -30,6 +47,7 @@ def test_composing(page: Page, server: Server) -> None:
         if composer.locator(".lab-all").count():
             composer.get_by_role("button", name="reset all").click()
         expect(verdict(composer)).to_contain_text("as the preset has it")
+    typed_before_a_late_answer(composer, server.root / "busy")
 
 
 def verdict(root: Locator) -> Locator:
@@ -138,8 +156,7 @@ def texts(composer: Locator, page: Page) -> None:
 
 def differences(composer: Locator, page: Page) -> None:
     """From a run, taken with the keyboard alone."""
-    composer.get_by_label("preset", exact=True).select_option("fast")
-    expect(verdict(composer)).to_contain_text("as the preset has it")
+    expect(composer.get_by_label("preset", exact=True)).to_have_value("fast")
     composer.get_by_role("button", name="Difference").click()
     against = composer.get_by_label("against", exact=True)
     expect(composer.locator(".lab-difference")).to_contain_text("Nothing differs from preset fast")
@@ -173,3 +190,20 @@ def search_and_errors(composer: Locator, page: Page) -> None:
     expect(composer.get_by_role("textbox", name="vocabulary size")).to_have_attribute("aria-invalid", "true")
     expect(search).to_have_value("")
     assert violations(page, "an error") == []
+
+
+def typed_before_a_late_answer(composer: Locator, busy: Path) -> None:
+    """What is typed before the kernel answers an earlier request is kept and sent; what is not typed follows it."""
+    rate, warmup = (composer.get_by_label(name, exact=True) for name in ("lr", "warmup"))
+    composer.get_by_role("button", name="Form").click()
+    for preset, texts, left in (("bert_tiny", ["0.004"], "0.004"), ("fast", ["0.005", "0.004"], "0.0015")):
+        busy.touch()
+        composer.get_by_label("preset", exact=True).select_option(preset)
+        for text in texts:
+            rate.fill(text)
+        busy.unlink()
+        expect(warmup).to_have_value(f"{presets.get(preset).optimizer.schedule.warmup:g}")
+        expect(rate).to_have_value(texts[-1])
+        rate.press("Tab")
+        expect(rate).to_have_value(left)
+        expect(verdict(composer)).to_contain_text("1 knob changed" if left == "0.004" else "as the preset has it")

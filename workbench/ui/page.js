@@ -109,6 +109,18 @@ function keepKeys({ target }) {
 // Whether undo belongs to the text that is being typed rather than to the recipe.
 const typing = (target) => target.dataset.labEdited === "true";
 
+// A late answer of the kernel must not overwrite a knob's text that was typed meanwhile: until the box is left or the
+// text is sent, what others write into it waits. Returns what ends that: it shows what waited unless the text was sent.
+function keepTyped(box) {
+  let late;
+  const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(box), "value");
+  Object.defineProperty(box, "value", { configurable: true, get, set: (text) => (late = text) });
+  return (sent) => {
+    delete box.value;
+    if (!sent && late !== undefined) box.value = late;
+  };
+}
+
 function undoKey(event) {
   if (!(event.ctrlKey || event.metaKey) || event.altKey || typing(event.target)) return "";
   const key = event.key.toLowerCase();
@@ -139,8 +151,14 @@ function compose(model, root, line) {
   model.on("change:resting", rest);
   rest();
 
-  on("input", ({ target }) => (target.dataset.labEdited = "true"));
-  on("change", ({ target }) => delete target.dataset.labEdited);
+  let release = null;
+  const typed = (sent) => (release?.(sent), (release = null));
+  on("input", ({ target }) => {
+    target.dataset.labEdited = "true";
+    if (target.closest(".lab-knob")) release ??= keepTyped(target);
+  });
+  on("change", ({ target }) => (delete target.dataset.labEdited, typed(true)));
+  on("focusout", () => typed(false));
   on("keydown", (event) => {
     const verb = undoKey(event);
     const card = root.querySelector(".lab-card-panel");
