@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from workbench.cli.command import main
+from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import take_lock, write_state
+from workbench.training.knobs import settable
 
 
 @pytest.fixture
@@ -69,19 +71,41 @@ def test_a_request_waits_for_its_answer(alive: RunFolder, capsys: pytest.Capture
     said = json.loads(capsys.readouterr().out)
     assert said == {"run": alive.id, "state": "running", "request": "pause", "answered": True, "text": said["text"]}
     assert said["text"] == "pausing after this step"
-    thread = trainer(alive, False, "unknown knob")
-    assert main(["set", alive.id, "a.b=1e-3", "--runs", root]) == 2
+    thread = trainer(alive, False, "not now")
+    assert main(["evaluate", alive.id, "--runs", root]) == 2
     thread.join()
-    assert "unknown knob" in capsys.readouterr().err
+    assert "not now" in capsys.readouterr().err
     assert main(["set", alive.id, "a.b", "--runs", root]) == 2
     assert "PATH=VALUE" in capsys.readouterr().err
 
 
-def test_an_answer_that_does_not_come_is_no_failure(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["set", alive.id, "optimizer.lr=1e-3", "--runs", str(alive.path.parent), "--timeout", "0.1"]) == 0
-    assert "the request stands" in capsys.readouterr().out
+def test_an_answer_that_does_not_come_is_a_failure(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    asking = ["set", alive.id, "optimizer.lr=1e-3", "--runs", str(alive.path.parent), "--timeout", "0.1"]
+    assert main(asking) == 1
+    assert "has not answered 'set' within 0.1 s; the request stands" in capsys.readouterr().err
     (request,) = control.pending(alive)
     assert request.arguments == {"path": "optimizer.lr", "value": 1e-3}
+    assert main([*asking, "--json"]) == 1
+    said = capsys.readouterr()
+    assert "the request stands" in said.err
+    found = json.loads(said.out)
+    assert (found["run"], found["request"], found["answered"]) == (alive.id, "set", False)
+
+
+def test_a_knob_is_checked_before_it_is_sent(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    asking = ["set", alive.id, "--runs", str(alive.path.parent), "--timeout", "0"]
+    control.tell_knobs(alive, settable(Recipe(optimizer={"kind": "adamw", "schedule": "inverse_sqrt"})))
+    for text, why in (
+        ("optimizer.lx=1", "did you mean 'optimizer.lr'"),
+        ("optimizer.lr=-1", "greater than 0"),
+        ("optimizer.schedule.end=5", "optimizer.schedule.end"),
+    ):
+        assert main([*asking, text]) == 2
+        assert why in capsys.readouterr().err
+    assert control.pending(alive) == []
+    # Of the schedule in force, which the run was not launched with.
+    assert main([*asking, "optimizer.schedule.warmup=0.2"]) == 1
+    assert len(control.pending(alive)) == 1
 
 
 def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

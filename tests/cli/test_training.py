@@ -70,6 +70,18 @@ def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("verb", ["train", "launch"])
+def test_text_that_is_too_small_is_refused_before_a_run_exists(
+    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "small.txt"
+    text.write_text("A few words of my own.\n\n" * 40)
+    asking = [verb, "--preset", "fast", "--text", str(text), "--runs", str(tmp_path / "runs")]
+    assert main([*asking, "--set", "data.document_characters=30"]) == 2
+    assert "the corpus is too small" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.process
 def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path: Path, number: signal.Signals) -> None:

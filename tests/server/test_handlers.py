@@ -226,6 +226,7 @@ def test_links_that_lead_out_are_refused(server: Server, client: Client, tmp_pat
     outside = run_folder(tmp_path / "20260101-000000-out", name="SECRET")
     say(outside, 1, 3)
     outside.control.mkdir()
+    server.runs.mkdir(exist_ok=True)
     (server.runs / "20260101-000000-link").symlink_to(outside.path)
     assert client.get("/runs/here/20260101-000000-link").status == 404
     for part in ("recipe", "telemetry", "control", "environment"):

@@ -14,6 +14,7 @@ from workbench.cli.live import follow
 from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.printable import plain_lines
+from workbench.runs import control
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.run import ENDED, Run
@@ -37,23 +38,41 @@ def runs(options: argparse.Namespace) -> int:
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Send a request and wait for the answer."""
+    """Send a request and wait for the answer.
+
+    Raises:
+        TimeoutError: no answer in time; the request stands.
+        RunError, RecipeError: the run refused, or `set` names a knob or value that it would refuse.
+    """
     run = Run(options.run, options.runs)
-    arguments: dict[str, Any] = {}
-    if options.command == "set":
-        path, value = assignment(options.assignment, "optimizer.lr=1e-4")
-        arguments = {"path": path, "value": value}
+    arguments = _checked_knob(run, options.assignment) if options.command == "set" else {}
     try:
         if options.command == "resume":
             text = run.resume(options.timeout, take_over=options.take_over)
         else:
             text = run.ask(options.command, options.timeout, take_over=options.take_over, **arguments)
-        answered = True
     except TimeoutError as error:
-        # Not a failure: a run that compiles or evaluates answers when it is done with that.
-        text, answered = str(error), False
-    _say(options, text, run=run.id, state=run.status, request=options.command, answered=answered, text=text)
+        if not options.json:
+            raise
+        # The one JSON object on stdout names the run and the request; the handler above knows only the error.
+        data = {"run": run.id, "state": run.status, "request": options.command, "answered": False, "text": str(error)}
+        print(json.dumps(data))
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    _say(options, text, run=run.id, state=run.status, request=options.command, answered=True, text=text)
     return 0
+
+
+def _checked_knob(run: Run, text: str) -> dict[str, Any]:
+    """Path and value of ``PATH=VALUE``, refused here where the run would refuse them after its present step."""
+    path, value = assignment(text, "optimizer.lr=1e-4")
+    if run.status not in ENDED:
+        # Imports torch, through the recipe: for this verb alone.
+        from workbench.training.knobs import turned
+
+        # In force are the knobs as the trainer last wrote them, the recipe's own before it did.
+        turned(run.recipe.with_(**{knob["path"]: knob["value"] for knob in control.knobs_of(run.folder)}), path, value)
+    return {"path": path, "value": value}
 
 
 def watch(options: argparse.Namespace) -> int:

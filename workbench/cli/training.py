@@ -22,6 +22,9 @@ from workbench.runs.run import Run
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
+BYTES_PER_TOKEN = 32
+"""More than any tokenizer's tokens have on average: text of fewer bytes may not fill a batch."""
+
 
 def recipe_from(options: argparse.Namespace) -> Recipe:
     """The recipe that ``--preset`` or ``--recipe`` names, with what the other options change in it.
@@ -59,11 +62,28 @@ def _text(paths: list[str]) -> list[tuple[str, Any]]:
             ("data.heldout_paths", [])]  # fmt: skip
 
 
+def _launchable(options: argparse.Namespace) -> Recipe:
+    """The recipe of a launch. Text of ``--text`` that may not fill a batch is prepared first, and so refused here.
+
+    Raises:
+        RecipeError, DataError: as for :func:`recipe_from`, or the text is too small to train on.
+    """
+    from workbench.choices.data.files import find_files
+    from workbench.choices.data.prepare import prepare
+
+    recipe = recipe_from(options)
+    size = sum(path.stat().st_size for path in find_files(tuple(options.text), "--text"))
+    # Nothing is done twice: the run reads from the cache what is prepared here. A larger text always fills a batch.
+    if options.text and size < BYTES_PER_TOKEN * recipe.data.longest * recipe.data.most_rows:
+        prepare(recipe.data, say=lambda line: None)
+    return recipe
+
+
 def launch(options: argparse.Namespace) -> int:
     """Start in the background, print the run id."""
     from workbench.runs.launch import launch as start
 
-    run = start(recipe_from(options), runs_dir=options.runs)
+    run = start(_launchable(options), runs_dir=options.runs)
     print(json.dumps({"run": run.id, "state": run.status, "folder": str(run.folder.path)}) if options.json else run.id)
     return 0
 
@@ -103,7 +123,7 @@ def train(options: argparse.Namespace) -> int:
     if options.target_loss is not None and not math.isfinite(options.target_loss):
         raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
     # Complete before anything starts: a mistyped knob leaves no run folder behind.
-    recipe = recipe_from(options)
+    recipe = _launchable(options)
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import workbench
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
-from workbench.runs.state import write_state
+from workbench.runs.state import boot_id, take_lock, write_state
 
 
 def make(root: Path, run_id: str, status: str = "finished", name: str = "mine", step: int = 1) -> RunFolder:
@@ -36,6 +37,7 @@ def test_the_table_says_what_the_state_says(tmp_path: Path) -> None:
     make(tmp_path, "20260101-000000-a-000000-0000", status="running", step=1234)
     found = runs(tmp_path)
     assert found.table()[0] == {
+        "why": "its processes ended without saying why",
         "run": "20260101-000000-a-000000-0000",
         "name": "mine",
         "status": "lost",
@@ -46,6 +48,39 @@ def test_the_table_says_what_the_state_says(tmp_path: Path) -> None:
         "tokens/s": "12,346",
     }
     assert "12,346" in repr(found)
+
+
+def test_the_reason_of_a_failure_is_one_short_line(tmp_path: Path) -> None:
+    make(tmp_path, "20260103-000000-a-000000-0000")
+    assert "why" not in repr(runs(tmp_path)), "nothing failed"
+    failed = make(tmp_path, "20260102-000000-a-000000-0000")
+    write_state(failed, status="failed", error=f"the corpus is {'far ' * 40}too small\nIts last words:\n  more")
+    broken = make(tmp_path, "20260101-000000-a-000000-0000")
+    broken.state.write_text("{")
+    found = runs(tmp_path)
+    lines = found.text().splitlines()
+    assert len(lines) == 4, "a program reads one line a run"
+    assert lines[2].endswith("…")
+    assert "  the corpus is far" in lines[2]
+    assert "more" not in found.text()
+    assert lines[3].endswith("state.json is missing or damaged")
+    for width in (60, 100):
+        lines = found.text(width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        below = next(line for line in lines[lines.index(next(x for x in lines if x.startswith(failed.id))) + 1 :]
+                     if "the corpus" in line)  # fmt: skip
+        assert below.startswith("  the corpus is far"), "a line of its own"
+    assert "the corpus is far" in found._repr_html_()
+
+
+def test_a_stalled_run_says_for_how_long(tmp_path: Path) -> None:
+    folder = make(tmp_path, "20260101-000000-a-000000-0000", status="running")
+    lock = take_lock(folder)
+    try:
+        write_state(folder, heartbeat_monotonic=time.monotonic() - 100, boot_id=boot_id(), pid=7)
+        assert runs(tmp_path).table()[0]["why"].startswith("no sign of life for 1")
+    finally:
+        os.close(lock)
 
 
 def test_damaged_runs_are_listed(tmp_path: Path) -> None:

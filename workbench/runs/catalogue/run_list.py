@@ -15,7 +15,7 @@ from workbench.runs.run import Run
 # Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
 # Columns that most lists would only be made wide by.
-_RARE = ("tags", "forked from")
+_RARE = ("tags", "forked from", "why")
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
 
@@ -46,21 +46,26 @@ class RunList(list[Run]):
 
         Args:
             limit: rows, the newest.
-            width: characters of a line (None: as many as it takes); where a row needs more, each run has two lines.
+            width: characters of a line (None: as many as it takes, and one line a run). Where a row needs more, each
+                run has two lines; why it failed, stalled or was lost is a line of its own.
         """
         rows = self.table(limit)
         if not rows:
             return f"no runs in {self.root}"
+        reasons = [""] * len(rows) if width is None else [row.pop("why", "") for row in rows]
         columns = list(rows[0])
         widths = [max(len(column), *(len(row[column]) for row in rows)) for column in columns]
         if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
-            return _in_two_lines(rows, width) + self._more(len(rows))
-        lines = [dict(zip(columns, columns, strict=True)), *rows]
-        text = "\n".join(
-            "  ".join(line[column].ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip()
-            for line in lines
+            head, lines = "", [_two_lines(row, width) for row in rows]
+        else:
+            head, *lines = (
+                "  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+                for row in (columns, *(row.values() for row in rows))
+            )
+        below = (f"\n  {plain(reason, (width or 0) - 2)}" if reason else "" for reason in reasons)
+        return "\n".join([*([head] if head else []), *map("".join, zip(lines, below, strict=True))]) + self._more(
+            len(rows)
         )
-        return text + self._more(len(rows))
 
     def __repr__(self) -> str:
         return self.text()
@@ -96,14 +101,14 @@ def runs(runs_dir: str | Path | None = None) -> RunList:
     return RunList([Run(folder) for folder in folders], root)
 
 
-def _in_two_lines(rows: list[dict[str, str]], width: int) -> str:
-    """Each run's id, whole so that it can be copied, and below it what else fits into a line."""
-    lines = []
-    for row in rows:
-        run, *facts = (text if column in ("run", "name", "status", "progress") else f"{column} {text}"
-                       for column, text in row.items() if text)  # fmt: skip
-        lines += [run, f"  {plain(', '.join(facts), width - 2)}"]
-    return "\n".join(lines)
+def _two_lines(row: dict[str, str], width: int) -> str:
+    """A run's id, whole so that it can be copied, and below it what else fits into a line."""
+    run, *facts = (
+        text if column in ("run", "name", "status", "progress") else f"{column} {text}"
+        for column, text in row.items()
+        if text
+    )
+    return f"{run}\n  {plain(', '.join(facts), width - 2)}"
 
 
 def _age(folder: RunFolder) -> tuple[str, float]:

@@ -14,8 +14,10 @@ from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import read_labels
-from workbench.runs.state import RunState, actual_status, message_of, read_state
+from workbench.runs.state import STALLED, RunState, actual_status, message_of, read_state
 
+LONGEST_REASON = 100
+"""Characters of a run's error in a table."""
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
 
@@ -98,7 +100,15 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "tokens/s": _number(facts["tokens_per_second"], ",.0f"),
         "tags": " ".join(facts["tags"]),
         "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",
+        "why": _reason(facts),
     }
+
+
+def _reason(facts: dict[str, Any]) -> str:
+    """Why a run failed, is lost or stalled, in one short line; empty for any other."""
+    if facts["status"] == "lost":
+        return facts["message"] if "state.json" in facts["message"] else "its processes ended without saying why"
+    return plain(facts["message"].partition("\n")[0], LONGEST_REASON) if facts["status"] in ("failed", STALLED) else ""
 
 
 # A thousand runs of few users: the user database may be a network service.
