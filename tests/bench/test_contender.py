@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from workbench import presets
 from workbench.bench.contender import Contender, Stage
 
 CHILD = """
@@ -36,8 +38,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: Path) -> None:
     contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
     assert contender.ready == {"greeting": "hello"}
-    assert contender.run(3) == {"seconds": 1.5, "tokens": 300}
-    assert contender.run(1) == {"seconds": 0.5, "tokens": 100}
+    assert contender.ask({"steps": 3}) == {"seconds": 1.5, "tokens": 300}
+    assert contender.ask({"steps": 1}) == {"seconds": 0.5, "tokens": 100}
     contender.close()
     assert contender._child.returncode == 0
     assert "a library that prints" in (tmp_path / "log").read_text(), "kept out of the protocol, not lost"
@@ -47,7 +49,7 @@ def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: P
 def test_a_child_that_dies_is_quoted(module: str, tmp_path: Path) -> None:
     contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
     with pytest.raises(RuntimeError, match=r"(?s)contender 'quick' ended with exit code 1.*thirteen is too many"):
-        contender.run(13)
+        contender.ask({"steps": 13})
     contender.close()
 
 
@@ -72,3 +74,20 @@ def test_the_childs_side(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (stage.next_steps(), stage.next_steps()) == (4, None)
     assert json.loads(out.getvalue()) == {"seconds": 1.0}
     assert errors.getvalue() == "noise\n"
+
+
+BEGINNING = """
+import torch
+from workbench.bench.contender import begin
+
+stage, setting, recipe = begin()
+stage.say({"name": setting["name"], "seed": recipe.seed, "threads": torch.get_num_threads()})
+"""
+
+
+@pytest.mark.process
+def test_a_child_takes_its_recipe_and_its_threads() -> None:
+    recipe = presets.fast().with_(seed=7, execution={"threads": 1})
+    setting = json.dumps({"name": "me", "recipe": recipe.to_dict()})
+    done = subprocess.run([sys.executable, "-c", BEGINNING, setting], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"name": "me", "seed": 7, "threads": 1}

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.forecasting.machine_rates import RATES
+from workbench import presets
 from workbench.bench import forecast as bench
-from workbench.bench.forecast_cases import cases
+from workbench.bench.contender import Contender
 from workbench.errors import WorkbenchError
 from workbench.forecasting.rates import Mode
 
@@ -58,7 +59,7 @@ def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatc
     options = ["--out", str(out), "--steps", "3", "--only", "fast", "pld"]
     assert bench.main(options) == 0
     assert asked == ["fast", "pld"]
-    assert json.loads(out.read_text())["cases"]["pld"]["error"] == "stopped here"
+    assert json.loads(out.read_text())["runs"]["pld"]["error"] == "stopped here"
     # One calibration for both; the one that failed is not tried again, being known; another budget is another recipe.
     assert len(measured) == 1
     assert bench.main(options) == 0
@@ -76,8 +77,19 @@ def test_a_name_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> Non
         bench.main(["--out", str(tmp_path / "forecast.json"), "--only", "slow"])
 
 
-def test_a_file_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
-    path = tmp_path / "forecast.json"
-    path.write_text(json.dumps({"benchmark": "peers", "cases": {"fast": {}}}))
-    assert bench.Results(path).data["cases"] == {}
-    assert not bench.Results(path).known("fast", cases()["fast"])
+@pytest.mark.process
+def test_a_recipe_and_the_reference_take_turns(learnable: list[str], tmp_path: Path) -> None:
+    recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])
+    setting = {"name": "reference", "recipe": recipe.to_dict(), "reference": True}
+    reference = Contender(bench.TRAINER, setting, tmp_path / "log")
+    try:
+        found = bench.compare(recipe, 5, RATES, reference)
+    finally:
+        reference.kill()
+    assert found["parameters_agree"]
+    assert found["flops_error"] == pytest.approx(0, abs=0.02)
+    assert found["measured"]["seconds"] > 0
+    assert found["measured"]["compile_seconds"] == found["forecast"]["compile_seconds"] == 0.0
+    assert found["measured"]["memory_bytes"] > 4 * 3 * 100_000
+    assert found["slower"] > 0
+    assert found["same_speed_error"] == pytest.approx((1 + found["time_error"]) * found["slower"] - 1)

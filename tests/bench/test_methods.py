@@ -1,48 +1,92 @@
-"""The command: what it would do, what it refuses, what it writes."""
+"""The arithmetic of claims: what targets are compared with, and the forecast of a frozen layer."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.bench.test_study import CALIBRATION
 from workbench import presets
 from workbench.bench import methods
-from workbench.bench.study_results import StudyResults
-from workbench.errors import WorkbenchError
+from workbench.bench.methods import (
+    DEFAULT_STAGES,
+    EQUAL_STAGES,
+    FROZEN,
+    Verdict,
+    claim_recipes,
+    claims_base,
+    forecast_frozen,
+    verdicts,
+)
+from workbench.choices.progress import Progress
+
+# A step of 1.0: 0.1 fixed, 12 layers of 0.025 forward and 0.05 backward.
+COSTS = {
+    "6 layers": {"ratio": 0.1 + 6 * 0.075}, "12 of 12 frozen": {"ratio": 0.1 + 12 * 0.025},
+    "3 of 12 frozen": {"ratio": 0.1 + 12 * 0.025 + 9 * 0.05}, "6 of 12 frozen": {"ratio": 0.1 + 12 * 0.025 + 6 * 0.05},
+    "9 of 12 frozen": {"ratio": (0.1 + 12 * 0.025 + 3 * 0.05) * 1.25},
+}  # fmt: skip
 
 
-def test_the_plan_says_how_long_it_will_take_and_changes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "s.json"
-    assert methods.main(["--plan", "--only", "Depth", "--out", str(path)]) == 0
+def test_the_forecast_follows_layers_forward_and_backward() -> None:
+    found = forecast_frozen(COSTS, 12)
+    assert found["3 of 12 frozen"]["forecast"] == pytest.approx(0.85)
+    assert found["6 of 12 frozen"]["error"] == pytest.approx(0.0)
+    assert found["9 of 12 frozen"]["error"] == pytest.approx(0.25)
+
+
+def test_verdicts_name_what_was_met_and_what_was_missed() -> None:
+    limit = {"token_ratio": 0.77, "flops_ratio": 0.74}
+    equal, default = {"token_ratio": 0.55}, {"token_ratio": 0.5}
+    names = ("progressive_drop at its limit", "progressive_drop, whole schedule", EQUAL_STAGES, DEFAULT_STAGES)
+    found = verdicts({**COSTS, **dict(zip(names, (limit, limit, equal, default), strict=True))}, 12)
+    met = {verdict.claim: verdict.met for verdict in found}
+    assert met["progressive_drop at its limit: time per token saved"]
+    assert met["multi_stage, default stages: more tokens/s"], "twice the tokens per second is +100%"
+    assert not met["multi_stage, equal stages: more tokens/s"]
+    assert not any("compilation" in claim for claim in met), "it is over before the first timed step"
+    assert [met[f"{k} of 12 frozen: |time per step over forecast - 1|"] for k in FROZEN] == [True, True, False]
+    assert Verdict("x", 0.2, ">=", 0.2).met
+    assert not Verdict("x", 1.31, "<=", 1.3).met
+
+
+def test_contenders_are_what_their_names_say() -> None:
+    base = claims_base(gpu=False)
+    recipes = claim_recipes(base)
+    budget = base.with_(budget="100 steps").budget
+
+    def plan(name: str, fraction: float):  # type: ignore[no-untyped-def]
+        recipe = recipes[name]
+        progress = Progress(step=int(fraction * 100), tokens=0, seconds=0.0, budget=budget)
+        return recipe.depth.plan(recipe.architecture.layers, progress, 0)
+
+    assert base.architecture.layers == 12
+    for k in FROZEN:
+        assert plan(f"{k} of 12 frozen", 0.5).trains == (False,) * k + (True,) * (12 - k)
+    assert plan("12 of 12 frozen", 0.0).trains == (False,) * 12
+    # At the limit from the second step on: the last of L layers is kept with probability theta.
+    assert plan("progressive_drop at its limit", 0.02).keep[-1] == pytest.approx(0.5)
+    assert plan("progressive_drop, whole schedule", 0.0).keep[-1] == 1.0
+    assert recipes[DEFAULT_STAGES].depth == presets.mslt().depth
+    starts = recipes[EQUAL_STAGES].depth.starts()
+    assert starts == pytest.approx((0.0, 0.2, 0.4, 0.6, 0.8)), "four equal stages and the joint one"
+    assert [plan(EQUAL_STAGES, start).layers for start in starts] == [3, 6, 9, 12, 12]
+
+
+def test_a_share_is_written_as_one_and_a_ratio_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    saved = {"claim": "time per token saved", "value": 0.231, "sign": ">=", "target": 0.2, "goal": 0.24, "met": True}
+    dear = {"claim": "step over fused AdamW's step", "value": 1.5, "sign": "<=", "target": 1.3, "goal": None}
+    methods.show({"verdicts": [saved, {**dear, "met": False}]}, Console(width=160))
     out = capsys.readouterr().out
-    assert "progressive_drop" in out
-    assert "min to calibrate" in out
-    assert not path.exists()
-    StudyResults(path).put(calibration=CALIBRATION)
-    before = path.read_text(encoding="utf-8")
-    methods.main(["--plan", "--only", "progressive_drop", "--out", str(path), "--baseline-steps", "100"])
-    assert "100 steps" in capsys.readouterr().out
-    assert path.read_text(encoding="utf-8") == before
+    assert "23.1%" in out
+    assert "1.50x" in out
+    assert "target met" in out
+    assert "target missed" in out
 
 
-def test_text_replaces_the_corpus_and_keeps_the_shape_of_a_batch() -> None:
-    base = presets.fast()
-    changed = methods.with_text(base, ["here"], ["there"])
-    assert (changed.data.kind, changed.data.paths, changed.data.heldout_paths) == ("files", ("here",), ("there",))
-    assert changed.data.tokenizer == base.data.tokenizer
-    assert (changed.data.sequence_length, changed.data.batch_size) == (64, 16)
-    assert methods.with_text(base, [], []) is base
-    with pytest.raises(WorkbenchError, match="--text"):
-        methods.with_text(base, [], ["there"])
-    with pytest.raises(WorkbenchError, match="--study"):
-        methods.main(["--text", "here"])
-
-
-def test_cards_of_a_study_that_has_not_run_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkbenchError, match="no runs yet"):
-        methods.main(["--cards", "--out", str(tmp_path / "s.json"), "--page", str(tmp_path / "page.md")])
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.process
+def test_optimizer_steps_are_put_to_their_target() -> None:
+    result = methods.measure(gpu=False, parts=("optimizers",), only=("lans",), segments=2, steps=1, say=lambda _: None)
+    (verdict,) = result["verdicts"]
+    measured = result["optimizers"]["optimizers"]["lans"]["ratio"]["cpu"]["median"]
+    assert (verdict["value"], verdict["met"]) == (measured, measured <= 1.3)

@@ -35,6 +35,24 @@ def test_the_best_rate_is_interior_or_as_far_as_the_search_goes(factor: float) -
     assert len(seen) == len(set(seen)), "nothing is trained twice"
 
 
+@pytest.mark.parametrize(
+    ("optimum", "found", "tried"), [(1.0, 1.0, 3), (2.0, 2.0, 4), (0.5, 0.5, 4), (8.0, 8.0, 5), (64.0, 8.0, 5)]
+)
+def test_the_search_follows_the_slope_but_not_for_ever(optimum: float, found: float, tried: int) -> None:
+    recipe = presets.fast().with_(optimizer={"lr": 1.0, "schedule": {"kind": "linear"}})
+    rates: list[float] = []
+    best, _ = bench.sweep(recipe, lambda at: rates.append(at.optimizer.lr) or abs(math.log2(at.optimizer.lr / optimum)))
+    assert best.optimizer.lr == pytest.approx(found)
+    assert len(rates) == tried
+
+
+def test_the_search_leaves_a_cliff_downwards() -> None:
+    start = presets.fast().optimizer.lr
+    best, _ = bench.sweep(presets.fast(), lambda at: 5.0 if at.optimizer.lr <= start / 4 else math.inf)
+    assert best.optimizer.lr in (start / 4, start / 8)
+    assert bench.sweep(presets.fast(), lambda at: math.inf)[1] == math.inf
+
+
 def test_a_longer_warmup_is_tried_with_a_higher_rate() -> None:
     start = presets.fast().optimizer.lr
     own = presets.fast().optimizer.schedule.warmup

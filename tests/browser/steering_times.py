@@ -27,7 +27,7 @@ from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS
 from tests.browser.servers import jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, open_view
 from tests.corpus import write_corpus
-from workbench.bench.result import hardware, revision, versions
+from workbench.bench.result import context
 from workbench.runs.run import Run
 
 REQUESTS = 24
@@ -154,8 +154,7 @@ def main(out: Path) -> int:
     """Measure both ways and write them down; 0 where what is promised holds."""
     os.environ["OMP_NUM_THREADS"] = "1"
     result: dict[str, Any] = {
-        "benchmark": "steer", "date": time.strftime("%Y-%m-%d", time.gmtime()), "hardware": hardware(),
-        "versions": versions(), "revision": revision(), "load_before": os.getloadavg(), "limit_seconds": LIMIT_SECONDS,
+        **context("steer"), "load_before": os.getloadavg(), "limit_seconds": LIMIT_SECONDS,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="steering-times-", ignore_cleanup_errors=True) as made:
         home = Path(made)

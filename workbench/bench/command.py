@@ -10,7 +10,7 @@ from workbench.huge_pages import HUGE_PAGES
 
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer, at its defaults and tuned",
-    "methods": "what each method saves per step; with --study, what it does to the loss at equal time",
+    "methods": "what each method saves per step and per token",
     "demo": "what `make demo` reaches, seed by seed",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",
     "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",

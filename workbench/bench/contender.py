@@ -2,8 +2,8 @@
 
 All contenders live at once, but only one works at a time, so the rounds of A and B alternate on the same machine and
 a busy moment hits both. Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``
-after its warm-up (compilation included), answers ``{"steps": n}`` with ``{"seconds", "tokens", "loss"}``, and ends
-when stdin closes.
+after its warm-up (compilation included), answers ``{"steps": n}`` with what these steps took, and ends when stdin
+closes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any, TextIO
+
+import torch
+
+from workbench.recipe import Recipe
+from workbench.runs.state import die_with_parent
 
 
 class Contender:
@@ -37,12 +42,8 @@ class Contender:
         )
         self.ready: dict[str, Any] = self._read()["ready"]
 
-    def run(self, steps: int) -> dict[str, float]:
-        """Train ``steps`` steps; returns seconds, tokens and the mean loss in nats."""
-        return self.ask({"steps": steps})
-
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send any JSON-able message and wait for the answer.
+        """Send a JSON-able message and wait for the answer.
 
         Raises:
             RuntimeError: the child has ended; its last words are quoted.
@@ -92,13 +93,24 @@ class Stage:
         """One line to the parent."""
         print(json.dumps(answer), file=self._out, flush=True)
 
-    def next_steps(self) -> int | None:
-        """How many steps to train now; None when the parent is done with us."""
-        message = self.next()
-        return int(message["steps"]) if message else None
-
     def next(self) -> dict[str, Any] | None:
         """The parent's next message; None when it is done with us."""
         line = sys.stdin.readline()
         message: dict[str, Any] | None = json.loads(line) if line else None
         return message
+
+    def next_steps(self) -> int | None:
+        """How many steps to train now; None when the parent is done with us."""
+        message = self.next()
+        return int(message["steps"]) if message else None
+
+
+def begin() -> tuple[Stage, dict[str, Any], Recipe]:
+    """The child's beginning: its stage, its setting and the setting's recipe, whose CPU threads are set."""
+    # A killed parent must not leave its child training.
+    die_with_parent()
+    stage, setting = Stage(), json.loads(sys.argv[1])
+    recipe = Recipe(**setting["recipe"])
+    if recipe.execution.threads:
+        torch.set_num_threads(recipe.execution.threads)
+    return stage, setting, recipe

@@ -13,7 +13,6 @@ import itertools
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,17 +22,15 @@ from rich.table import Table
 
 from workbench.bench.contender import Contender
 from workbench.bench.forecast_cases import STEPS, cases
-from workbench.bench.result import hardware, revision, versions
-from workbench.bench.study_results import definition
+from workbench.bench.result import ResultsFile
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
 from workbench.forecasting.calibration import measured
 from workbench.forecasting.rates import Mode, Rates, mode_of
 from workbench.recipe import Recipe
-from workbench.runs.folder import read_json, write_json
 
 MODES = ("eager", "compiled")
-WORKER = "workbench.bench.forecast_worker"
+TRAINER = "workbench.bench.timed_trainer"
 ROUND, REFERENCE_STEPS = 3, 6
 """Steps of a recipe, and of the calibration's model, before the other has its turn."""
 ERRORS = ("time_error", "same_speed_error", "memory_error")
@@ -81,7 +78,7 @@ def compare(recipe: Recipe, steps: int, rates: Rates, reference: Contender) -> d
         "same_speed_error": ahead.seconds / ahead.steps * slower / seconds - 1,
         "memory_error": ahead.memory_bytes / last["memory_bytes"] - 1,
         "inside": low <= seconds / slower <= high,
-        "flops_error": ahead.flops / last["flops"] - 1,
+        "flops_error": ahead.flops / sum(answer["flops"] for answer in answers) - 1,
         "parameters_agree": ahead.parameters == last["parameters"],
     }  # fmt: skip
 
@@ -114,9 +111,10 @@ def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[
         # The first step after a change of places finds cold caches.
         return statistics.median(reference.ask({"steps": REFERENCE_STEPS})["seconds"][1:])
 
+    setting = {"name": recipe.name, "recipe": recipe.to_dict(), "memory": True}
     with tempfile.TemporaryDirectory() as logs:
         try:
-            contender = Contender(WORKER, {"name": recipe.name, "recipe": recipe.to_dict()}, Path(logs) / "log")
+            contender = Contender(TRAINER, setting, Path(logs) / "log")
             try:
                 answers, between = [], [beside()]
                 for done in range(0, steps, ROUND):
@@ -148,47 +146,12 @@ def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return answer
 
 
-class Results:
-    """The file that is filled.
-
-    Args:
-        path: of it; read if it is there and of this benchmark.
-
-    Attributes:
-        data: what it holds: ``rates`` by mode, ``cases`` by name, their ``summary``, and where they were made.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        known = read_json(path, {})
-        mine = isinstance(known, dict) and known.get("benchmark") == "forecast" and "rates" in known
-        self.data: dict[str, Any] = known if mine else {"benchmark": "forecast", "rates": {}, "cases": {}}
-
-    def rates(self, mode: Mode) -> Rates:
-        """Of this machine, measured for this file unless they stand in it."""
-        name = " ".join(map(str, mode))
-        if name not in self.data["rates"]:
-            self.data["rates"][name] = measured(mode).model_dump(mode="json")
-            self.save()
-        return Rates.model_validate(self.data["rates"][name])
-
-    def known(self, name: str, recipe: Recipe) -> bool:
-        """Whether this very recipe stands in the file."""
-        return bool(self.data["cases"].get(name, {}).get("definition") == definition(recipe))
-
-    def add(self, name: str, recipe: Recipe, case: dict[str, Any]) -> None:
-        """Put a case in and save, at once."""
-        mode = MODES[recipe.execution.compile]
-        self.data["cases"][name] = {"definition": definition(recipe), "mode": mode, **case}
-        self.data["summary"] = summary(self.data["cases"])
-        self.save()
-
-    def save(self) -> None:
-        """Replace the file as a whole."""
-        date = time.strftime("%Y-%m-%d", time.gmtime())
-        self.data |= {"date": date, "hardware": hardware(), "versions": versions(), "revision": revision()}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, self.data)
+def _rates(results: ResultsFile, mode: Mode) -> Rates:
+    """Of this machine, measured for this file unless they stand in it."""
+    known, name = results.data["rates"], " ".join(map(str, mode))
+    if name not in known:
+        results.put(rates=known | {name: measured(mode).model_dump(mode="json")})
+    return Rates.model_validate(results.data["rates"][name])
 
 
 class _References:
@@ -203,7 +166,7 @@ class _References:
         if precision not in self._known:
             setting = {"name": f"reference {precision}", "recipe": recipe.to_dict(), "reference": True}
             log = Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "log"
-            self._known[precision] = Contender(WORKER, setting, log)
+            self._known[precision] = Contender(TRAINER, setting, log)
             self._stack.callback(self._known[precision].kill)
         return self._known[precision]
 
@@ -239,26 +202,28 @@ def main(argv: list[str]) -> int:
     console, chosen = Console(), cases(options.threads, options.steps)
     if unknown_names := sorted(set(options.only or ()) - chosen.keys()):
         raise WorkbenchError(f"no recipe is called {unknown_names[0]!r}; the set has {', '.join(map(repr, chosen))}")
-    if options.again:
-        options.out.unlink(missing_ok=True)
-    results = Results(options.out)
+    results = ResultsFile(options.out, "forecast")
     with contextlib.ExitStack() as stack:
+        stack.enter_context(results.own())
+        if options.again or "rates" not in results.data:
+            results.put(rates={}, runs={})
         # Compiled for this occasion: how long that takes is asked, too.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = stack.enter_context(tempfile.TemporaryDirectory())
         beside = _References(stack)
         for name in options.only or chosen:
             recipe = chosen[name]
-            if (recipe.execution.compile and options.eager) or results.known(name, recipe):
+            if (recipe.execution.compile and options.eager) or results.known(name, recipe) is not None:
                 continue
             console.print(name, style="dim")
-            rates = results.rates(mode_of(recipe.execution))
+            rates = _rates(results, mode_of(recipe.execution))
             # One that fails, for want of a package or of memory, says so in the table; the others go on.
             try:
                 case = compare(recipe, options.steps, rates, beside.of(recipe))
             except WorkbenchError as error:
                 case = {"error": str(error)}
-            results.add(name, recipe, case)
-    show(console, results.data["cases"])
+            results.add(name, recipe, {"mode": MODES[recipe.execution.compile], **case})
+            results.put(summary=summary(results.data["runs"]))
+    show(console, results.data["runs"])
     console.print_json(data=results.data.get("summary", {}))
     console.print(f"saved {options.out}")
     return 0

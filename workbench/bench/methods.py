@@ -1,181 +1,244 @@
-"""Methods side by side: what each saves per step, and with --study what it does to the loss at equal reference time."""
+"""What each method saves per step and per token (claim 1): contenders alternate round by round in one run.
+
+Same recipe but for the method, whole schedules squeezed into the timed steps, ratios taken within rounds. Compilation
+is over before the first timed step and in no ratio; what the passage from one stage to the next costs stands apart.
+Targets are those that the methods' authors, or the cost model, lead one to expect.
+"""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import json
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from workbench.bench.arms import SETS, StudySet
-from workbench.bench.calibration import SEGMENTS, STEPS
-from workbench.bench.study import Study
-from workbench.bench.study_picture import draw
-from workbench.bench.study_report import page, power, protocol, rows, write_cards
-from workbench.bench.study_results import StudyResults
-from workbench.choices.data.data import Data
-from workbench.errors import WorkbenchError
+from workbench import presets
+from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
+from workbench.bench.optimizer_steps import measure as optimizer_steps
+from workbench.bench.result import save
+from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
+from workbench.choices.choice import registry
 from workbench.recipe import Recipe
 
-PAGE = Path("docs/methods.md")
-STUDY_FILE = Path("docs/results/methods-study.json")
-RUN_EXTRA_SECONDS = 6.0
-"""What a run of the study costs besides training: building, tracing, the held-out evaluation (seen: 4.5 to 7 s)."""
-ARM_EXTRA_SECONDS = 35.0
-"""Start of a worker and first compilation of an arm (seen: 15 s warm, 60 s cold)."""
-GUESSED_SECONDS = 0.06
-"""Per step of the small set's baseline, for a plan made before anything was timed."""
-SEARCHED = 3.6
-"""Runs that the search for a learning rate takes on average: three, or up to five where the best is at an end."""
+PARTS = ("claims", "methods", "optimizers")
+"""What ``--only`` may name: the cost of depth methods on 12 layers, of every method, of optimizers' steps alone."""
+EQUAL_STAGES, DEFAULT_STAGES = "multi_stage, equal stages", "multi_stage, default stages"
+FROZEN = (3, 6, 9)
+"""Layers of 12 that are frozen where the forecast of a frozen layer's cost is put to the test."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what was measured, and whether the target was met.
+
+    Attributes:
+        claim: in words, with its unit.
+        value: measured.
+        target: what it is to reach (``>=``) or to stay below (``<=``), as ``sign`` says.
+        goal: of ambition; None for none.
+    """
+
+    claim: str
+    value: float
+    sign: str
+    target: float
+    goal: float | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether the target was reached."""
+        return self.value >= self.target if self.sign == ">=" else self.value <= self.target
+
+
+def claims_base(gpu: bool) -> Recipe:
+    """12 layers, x 256 on one CPU thread, BERT-base on a GPU; 15% masks throughout: every step costs the same."""
+    if gpu:
+        return larger_base().with_(objective={"mask_rate": 0.15})
+    return small_base().with_(architecture={"layers": 12, "width": 256, "heads": 4}, objective={"mask_rate": 0.15})
+
+
+def claim_recipes(base: Recipe) -> dict[str, Recipe]:
+    """Contenders of the claims on depth, by name; ``base`` itself is the baseline."""
+    layers, half = base.architecture.layers, base.architecture.layers // 2
+    # The embedding trains on, through its tied head: its cost then is the same with and without frozen layers.
+    frozen = {
+        f"{k} of {layers} frozen": base.with_(depth={"kind": "freeze", "share": k / layers, "embedding": "trains"})
+        for k in (*FROZEN, layers)
+    }
+    return {
+        # The decay per step is so steep that the limit is reached at once.
+        "progressive_drop at its limit": base.with_(depth={"kind": "progressive_drop", "theta": 0.5, "gamma": 1000.0}),
+        "progressive_drop, whole schedule": base.with_(depth={"kind": "progressive_drop", "theta": 0.5}),
+        # Equal stages, and the default ones, which are long while a step is cheap: chosen for this very number.
+        EQUAL_STAGES: base.with_(depth={"kind": "multi_stage", "shares": (1, 1, 1, 1)}),
+        DEFAULT_STAGES: base.with_(depth="multi_stage"),
+        f"{half} layers": base.with_(architecture={"layers": half}),
+        **frozen,
+    }
+
+
+def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[str, dict[str, float]]:
+    """Seconds of a step with frozen layers as c + f F + b B, over the baseline's: forecast, measured, their ratio.
+
+    F and B, seconds of a layer's forward and backward pass with all that belongs to it, come from three contenders: all
+    layers, half as many layers, and all layers frozen. Those with some layers frozen take no part in it.
+
+    Args:
+        arms: as :func:`~workbench.bench.step_costs.step_costs` gives them, in ratios to the full model's step.
+        layers: of the full model.
+    """
+    half = layers // 2
+    none, shallow = arms[f"{layers} of {layers} frozen"]["ratio"], arms[f"{half} layers"]["ratio"]
+    backward = (1.0 - none) / layers
+    forward = (1.0 - shallow) / (layers - half) - backward
+    fixed = 1.0 - layers * (forward + backward)
+    found = {}
+    for k in FROZEN:
+        forecast, measured = (
+            fixed + layers * forward + (layers - k) * backward,
+            arms[f"{k} of {layers} frozen"]["ratio"],
+        )
+        found[f"{k} of {layers} frozen"] = {
+            "forecast": forecast,
+            "measured": measured,
+            "error": measured / forecast - 1,
+        }
+    return found
+
+
+def verdicts(arms: Mapping[str, Mapping[str, Any]], layers: int) -> list[Verdict]:
+    """The claims on depth methods, from the ratios of :func:`claim_recipes`; all shares are fractions."""
+    limit, whole = arms["progressive_drop at its limit"], arms["progressive_drop, whole schedule"]
+    mslt, chosen = arms[EQUAL_STAGES], arms[DEFAULT_STAGES]
+    found = [
+        Verdict("progressive_drop at its limit: time per token saved", 1 - limit["token_ratio"], ">=", 0.20, 0.24),
+        Verdict("progressive_drop at its limit: useful FLOPs saved", 1 - limit["flops_ratio"], ">=", 0.25),
+        Verdict("progressive_drop, whole schedule: time per token saved", 1 - whole["token_ratio"], ">=", 0.20, 0.24),
+        Verdict("progressive_drop, whole schedule: useful FLOPs saved", 1 - whole["flops_ratio"], ">=", 0.25),
+        Verdict(f"{EQUAL_STAGES}: more tokens/s", 1 / mslt["token_ratio"] - 1, ">=", 0.90, 1.10),
+        Verdict(f"{DEFAULT_STAGES}: more tokens/s", 1 / chosen["token_ratio"] - 1, ">=", 0.90, 1.10),
+    ]
+    for name, each in forecast_frozen(arms, layers).items():
+        found.append(Verdict(f"{name}: |time per step over forecast - 1|", abs(each["error"]), "<=", 0.10))
+    return found
+
+
+def measure(
+    *, gpu: bool, parts: tuple[str, ...], only: tuple[str, ...] = (), segments: int, steps: int,
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:  # fmt: skip
+    """Run the asked parts.
+
+    Args:
+        gpu: sizes for a GPU, on it.
+        parts: some of :data:`PARTS`.
+        only: names or sections of methods for the part "methods"; empty means all.
+        segments, steps: rounds, and steps of each.
+        say: told what happens.
+    """
+    result: dict[str, Any] = {
+        "protocol": f"contenders alternate, {segments} rounds of {steps} steps, one process each; ratios within rounds"
+    }
+    if "claims" in parts:
+        base = claims_base(gpu)
+        layers = base.architecture.layers
+        result["claims"] = found = step_costs(base, claim_recipes(base), segments=segments, steps=steps, say=say)
+        result["claims_recipe"] = base.to_dict()
+        failed = {name: arm["error"] for name, arm in found["arms"].items() if "error" in arm}
+        if not failed:
+            result["verdicts"] = [{**asdict(v), "met": v.met} for v in verdicts(found["arms"], layers)]
+            result["frozen"] = forecast_frozen(found["arms"], layers)
+    if "methods" in parts:
+        base = larger_base() if gpu else small_base()
+        sections = depth_and_optimizers() if gpu else all_methods(base)
+        chosen = {
+            name: base.with_(name=name, **changes)
+            for section, methods in sections.items()
+            for name, changes in methods.items()
+            if not only or {name, section} & set(only)
+        }
+        result["methods"] = step_costs(base, chosen, segments=segments, steps=steps, say=say)
+        result["methods_recipe"] = base.to_dict()
+    if "optimizers" in parts:
+        # On one CPU thread, whatever the other parts run on: the claim is about the CPU.
+        kinds = [kind for kind in registry("optimizer") if not only or kind in only]
+        found = optimizer_steps(presets.bert_tiny(), kinds, rounds=segments, threads=1, say=lambda _: None)
+        result["optimizers"] = found
+        steps_of = found["optimizers"]
+        claims = [
+            Verdict(f"{kind}: step over fused AdamW's step", steps_of[kind]["ratio"]["cpu"]["median"], "<=", 1.3)
+            for kind in ("lans", "lamb")
+            if kind in steps_of
+        ]
+        result["verdicts"] = [*result.get("verdicts", []), *({**asdict(v), "met": v.met} for v in claims)]
+    return result
 
 
 def main(argv: list[str]) -> int:
-    """``workbench bench methods``: the speed of every method, or with ``--study`` its effect."""
-    options = _parser().parse_args(argv)
-    # In a log file there is no terminal to fit into.
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    if options.background:
-        return _detach([argument for argument in argv if argument != "--background"], options, console)
-    if not (options.study or options.cards or options.plan or options.calibrate):
-        if options.text or options.heldout:
-            raise WorkbenchError("--text and --heldout belong to --study: speed is measured on the embedded corpus")
-        from workbench.bench import methods_speed
-
-        return methods_speed.run(options, console)
-    study = SETS["larger" if options.larger else "small"]
-    study = replace(study, steps=options.baseline_steps or study.steps, seeds=options.seeds or study.seeds)
-    results = StudyResults(
-        options.out or (STUDY_FILE.with_stem("methods-study-larger") if options.larger else STUDY_FILE)
-    )
-    work = Study(study, results, with_text(study.base(), options.text, options.heldout), options.only, console.print)
-    jobs = options.jobs or (1 if options.larger else 2)
-    if options.plan:
-        show_plan(work, jobs, console)
-        return 0
-    failed = 0
-    if options.study or options.calibrate:
-        with results.own():
-            show_plan(work, jobs, console)
-            work.calibrate(segments=options.segments, steps=options.calibration_steps)
-            if options.study:
-                try:
-                    failed = work.run(jobs)
-                except KeyboardInterrupt:
-                    console.print("stopped; every finished run is kept, and the same command goes on from there")
-                    return 130
-    if options.study or options.cards:
-        report(study, results, console, cards=options.cards, where=options.page)
-    return 1 if failed else 0
-
-
-def _parser() -> argparse.ArgumentParser:
+    """``workbench bench methods``: measure, print the tables, save the JSON."""
     parser = argparse.ArgumentParser(prog="workbench bench methods", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="arms, or sections, to run")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help=f"{', '.join(PARTS)}; or methods, or their sections"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")
     parser.add_argument("--gpu", action="store_true", help="sizes for a GPU, on it (not yet run on a GPU)")
     parser.add_argument("--rounds", type=int, default=SEGMENTS, help="alternating rounds")
     parser.add_argument("--steps", type=int, default=STEPS, help="timed steps per round and contender")
-    parser.add_argument("--results", type=Path, default=Path("docs/results"), help="folder for the speed's JSON file")
-    study = parser.add_argument_group("the study of effect")
-    study.add_argument("--study", action="store_true", help="train every method at equal reference time; resumable")
-    study.add_argument("--plan", action="store_true", help="show what would be run and how long it would take")
-    study.add_argument("--calibrate", action="store_true", help="only time the steps (best on a quiet machine)")
-    study.add_argument("--cards", action="store_true", help="write what was found into the methods' cards")
-    study.add_argument("--larger", action="store_true", help="the larger set, for a GPU (not yet run on a GPU)")
-    study.add_argument("--text", action="append", default=[], metavar="PATH", help="text files or folders to train on")
-    study.add_argument(
-        "--heldout", action="append", default=[], metavar="PATH", help="held-out text; else a share of it"
-    )
-    study.add_argument("--out", type=Path, help=f"results file, {STUDY_FILE} when left out")
-    study.add_argument("--page", type=Path, default=PAGE, help="page that is written at the end")
-    study.add_argument("--baseline-steps", type=int, help="budget: the time the baseline takes for so many steps")
-    study.add_argument("--seeds", type=int, help="fresh seeds per arm")
-    study.add_argument("--jobs", type=int, help="runs at the same time, a thread each; 2, or 1 on a GPU")
-    study.add_argument("--segments", type=int, default=SEGMENTS, help="rounds of the calibration")
-    study.add_argument("--calibration-steps", type=int, default=STEPS, help="steps of each")
-    study.add_argument("--background", action="store_true", help="go on in a process of its own, with a log file")
-    return parser
-
-
-def with_text(base: Recipe, text: list[str], heldout: list[str]) -> Recipe:
-    """The recipe on these files, all other knobs of its data as they were; unchanged when there are none."""
-    if not text:
-        if heldout:
-            raise WorkbenchError("--heldout needs --text: the embedded corpus has held-out documents of its own")
-        return base
-    data = base.to_dict()["data"]
-    # What every corpus has; where the documents come from is the corpus's own.
-    kept = {name: data[name] for name in Data.model_fields}
-    paths: dict[str, Any] = {"paths": text, "heldout_paths": heldout}
-    return base.with_(data={"kind": "files", **kept, **paths})
-
-
-def show_plan(work: Study, jobs: int, console: Console) -> None:
-    """A table of every arm, what is done and what is left, and the time that should take."""
-    runs, calibrated = work.results.data["runs"], work.results.data.get("calibration")
-    table = Table("arm", "section", "rate", "steps", "runs done", "runs to come (about)")
-    per_run = work.seconds if calibrated else work.study.steps * GUESSED_SECONDS
-    seconds = 0.0
-    for arm in work.arms:
-        done = sum(run["arm"] == arm.name for run in runs.values())
-        final = sum(run["arm"] == arm.name and run["phase"] == "seed" for run in runs.values())
-        search = SEARCHED if arm.tuned and not final else 0.0
-        share = 1.0 if arm.tokens else work.study.tuning_share
-        left = len(work.seeds(arm)) - final + max(0.0, search - done)
-        training = (max(0, len(work.seeds(arm)) - final) + max(0.0, search - (done - final)) * share) * per_run
-        seconds += training + left * RUN_EXTRA_SECONDS + (ARM_EXTRA_SECONDS if left >= 1 else 0.0)
-        steps = f"{work.budget(arm)['amount']:,.0f} {work.budget(arm)['unit']}" if calibrated else "after calibration"
-        table.add_row(arm.name, arm.section, "tuned" if arm.tuned else "baseline's", steps, str(done), f"{left:.0f}")
-    console.print(table)
-    for name, why in work.missing.items():
-        console.print(f"not run: {name}: {why}", markup=False)
-    untimed = len(work.uncalibrated())
-    timing = untimed * ARM_EXTRA_SECONDS
-    console.print(
-        f"{len(work.arms)} arms, about {per_run:.0f} s of reference time per run, {work.study.seeds} seeds. About "
-        f"{timing / 60:.0f} min to calibrate {untimed} arms, then {seconds / jobs / 60:.0f} min on {jobs} threads."
-    )
-
-
-def report(study: StudySet, results: StudyResults, console: Console, *, cards: bool, where: Path) -> None:
-    """Show the table, write the page, and the cards if asked."""
-    data = results.data
-    if "calibration" not in data or "base" not in data:
-        raise WorkbenchError(f"'{results.path}' holds no runs yet; fill it with `workbench bench methods --study`")
-    table = rows(study, data)
-    shown = Table("arm", "s/step", "steps", "peak lr", "mean loss", "difference (95%)", "verdict")
-    for row in table:
-        difference = row.comparison.text if row.comparison else ""
-        mean = sum(row.losses.values()) / len(row.losses)
-        cost = f"{row.cost:.2f}" if row.cost else ""
-        shown.add_row(row.arm.name, cost, f"{row.steps:,}", f"{row.lr:.2g}", f"{mean:.3f}", difference, row.verdict)
-    console.print(shown)
-    console.print(protocol(data, table), power(table), markup=False)
-    picture = where.parent / "images" / f"{where.stem}.png"
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    drawn = draw(table, picture)
-    where.write_text(page(study, data, f"images/{picture.name}" if drawn else ""), encoding="utf-8")
-    console.print(f"wrote {where}; every run is in {results.path}", markup=False)
-    if cards:
-        for path in write_cards(study, data):
-            console.print(f"wrote {path.name}", markup=False)
-
-
-def _detach(argv: list[str], options: argparse.Namespace, console: Console) -> int:
-    log = (options.out or STUDY_FILE).with_suffix(".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a", encoding="utf-8") as file:
-        # A session of its own: it outlives the terminal and a Ctrl-C in it.
-        child = subprocess.Popen(
-            [sys.executable, "-m", "workbench", "bench", "methods", *argv],
-            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    console.print(
-        f"process {child.pid} goes on by itself; see {log}, or `workbench bench methods --plan`", markup=False
-    )
+    parser.add_argument("--results", type=Path, default=Path("docs/results"), help="folder for the JSON file")
+    options = parser.parse_args(argv)
+    # In a log file there is no terminal to fit into.
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    parts = tuple(part for part in PARTS if part in options.only)
+    methods = tuple(name for name in options.only if name not in PARTS)
+    result = measure(
+        gpu=options.gpu, parts=parts or (("methods",) if methods else PARTS), only=methods, segments=options.rounds,
+        steps=options.steps, say=(lambda _: None) if options.json else console.print,
+    )  # fmt: skip
+    path = save("methods-speed", result, options.results)
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    show(result, console)
+    console.print(f"saved {path}", markup=False)
     return 0
+
+
+def show(result: Mapping[str, Any], console: Console) -> None:
+    """Tables of a result of :func:`measure`."""
+    for part in ("claims", "methods"):
+        if part not in result:
+            continue
+        heads = ("s/step", "s/token", "FLOPs/token", "range of s/step by round", "transitions, in the baseline's steps")
+        table = Table("contender", *heads, title=part)
+        for name, arm in result[part]["arms"].items():
+            if "error" in arm:
+                table.add_row(name, "failed", "", "", arm["error"][:80], "")
+                continue
+            low, high = min(arm["by_segment"]), max(arm["by_segment"])
+            figures = (f"{arm[ratio]:.3f}" for ratio in ("ratio", "token_ratio", "flops_ratio"))
+            passed = f"{arm['transition_steps']:.1f} in {arm['transitions']}" if arm.get("transitions") else ""
+            table.add_row(name, *figures, f"{low:.2f} to {high:.2f}", passed)
+        console.print(table)
+        busy = max(result[part]["busy"])
+        # Twice the CPU time has passed: others were at work, and ratios have a wider spread than they need to.
+        if busy > 1.5:
+            console.print(f"the machine was busy: up to {busy:.1f} s passed per second of CPU time", markup=False)
+    if "optimizers" in result:
+        table = Table("optimizer", "ms per step", "of fused AdamW's step", title="optimizer steps alone, CPU time")
+        for name, each in result["optimizers"]["optimizers"].items():
+            table.add_row(name, f"{each['cpu_ms']['median']:.2f}", f"{each['ratio']['cpu']['median']:.2f}")
+        console.print(table)
+    table = Table("claim", "measured", "target", "goal", "verdict", title="verdicts")
+    for each in result.get("verdicts", []):
+        share = "fused" not in each["claim"]
+        written = (lambda x: f"{x:.1%}") if share else (lambda x: f"{x:.2f}x")
+        goal = written(each["goal"]) if each["goal"] is not None else ""
+        verdict = "target met" if each["met"] else "target missed"
+        table.add_row(each["claim"], written(each["value"]), f"{each['sign']} {written(each['target'])}", goal, verdict)
+    console.print(table)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from workbench.bench.page_forms import knob_changes, many_runs
 from workbench.bench.page_lab import chromium, jupyterlab, open_notebook, run_cell, write_notebook
 from workbench.bench.page_writer import RECORDS_PER_SECOND, prepare
-from workbench.bench.result import hardware, revision
+from workbench.bench.result import context
 from workbench.errors import WorkbenchError, unknown
 from workbench.runs.folder import RunFolder, write_json
 
@@ -89,13 +89,11 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="workbench-page-") as workspace:
         home = Path(workspace)
         measured = measure(home, options.parts.split(","), options.seconds, options.records)
-    packages = ("jupyterlab", "ipykernel", "anywidget", "ipywidgets")
-    context = {
-        "benchmark": "page", "date": time.strftime("%Y-%m-%d", time.gmtime()), "hardware": hardware(),
-        "versions": {name: version(name) for name in packages}, "revision": revision(), "load": _load(),
-    }  # fmt: skip
+    where = context("page", ("jupyterlab", "ipykernel", "anywidget", "ipywidgets"))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(options.out, {**context, "targets": TARGETS, **measured})
+    # Processes that wanted to run in the last minute: above the number of cores, times are those of a busy machine.
+    load = round(os.getloadavg()[0], 1)
+    write_json(options.out, {**where, "load": load, "targets": TARGETS, **measured})
     console = Console()
     for name, value in measured.items():
         if isinstance(value, int | float):
@@ -295,10 +293,3 @@ def _memory(protocol: Any, pid: int, page: Any) -> tuple[float, float]:
     kernels = [p for p in psutil.Process(pid).children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
     newest = max(kernels, key=lambda process: process.create_time())
     return newest.memory_info().rss / 2**20, heap / 2**20
-
-
-def _load() -> float:
-    """Processes that wanted to run in the last minute: above the number of cores, times are those of a busy machine."""
-    import os
-
-    return round(os.getloadavg()[0], 1)

@@ -7,8 +7,6 @@ padding, as run_mlm does by default.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 from typing import Any
@@ -18,10 +16,9 @@ import torch
 import transformers
 from torch.utils.data import Dataset
 
-from workbench.bench.contender import Stage
+from workbench.bench.contender import Stage, begin
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
-from workbench.recipe import Recipe
 
 
 class Rows(Dataset[dict[str, torch.Tensor]]):
@@ -65,10 +62,8 @@ class Rounds(transformers.TrainerCallback):
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.peer_transformers '{"recipe": ..., "tuned": ..., ...}'``."""
-    setting = json.loads(sys.argv[1])
-    stage = Stage()
-    recipe = Recipe(**setting["recipe"])
-    prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
+    stage, setting, recipe = begin()
+    prepared = prepare(recipe.data)
     data, shape = recipe.data, recipe.architecture
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=prepared.tokenizer_file, mask_token="[MASK]", pad_token="[PAD]", cls_token="[CLS]",

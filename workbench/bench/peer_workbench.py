@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
 
-from workbench.bench.contender import Stage
+from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
-from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -21,11 +18,8 @@ from workbench.training.warmup import compile_ahead
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.peer_workbench '{"recipe": ..., "warmup": ..., ...}'``."""
-    setting = json.loads(sys.argv[1])
-    stage = Stage()
-    recipe = Recipe(**setting["recipe"])
-    prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    stage, setting, recipe = begin()
+    assembled = assemble(recipe, prepare(recipe.data), recipe.execution.resolve_device())
     with tempfile.TemporaryDirectory() as folder:
         training = Training(recipe, assembled, TelemetryWriter(Path(folder)))
         start = time.perf_counter()

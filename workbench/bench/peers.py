@@ -67,7 +67,7 @@ def measure(
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):
             for contender in stage:
-                answer = contender.run(steps)
+                answer = contender.ask({"steps": steps})
                 readings[contender.name].append(answer["tokens"] / answer["seconds"])
             say(f"round {number + 1}/{rounds}: " + ", ".join(f"{k} {v[-1]:,.0f} tokens/s" for k, v in readings.items()))
     ours = readings["workbench"]

@@ -16,13 +16,16 @@ from typing import Any
 
 from workbench import presets
 from workbench.bench.contender import Contender
-from workbench.bench.result import hardware, revision, versions
-from workbench.bench.study import WORKER, best_factor
-from workbench.bench.study_results import StudyResults, definition
+from workbench.bench.result import ResultsFile
 from workbench.recipe import Recipe
 
 RESULTS = Path("docs/results/presets.json")
+WORKER = "workbench.bench.tuning_worker"
 TUNING_SEED = 100
+FACTORS = (0.5, 1.0, 2.0)
+"""On the learning rate, tried first."""
+EXTENSIONS = 2
+"""Factors tried beyond these, while the best one is at an end of them."""
 WARMUPS = (0.05, 0.1, 0.2)
 """Shares of the budget."""
 
@@ -35,9 +38,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of all of them")
     options = parser.parse_args(argv)
     names = options.names or [name for name in presets.names() if _small(presets.get(name))]
-    results = StudyResults(options.out, benchmark="presets")
+    results = ResultsFile(options.out, "presets")
     with results.own():
-        results.put(hardware=hardware(), versions=versions(), revision=revision(), seed=TUNING_SEED)
+        results.put(seed=TUNING_SEED)
         for name in names:
             recipe = presets.get(name).with_assignments(options.set).with_(seed=TUNING_SEED, execution={"threads": 1})
             with tempfile.TemporaryDirectory() as logs:
@@ -63,26 +66,35 @@ def sweep(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, f
     Returns:
         the best recipe tried, and its loss.
     """
-    losses: dict[tuple[float, float | None], tuple[float, Recipe]] = {}
+    tried: list[tuple[float, Recipe]] = []
 
-    def tried(candidate: Recipe) -> float:
-        loss = loss_of(candidate)
-        losses[candidate.optimizer.lr, _warmup(candidate)] = (loss, candidate)
-        return loss
+    def loss_at(candidate: Recipe) -> float:
+        tried.append((loss_of(candidate), candidate))
+        return tried[-1][0]
+
+    def best() -> tuple[float, Recipe]:
+        return min(tried, key=lambda found: found[0])
 
     start = recipe.optimizer.lr
-    best_factor(lambda factor: tried(_at(recipe, start * factor)))
-    loss, best = min(losses.values(), key=lambda found: found[0])
-    own = _warmup(best)
+    losses = {factor: loss_at(_at(recipe, start * factor)) for factor in FACTORS}
+    for _ in range(EXTENSIONS):
+        factor = min(losses, key=losses.__getitem__)
+        if factor not in (min(losses), max(losses)):
+            break
+        # min() of equals is the first: when all diverged, that is the lowest rate, and the search goes down.
+        further = factor / 2 if factor == min(losses) else factor * 2
+        losses[further] = loss_at(_at(recipe, start * further))
+    loss, found = best()
+    own = _warmup(found)
     if own is not None and math.isfinite(loss):
         for share in WARMUPS:
             if share != own:
-                tried(best.with_(**{"optimizer.schedule.warmup": share}))
-        loss, best = min(losses.values(), key=lambda found: found[0])
-        if _warmup(best) != own:
-            tried(_at(best, best.optimizer.lr * 2))
-    loss, best = min(losses.values(), key=lambda found: found[0])
-    return best, loss
+                loss_at(found.with_(**{"optimizer.schedule.warmup": share}))
+        _, found = best()
+        if _warmup(found) != own:
+            loss_at(_at(found, found.optimizer.lr * 2))
+    loss, found = best()
+    return found, loss
 
 
 def _at(recipe: Recipe, lr: float) -> Recipe:
@@ -94,15 +106,18 @@ def _warmup(recipe: Recipe) -> float | None:
     return found
 
 
-def _loss(name: str, results: StudyResults, child: Contender, recipe: Recipe) -> float:
+def _loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
     key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
-    known = results.loss(key, definition(recipe))
-    if known is None:
-        answer: dict[str, Any] = child.ask({"recipe": recipe.to_dict()})
-        results.add(key, {"arm": name, "definition": definition(recipe), "budget": str(recipe.budget), **answer})
-        known = math.inf if answer["loss"] is None else float(answer["loss"])
-        print(f"{key}: {known:.4f} ({answer['steps']} steps, {answer['wall_seconds']:.0f} s)", flush=True)
-    return known
+    run = results.known(key, recipe)
+    if run is None:
+        run = {"budget": str(recipe.budget), **child.ask({"recipe": recipe.to_dict()})}
+        results.add(key, recipe, run)
+        print(f"{key}: {_nats(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)", flush=True)
+    return _nats(run)
+
+
+def _nats(run: dict[str, Any]) -> float:
+    return math.inf if run["loss"] is None else float(run["loss"])
 
 
 def _small(recipe: Recipe) -> bool:

@@ -1,30 +1,52 @@
-"""What a benchmark leaves behind: one JSON file that says what ran, where, with what, and every single reading."""
+"""What a benchmark leaves behind: a JSON file that says what ran, where, with what, and every single reading."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import itertools
+import json
 import os
 import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.runs.folder import write_json
+from filelock import FileLock, Timeout
+
+from workbench.errors import WorkbenchError
+from workbench.recipe import Recipe
+from workbench.runs.folder import read_object, write_json
+from workbench.training.machine import revision
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "workbench")
 
 
+def context(benchmark: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
+    """Where, when and with what a benchmark ran; no host name."""
+    return {
+        "benchmark": benchmark,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "hardware": hardware(),
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "revision": revision(),
+    }
+
+
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads, accelerator and memory in words and GiB; no host name."""
+    """Processor, cores, threads, accelerator and memory in words and GiB."""
     import psutil
     import torch
 
+    from workbench.ops.remembered import device_name, processor
+
+    flags = processor("flags").split()
+    # One model name covers machines with and without these units, which decide the rate of bf16 products.
+    wide = [flag for flag in ("avx512f", "avx512_bf16", "amx_bf16") if flag in flags]
     return {
-        "processor": _processor(),
+        "processor": device_name(torch.device("cpu")) + (f" ({', '.join(wide)})" if wide else ""),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
@@ -33,46 +55,87 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """Installed versions of what the numbers depend on."""
-    return {name: importlib.metadata.version(name) for name in PACKAGES}
-
-
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, least and greatest of some readings."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def save(name: str, result: dict[str, Any], folder: Path) -> Path:
-    """Write ``<folder>/<name>-<date>.json`` with hardware, versions, git revision and date added; returns the path.
+    """Write ``<folder>/<name>-<date>.json`` with its :func:`context`; returns the path.
 
     A second result of one day gets a number: readings are never overwritten.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    date = time.strftime("%Y-%m-%d", time.gmtime())
-    names = itertools.chain([f"{name}-{date}"], (f"{name}-{date}-{number}" for number in itertools.count(2)))
+    where = context(name)
+    first = f"{name}-{where['date']}"
+    names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
     path = next(path for stem in names if not (path := folder / f"{stem}.json").exists())
-    context = {"benchmark": name, "date": date, "hardware": hardware(), "versions": versions(), "revision": revision()}
-    write_json(path, {**context, **result})
+    write_json(path, {**where, **result})
     return path
 
 
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    # One model name covers machines with and without these units, which decide the rate of bf16 products.
-    wide = [flag for flag in ("avx512f", "avx512_bf16", "amx_bf16") if flag in flags]
-    return f"{name} ({', '.join(wide)})" if wide else name
+class ResultsFile:
+    """The file of a benchmark that takes hours: saved whole after every run, gone on with by the next start.
+
+    Args:
+        path: read if it exists.
+        benchmark: whose results it holds.
+
+    Attributes:
+        data: ``runs`` by name, what :meth:`put` added, and the :func:`context` of the last change.
+
+    Raises:
+        WorkbenchError: the file holds something else.
+    """
+
+    def __init__(self, path: Path, benchmark: str) -> None:
+        self.path = path
+        self.data: dict[str, Any] = {"benchmark": benchmark, "runs": {}}
+        if path.exists():
+            found = read_object(path)
+            if found.get("benchmark") != benchmark or not isinstance(found.get("runs"), dict):
+                raise WorkbenchError(f"'{path}' holds no results of `bench {benchmark}`; choose another --out")
+            self.data = found
+
+    def own(self) -> FileLock:
+        """The lock of the process that fills the file; a context.
+
+        Raises:
+            WorkbenchError: another process is filling it.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # The operating system's: a killed process holds it no longer.
+        lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            message = f"another process is filling '{self.path}'; wait for it, or choose another --out"
+            raise WorkbenchError(message) from None
+        return lock
+
+    def known(self, name: str, recipe: Recipe) -> dict[str, Any] | None:
+        """The run of that name, if it was made from this very recipe."""
+        run: dict[str, Any] | None = self.data["runs"].get(name)
+        return run if run is not None and run["definition"] == definition(recipe) else None
+
+    def add(self, name: str, recipe: Recipe, run: dict[str, Any]) -> None:
+        """Save a finished run, at once."""
+        self.data["runs"][name] = {"definition": definition(recipe), **run}
+        self.put()
+
+    def put(self, **fields: Any) -> None:
+        """Replace top-level fields and save."""
+        self.data |= {**context(self.data["benchmark"]), **fields}
+        write_json(self.path, self.data)
 
 
-def revision() -> str | None:
-    """Short git hash of the code; None outside a checkout."""
-    root = Path(__file__).parent
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True, check=False
-    )
-    return answer.stdout.strip() or None
+def definition(recipe: Recipe) -> str:
+    """Ten hexadecimal digits of all that decides a run's result: no name, threads or paths.
+
+    Knobs that a later version adds stay out as long as nobody turns them, so results outlive them.
+    """
+    left_out = ("data.paths", "data.heldout_paths", "budget.", "name", "notes", "seed", "execution.threads")
+    changed = {path: here for path, (here, _) in recipe.diff(Recipe()).items() if here is not None}
+    essence = {path: here for path, here in changed.items() if not path.startswith(left_out)}
+    parts = [essence, recipe.budget.unit, recipe.budget.amount, recipe.seed]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]

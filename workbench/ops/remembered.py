@@ -215,7 +215,7 @@ def subject_of(device: torch.device, threads: int | None = None, **more: Any) ->
     if device.type == "cpu":
         # Virtual machines hide the model behind one name, and both variables switch units off.
         subject["instructions"] = [
-            hashlib.sha256(_processor("flags").encode()).hexdigest()[:8], torch.backends.cpu.get_cpu_capability(),
+            hashlib.sha256(processor("flags").encode()).hexdigest()[:8], torch.backends.cpu.get_cpu_capability(),
             os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
         ]  # fmt: skip
     return {**subject, "threads": threads or torch.get_num_threads(), **more}
@@ -225,10 +225,10 @@ def device_name(device: torch.device) -> str:
     """A GPU's own name, or the processor's."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return _processor("model name") or platform.processor() or platform.machine()
+    return processor("model name") or platform.processor() or platform.machine()
 
 
-def _processor(what: str) -> str:
+def processor(what: str) -> str:
     """The first line of that name in Linux's description of the processors; empty elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -99,7 +99,7 @@ def environment(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
-        "git": _revision(),
+        "git": revision(),
         "host": platform.node(),
         "device": device_name(device),
         "cores": os.cpu_count(),
@@ -117,7 +117,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _revision() -> str | None:
+def revision() -> str | None:
     """Commit of the checkout this package is run from, with ``+changes`` when files differ; None when installed."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():

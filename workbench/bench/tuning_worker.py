@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from typing import Any
 
 import torch
 
-from workbench.bench.child import begin
-from workbench.bench.contender import Stage
+from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.text_floors import text_floors
@@ -57,12 +55,10 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.bench.study_worker '{"recipe": ..., "name": ...}'``."""
-    _, recipe = begin()
-    stage = Stage()
-    prepared = prepare(recipe.data, say=lambda line: print(line, file=sys.stderr))
-    heldout = heldout_set(recipe, prepared)
-    floors = text_floors(prepared, heldout, say=lambda line: print(line, file=sys.stderr))
+    """Child process: ``python -m workbench.bench.tuning_worker '{"recipe": ..., "name": ...}'``."""
+    stage, _, recipe = begin()
+    prepared = prepare(recipe.data)
+    floors = text_floors(prepared, heldout_set(recipe, prepared), say=print)
     stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:
         stage.say(train(Recipe(**message["recipe"]), prepared))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workbench.bench.overhead import _share, telemetry_overhead
+from workbench.bench.telemetry import _share, telemetry_overhead
 from workbench.recipe import Recipe
 
 

@@ -1,4 +1,4 @@
-"""From readings to reference time: ratios within rounds, outliers apart, steps that fit."""
+"""From readings to what a step costs: ratios within rounds, outliers apart."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from workbench import presets
-from workbench.bench import calibration
-from workbench.bench.calibration import clock_of, cost, seconds_per_unit, segment_seconds, squeezed, steps_for
+from workbench.bench import step_costs
+from workbench.bench.step_costs import cost, segment_seconds, squeezed
 
 
-def readings(seconds: list[list[float]], tokens: int = 100, flops: float = 1e6) -> dict[str, Any]:
-    return {"segments": [{"cpu_seconds": each, "tokens": tokens, "flops": flops} for each in seconds]}
+def readings(seconds: list[list[float]], tokens: int = 100, flops: float = 1e6) -> list[dict[str, Any]]:
+    return [{"seconds": each, "stages": [0] * len(each), "tokens": tokens, "flops": flops} for each in seconds]
 
 
 def test_an_outlier_is_set_apart_but_random_depth_is_not() -> None:
@@ -25,7 +25,7 @@ def test_an_outlier_is_set_apart_but_random_depth_is_not() -> None:
 def test_a_slow_minute_cancels() -> None:
     # The second round ran on a machine twice as slow, for both; the arm takes half of the baseline's time, then all.
     ours, theirs = readings([[0.1, 0.1], [0.4, 0.4]], tokens=50), readings([[0.2, 0.2], [0.4, 0.4]])
-    found = cost(ours, theirs, "cpu_seconds")
+    found = cost(ours, theirs)
     assert found["by_segment"] == [0.5, 1.0]
     assert found["ratio"] == pytest.approx((0.5 * 0.2 + 1.0 * 0.4) / 0.6)
     assert found["token_ratio"] == pytest.approx(found["ratio"] / 0.5), "half as many tokens in the same steps"
@@ -34,22 +34,13 @@ def test_a_slow_minute_cancels() -> None:
 
 def test_what_a_transition_costs_is_what_its_step_takes_beyond_the_others_of_its_stage() -> None:
     ours = readings([[0.1, 0.1, 0.9, 0.2], [0.2, 0.5, 0.4, 0.4]])
-    for segment, stages in zip(ours["segments"], ([0, 0, 1, 1], [1, 2, 2, 2]), strict=True):
+    for segment, stages in zip(ours, ([0, 0, 1, 1], [1, 2, 2, 2]), strict=True):
         segment["stages"] = stages
     theirs = readings([[0.5] * 4, [0.5] * 4])
-    found = cost(ours, theirs, "cpu_seconds")
+    found = cost(ours, theirs)
     assert found["transitions"] == 2
     assert found["transition_steps"] == pytest.approx((0.7 + 0.1) / 0.5)
-    assert cost(theirs, theirs, "cpu_seconds")["transitions"] == 0
-
-
-def test_reference_time_becomes_steps() -> None:
-    table = {"baseline_seconds_per_step": [0.06, 0.05, 0.9], "arms": {"dear": {"ratio": 2.0, "token_ratio": 4.0}}}
-    assert seconds_per_unit(table, "baseline") == 0.06, "the median: one busy group must not set the budget"
-    assert seconds_per_unit(table, "dear") == 0.12
-    assert seconds_per_unit(table, "dear", tokens_per_step=1000) == pytest.approx(0.06 * 4 / 1000)
-    assert steps_for(36.0, seconds_per_unit(table, "dear")) == 300
-    assert steps_for(0.01, 0.12) == 1
+    assert cost(theirs, theirs)["transitions"] == 0
 
 
 def test_schedules_are_squeezed_whole() -> None:
@@ -59,29 +50,16 @@ def test_schedules_are_squeezed_whole() -> None:
     assert tokens.budget.amount == 40 * recipe.data.most_rows * recipe.data.longest
 
 
-def test_cpu_time_only_where_it_is_what_a_step_takes() -> None:
-    cpu = presets.fast().with_(execution={"device": "cpu"})
-    assert clock_of(cpu.with_(execution={"threads": 1})) == "cpu_seconds"
-    assert clock_of(cpu.with_(execution={"threads": 2})) == "wall_seconds", "seconds of two cores are no seconds"
-
-
 def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def alternate(recipes: dict[str, Any], **_: Any) -> dict[str, Any]:
         if "broken" in recipes:
             raise RuntimeError("contender 'broken' ended\nno such kernel")
-        segment = {"cpu_seconds": [0.1], "wall_seconds": [0.2], "tokens": 10, "flops": 1.0}
-        return {name: {"segments": [segment], "ready": {}} for name in recipes}
+        segment = {"seconds": [0.1], "wall_seconds": [0.2], "stages": [0], "tokens": 10, "flops": 1.0}
+        return {name: [segment] for name in recipes}
 
-    monkeypatch.setattr(calibration, "alternate", alternate)
+    monkeypatch.setattr(step_costs, "alternate", alternate)
     base = presets.fast().with_(execution={"device": "cpu", "threads": 1})
-    kept: list[int] = []
-    found = calibration.calibrate(
-        base,
-        dict.fromkeys(("one", "broken", "two"), base),
-        say=lambda _: None,
-        keep=lambda f: kept.append(len(f["arms"])),
-    )
+    found = step_costs.step_costs(base, dict.fromkeys(("one", "broken", "two"), base), say=lambda _: None)
     assert found["arms"]["broken"] == {"error": "no such kernel"}
     assert found["arms"]["one"]["ratio"] == found["arms"]["two"]["ratio"] == 1.0
     assert found["busy"][0] == 2.0, "wall over CPU seconds: somebody else was at work"
-    assert kept == [3]

@@ -1,4 +1,4 @@
-"""The study's worker, in this process: real runs of a tiny model, one after another."""
+"""The worker of the sweep, in this process: real runs of a tiny model, one after another."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.bench.test_methods_contender import said
+from tests.bench.test_timed_trainer import said
 from workbench import presets
-from workbench.bench import study_worker
+from workbench.bench import tuning_worker
 from workbench.choices.data.prepare import prepare
 from workbench.recipe import Recipe
 
@@ -21,7 +21,7 @@ def tiny(learnable: list[str]) -> Recipe:
 def test_runs_follow_each_other_and_repeat_themselves(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [tiny, tiny.with_(seed=1), tiny]
     lines = "".join(json.dumps({"recipe": recipe.to_dict()}) + "\n" for recipe in asked)
-    ready, first, other, again = said(study_worker, tiny, lines, monkeypatch)
+    ready, first, other, again = said(tuning_worker, tiny, lines, monkeypatch)
     assert ready["ready"]["unigram_entropy"] > 2
     assert (first["steps"], first["tokens"]) == (6, 6 * 16 * 32)
     assert first["loss"] == again["loss"], "nothing of one run is left in the next"
@@ -31,5 +31,5 @@ def test_runs_follow_each_other_and_repeat_themselves(tiny: Recipe, monkeypatch:
 
 def test_divergence_is_an_answer(tiny: Recipe) -> None:
     steep = tiny.with_(budget="40 steps", optimizer={"lr": 100.0, "clip_norm": None, "schedule": {"kind": "cosine"}})
-    answer = study_worker.train(steep, prepare(steep.data))
+    answer = tuning_worker.train(steep, prepare(steep.data))
     assert answer["loss"] is None or answer["loss"] > 10

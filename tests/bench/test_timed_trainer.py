@@ -1,4 +1,4 @@
-"""A contender of the bench of methods, in this process: real loop, tiny model."""
+"""A recipe trained and timed step by step in this process: real loop, tiny model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from workbench import presets
-from workbench.bench import child, methods_contender
+from workbench.bench import contender, timed_trainer
 from workbench.recipe import Recipe
 
 
@@ -25,22 +25,22 @@ def said(module: Any, recipe: Recipe, asked: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", io.StringIO(asked))
     monkeypatch.setattr(sys, "stdout", out)
     # The test runner is nobody's child here.
-    monkeypatch.setattr(child, "die_with_parent", lambda: None)
+    monkeypatch.setattr(contender, "die_with_parent", lambda: None)
     module.main()
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def test_every_step_is_timed(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    ready, first, second = said(methods_contender, tiny, '{"steps": 4}\n{"steps": 2}\n', monkeypatch)
+    ready, first, second = said(timed_trainer, tiny, '{"steps": 4}\n{"steps": 2}\n', monkeypatch)
     assert ready["ready"]["parameters"] > 128 * 64
     assert [len(answer["wall_seconds"]) for answer in (first, second)] == [4, 2]
     assert [answer["tokens"] for answer in (first, second)] == [4 * 16 * 32, 2 * 16 * 32]
-    assert all(seconds > 0 for seconds in first["cpu_seconds"])
+    assert all(seconds > 0 for seconds in first["seconds"])
     assert first["flops"] > 0
     assert first["stages"] == [0, 0, 0, 0]
 
 
 def test_a_rate_too_steep_is_timed_all_the_same(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     steep = tiny.with_(optimizer={"lr": 100.0, "clip_norm": None, "schedule": {"kind": "cosine"}})
-    _, answer = said(methods_contender, steep, '{"steps": 6}\n', monkeypatch)
+    _, answer = said(timed_trainer, steep, '{"steps": 6}\n', monkeypatch)
     assert len(answer["wall_seconds"]) == 6

@@ -1,0 +1,120 @@
+"""A recipe in training in a child process, each step timed; or, as a reference, the calibration's own model.
+
+What a method costs changes along its run: layers appear, freeze, are dropped more often, batches grow. So a recipe
+comes with a budget of as many steps as will be timed, and every stage is met in order and in its due share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import psutil
+import torch
+
+from workbench.bench.contender import begin
+from workbench.choices.data.prepare import prepare
+from workbench.forecasting.fitted_rates import REFERENCE, SmallModel, models
+from workbench.forecasting.rates import mode_of
+from workbench.ops.timing import clock_of, processor_seconds, wait_for
+from workbench.training.assemble import assemble
+from workbench.training.loop import Training
+from workbench.training.recorder import NotFinite
+from workbench.training.warmup import compile_ahead
+
+SAMPLE_SECONDS = 0.002
+
+
+class PeakMemory:
+    """Bytes that a process (or its GPU) holds at most while the context is open, beyond what it held before."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._sampled = device, 0
+        self._done = threading.Event()
+
+    def __enter__(self) -> PeakMemory:
+        self._process = psutil.Process()
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
+        self._before = self._process.memory_info().rss
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    @property
+    def grown(self) -> int:
+        """So far."""
+        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else self._sampled
+
+    def _watch(self) -> None:
+        # Sampled: the system's own high-water mark cannot be set back to where the model begins.
+        while not self._done.wait(SAMPLE_SECONDS):
+            self._sampled = max(self._sampled, self._process.memory_info().rss - self._before)
+
+
+def timed_steps(training: Training, steps: int) -> dict[str, Any]:
+    """Take ``steps`` steps.
+
+    Returns:
+        ``seconds`` (see :func:`~workbench.ops.timing.clock_of`) and ``wall_seconds`` of every step, and the ``stages``
+        that the model was in; ``tokens`` and useful ``flops`` of all of them.
+    """
+    clock = clock_of(training.device)
+    answer: dict[str, Any] = {"seconds": [], "wall_seconds": [], "stages": []}
+    tokens, flops = training.progress.tokens, training.recorder.useful_flops
+    for _ in range(steps):
+        wall, own = time.perf_counter(), clock()
+        # Only what a step costs is asked here: a squeezed schedule may well be too steep to train on.
+        with contextlib.suppress(NotFinite):
+            training.step()
+        wait_for(training.device)
+        answer["seconds"].append(clock() - own)
+        answer["wall_seconds"].append(time.perf_counter() - wall)
+        answer["stages"].append(training.assembled.stage)
+    return answer | {
+        "tokens": training.progress.tokens - tokens,
+        "flops": training.recorder.useful_flops - flops,
+    }
+
+
+def main() -> None:
+    """Child process: ``python -m workbench.bench.timed_trainer '{"name": ..., "recipe": ...}'``.
+
+    With ``"memory": true`` every answer has ``memory_bytes``, the growth so far. With ``"reference": true`` the recipe
+    says the mode only, and the calibration's own model is trained.
+    """
+    stage, setting, recipe = begin()
+    device = recipe.execution.resolve_device()
+    if setting.get("reference"):
+        mode = mode_of(recipe.execution)
+        with SmallModel(models(mode)[REFERENCE], device) as small:
+            stage.say({"ready": {}})
+            while (steps := stage.next_steps()) is not None:
+                stage.say({"seconds": [small.step() for _ in range(steps)]})
+        return
+    prepared = prepare(recipe.data)
+    # Threads and libraries that the first product of a process loads are no part of any model.
+    (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
+    with PeakMemory(device) if setting.get("memory") else contextlib.nullcontext() as memory:
+        training = Training(recipe, assemble(recipe, prepared, device))
+        ready = {"parameters": training.assembled.parameters, "compile_seconds": 0.0, "compile_wall_seconds": 0.0}
+        if recipe.execution.compile:
+            wall, before = time.perf_counter(), processor_seconds()
+            compile_ahead(training)
+            ready["compile_seconds"] = processor_seconds() - before
+            ready["compile_wall_seconds"] = time.perf_counter() - wall
+        stage.say({"ready": ready})
+        while (steps := stage.next_steps()) is not None:
+            answer = timed_steps(training, steps)
+            stage.say(answer | ({"memory_bytes": memory.grown} if memory else {}))
+        training.close()
+
+
+if __name__ == "__main__":
+    main()
