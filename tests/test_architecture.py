@@ -93,7 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
     },
     "workbench.cli": {
-        "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",
+        "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
     },
     "workbench.demo": {

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from workbench.changes import settable
 from workbench.cli.command import main
 from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import take_lock, write_state
-from workbench.training.knobs import settable
 
 
 @pytest.fixture

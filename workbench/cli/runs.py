@@ -68,7 +68,7 @@ def _checked_knob(run: Run, text: str) -> dict[str, Any]:
     path, value = assignment(text, "optimizer.lr=1e-4")
     if run.status not in ENDED:
         # Imports torch, through the recipe: for this verb alone.
-        from workbench.training.knobs import turned
+        from workbench.changes import turned
 
         # In force are the knobs as the trainer last wrote them, the recipe's own before it did.
         turned(run.recipe.with_(**{knob["path"]: knob["value"] for knob in control.knobs_of(run.folder)}), path, value)

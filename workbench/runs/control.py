@@ -179,7 +179,7 @@ def tell_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
 
 
 def knobs_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """What may be set, as the trainer last wrote it (``workbench.training.knobs.settable``); none before it started."""
+    """What may be set, as the trainer last wrote it (``workbench.changes.settable``); none before it started."""
     raw = read_json(knobs_file(folder))
     return [knob for knob in raw if isinstance(knob, dict)] if isinstance(raw, list) else []
 

@@ -29,7 +29,7 @@ def steering(folder: RunFolder) -> dict[str, Any]:
 
     Returns:
         ``knobs``: what may be set, each with its path, value, help, unit and bounds
-        (``workbench.training.knobs.settable``); ``checkpoints``: the steps one may fork from, ascending; ``lease``:
+        (``workbench.changes.settable``); ``checkpoints``: the steps one may fork from, ascending; ``lease``:
         who steers (:func:`workbench.runs.lease.in_words`), or None.
     """
     return {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Protocol
 
+from workbench.changes import settable, turned
 from workbench.errors import WorkbenchError
 from workbench.runs import control
 from workbench.runs.control import Request
 from workbench.runs.state import disk_full
-from workbench.training.knobs import settable, turned
 
 if TYPE_CHECKING:
     from pathlib import Path
