@@ -12,17 +12,28 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from workbench import launch, presets
 from workbench.atomic import write_bytes
 from workbench.errors import unknown
-from workbench.plots.layers_static import layers_png
+from workbench.plots.activity import Work
+from workbench.plots.layers_static import ENTRIES, Activity, small_png
+from workbench.plots.palette import matplotlib_text
+from workbench.quantities import WORK_PARTS
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
+from workbench.runs.view import RunView
 
 CARDS = Path(__file__).parent.parent / "workbench" / "choices" / "depth"
 PRESETS = {"progressive_drop": "pld", "stacking": "stacking", "multi_stage": "mslt"}
 """Kind of the depth method, which names its card, and the preset that shows it."""
 MOST_BYTES = 80_000
+SIZE_INCHES = (8.4, 4.4)
+DOTS_PER_INCH = 100
 
 
 def recipe_of(kind: str, steps: int) -> Recipe:
@@ -45,6 +56,66 @@ def make(kind: str, steps: int, runs: Path) -> Path:
     path = CARDS / f"{kind}.png"
     write_bytes(path, png)
     return path
+
+
+def layers_png(view: RunView, title: str) -> bytes:
+    """The layer picture of one run: states, layers at work at each step, share of the run per layer.
+
+    Args:
+        view: a run that has recorded its layers.
+        title: above the picture.
+
+    Returns:
+        PNG, 840 x 440 pixels on white, 64 colours, well under 80 kB.
+    """
+    picture = Activity.of(view)
+    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    ((states, shares), (counts, corner)) = figure.subplots(
+        2, 2, width_ratios=[6, 1], height_ratios=[5, 2], sharex="col", sharey="row"
+    )
+    corner.remove()
+    states.set_title(
+        f"{matplotlib_text(title)}\n{picture.done.in_words()}", fontsize=9.5, loc="left",
+        pad=20 + 14 * -(-len(picture.present) // ENTRIES),
+    )  # fmt: skip
+    picture.draw(states)
+    picture.legend(states, fontsize=8.5, above=1.09)
+    _draw_shares(shares, picture.done)
+    _draw_counts(counts, picture)
+    canvas.draw()
+    return small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def _draw_shares(axes: Axes, done: Work) -> None:
+    forward, trained = WORK_PARTS
+    layer_L = np.arange(1, len(done.forward) + 1)
+    axes.barh(layer_L, done.forward, color=forward.colour, height=0.75)
+    axes.barh(layer_L, done.trained, color=trained.colour, height=0.75)
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.5, 1], ["0", "50%", "100%"], fontsize=8)
+    axes.set_title("share of the run", fontsize=8)
+    axes.tick_params(labelbottom=True, labelleft=False, left=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_counts(axes: Axes, picture: Activity) -> None:
+    done = picture.done
+    for part, shares_LK in zip(WORK_PARTS, (done.forward_LK, done.trained_LK), strict=True):
+        count_K = shares_LK.sum(axis=0)[picture.columns]
+        axes.stairs(count_K, picture.edges, fill=True, color=part.colour, label=part.words)
+    axes.set_ylim(0, len(done.forward_LK))
+    axes.set_ylabel("layers at work", fontsize=8)
+    axes.set_xlabel("optimizer steps", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    if (done.trained < done.forward - 1e-9).any():
+        legend = axes.legend(
+            fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 0.95), borderaxespad=0.0,
+            handlelength=1.2, handletextpad=0.5,
+        )  # fmt: skip
+        legend.set_in_layout(False)
+    picture.mark(axes, labelled=False)
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def run(server: Server, corpus: Path) -> Iterator[Run]:
 
 def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Run) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        server.ask("workbench/api")
+        server.ask(f"workbench/api/telemetry?run=here/{run.id}")
     open_view(page, server, run, "alone.ipynb")
     steer = Steer(page)
 

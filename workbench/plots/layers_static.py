@@ -1,4 +1,4 @@
-"""The layer picture without a browser: one panel of the summary, and a PNG of its own for cards and documents."""
+"""The layer picture without a browser: a panel of the summary, and of the pictures in the cards of depth methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workbench.plots.activity import (
     work,
 )
 from workbench.plots.palette import matplotlib_text
-from workbench.quantities import LAYER_STATES, SLICES, WORK_PARTS, LayerState
+from workbench.quantities import LAYER_STATES, SLICES, LayerState
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -36,8 +36,6 @@ MOST_COLUMNS = 300
 """Columns of the picture; more than the panel has pixels would hide each other."""
 ENTRIES = 4
 """Entries of the legend in one line."""
-SIZE_INCHES = (8.4, 4.4)
-DOTS_PER_INCH = 100
 
 
 @dataclass(frozen=True)
@@ -127,74 +125,6 @@ def mark_stages(axes: Axes, found: list[Stage], where: list[float], labelled: bo
                 textcoords="offset points", fontsize=7.5, color="#333333", va="bottom", annotation_clip=False,
             )  # fmt: skip
     axes.set_xlim(reach)
-
-
-def layers_png(view: RunView, title: str = "") -> bytes:
-    """The layer picture of one run: states, layers at work at each step, share of the run per layer.
-
-    Args:
-        view: the run.
-        title: instead of the run's name.
-
-    Returns:
-        PNG, 840 x 440 pixels on white, 64 colours, well under 80 kB.
-
-    Raises:
-        ValueError: the run has recorded nothing about its layers.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if not any(record.get("state") for record in view.telemetry.layers):
-        raise ValueError(f"run {view.id} has no record of its layers; execution.layers_every says how often one comes")
-    picture = Activity.of(view)
-    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    ((states, shares), (counts, corner)) = figure.subplots(
-        2, 2, width_ratios=[6, 1], height_ratios=[5, 2], sharex="col", sharey="row"
-    )
-    corner.remove()
-    states.set_title(
-        f"{matplotlib_text(title or view.name)}\n{picture.done.in_words()}", fontsize=9.5, loc="left",
-        pad=20 + 14 * -(-len(picture.present) // ENTRIES),
-    )  # fmt: skip
-    picture.draw(states)
-    picture.legend(states, fontsize=8.5, above=1.09)
-    _draw_shares(shares, picture.done)
-    _draw_counts(counts, picture)
-    canvas.draw()
-    return small_png(np.asarray(canvas.buffer_rgba()))
-
-
-def _draw_shares(axes: Axes, done: Work) -> None:
-    forward, trained = WORK_PARTS
-    layer_L = np.arange(1, len(done.forward) + 1)
-    axes.barh(layer_L, done.forward, color=forward.colour, height=0.75)
-    axes.barh(layer_L, done.trained, color=trained.colour, height=0.75)
-    axes.set_xlim(0, 1)
-    axes.set_xticks([0, 0.5, 1], ["0", "50%", "100%"], fontsize=8)
-    axes.set_title("share of the run", fontsize=8)
-    axes.tick_params(labelbottom=True, labelleft=False, left=False)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_counts(axes: Axes, picture: Activity) -> None:
-    done = picture.done
-    for part, shares_LK in zip(WORK_PARTS, (done.forward_LK, done.trained_LK), strict=True):
-        count_K = shares_LK.sum(axis=0)[picture.columns]
-        axes.stairs(count_K, picture.edges, fill=True, color=part.colour, label=part.words)
-    axes.set_ylim(0, len(done.forward_LK))
-    axes.set_ylabel("layers at work", fontsize=8)
-    axes.set_xlabel("optimizer steps", fontsize=8)
-    axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-    if (done.trained < done.forward - 1e-9).any():
-        legend = axes.legend(
-            fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 0.95), borderaxespad=0.0,
-            handlelength=1.2, handletextpad=0.5,
-        )  # fmt: skip
-        legend.set_in_layout(False)
-    picture.mark(axes, labelled=False)
 
 
 def _ink(state: LayerState, mark: str) -> tuple[float, float, float, float]:

@@ -1,9 +1,6 @@
 """The extension's handlers, under ``<base url>workbench/api``. A run is named ``<place>/<run id>``.
 
 =====================================  =================================================================
-``GET  /``                             version, and where this server's own runs are
-``GET  /runs/<place>?limit=``          the newest runs
-``GET  /runs/<place>/<id>``            the state of one, and what it has been asked and not answered
 ``GET  /telemetry?run=..&since=..``    what is new of one or several (see :class:`TelemetryHandler`)
 ``POST /runs/<place>/<id>/control``    ``{"verb": ...}``; answers with the id of the request
 ``GET  /runs/<place>/<id>/control/<request>``  what became of it
@@ -17,76 +14,20 @@ Errors are JSON: ``{"message", "reason"}``. What steers is in :mod:`workbench.se
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
 from tornado import web
 
-from workbench.runs import control
-from workbench.runs.catalogue.summary import summary
-from workbench.runs.folder import RunFolder
-from workbench.runs.lease import in_words, read_lease
-from workbench.runs.state import read_state
 from workbench.server.base import WorkbenchHandler
 from workbench.server.follower import Follower
-from workbench.server.registered_runs import HERE, Places, Refused, hold
+from workbench.server.registered_runs import HERE, Places, Refused
 from workbench.server.steering import ControlHandler, ForkHandler, LeaseHandler, OutcomeHandler, ResumeHandler
 
-_LIMIT, _MOST_LISTED = 100, 1000
 # A page has eight colours; more curves than twice that are for pictures.
 _MOST_RUNS, _MOST_EXTRA = 16, 64
 _LARGEST_SEQ = 1 << 53
-
-
-class ApiHandler(WorkbenchHandler):
-    """Tells a page that the extension is there."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        """``{"api", "here"}``: version of this interface, the server's own runs folder (for people)."""
-        self.reply({"api": 1, "here": str(self.places.here)})
-
-
-class RunsHandler(WorkbenchHandler):
-    """The newest runs of a place."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, place: str) -> None:
-        """``{"place", "count", "runs": [...]}``: as :func:`workbench.runs.catalogue.summary.summary`, newest first."""
-        limit = self.count("limit", _LIMIT, _MOST_LISTED)
-        self.reply(await self.reading(self._listed, place, limit))
-
-    def _listed(self, place: str, limit: int) -> dict[str, Any]:
-        ids, root = self.places.run_ids(place), self.places.root(place)
-        return {"place": place, "count": len(ids), "runs": [_row(RunFolder(root / run)) for run in ids[:limit]]}
-
-
-class RunHandler(WorkbenchHandler):
-    """The state of one run."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, place: str, run: str) -> None:
-        """``{"id", "place", "name", "status", "state", "requests", "lease"}``.
-
-        Requests are those without an answer; the lease (:mod:`workbench.runs.lease`) is null, or who holds it and for
-        how many seconds: a page compares ``controller`` with its own id.
-        """
-        self.reply(await self.reading(self._state, place, run))
-
-    def _state(self, place: str, run: str) -> dict[str, Any]:
-        folder = self.places.folder(place, run)
-        row = summary(folder)
-        waiting = [{"request": request.id, "verb": request.verb} for request in control.pending(folder)]
-        state = asdict(read_state(folder))
-        return {
-            "id": run, "place": place, "name": row["name"], "status": row["status"], "state": state,
-            "requests": waiting, "lease": in_words(read_lease(folder)),
-        }  # fmt: skip
 
 
 class TelemetryHandler(WorkbenchHandler):
@@ -135,10 +76,7 @@ def routes(base_url: str, places: Places, follower: Follower | None = None) -> l
     shared = {"places": places, "follower": follower or Follower()}
     part = "([^/]+)"
     table = {
-        "/?": ApiHandler,
         "/telemetry": TelemetryHandler,
-        f"/runs/{part}": RunsHandler,
-        f"/runs/{part}/{part}": RunHandler,
         f"/runs/{part}/{part}/control": ControlHandler,
         f"/runs/{part}/{part}/control/{part}": OutcomeHandler,
         f"/runs/{part}/{part}/lease": LeaseHandler,
@@ -146,13 +84,3 @@ def routes(base_url: str, places: Places, follower: Follower | None = None) -> l
         f"/runs/{part}/{part}/fork": ForkHandler,
     }
     return [(url_path_join(base_url, "workbench", "api") + path, handler, shared) for path, handler in table.items()]
-
-
-def _row(folder: RunFolder) -> dict[str, Any]:
-    try:
-        hold(folder)
-    except (Refused, OSError) as error:
-        # Listed all the same: whoever looks for the run should learn what is wrong with it.
-        text = error.text if isinstance(error, Refused) else str(error)
-        return {"id": folder.id, "name": folder.id, "status": "lost", "message": text}
-    return summary(folder)
