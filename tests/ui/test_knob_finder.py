@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from workbench import presets
+from workbench.choices.choice import registry
+from workbench.recipe import AXES, Recipe
 from workbench.ui.composer import Composer
 from workbench.ui.form import ChoiceKnob, Form
+from workbench.ui.knob_finder import elsewhere, search_words
 
 
 def shown(widget: Any) -> set[str]:
@@ -81,3 +84,32 @@ def test_another_choice_is_searched_as_well_and_a_kept_form_comes_back_whole(com
     composer.finder.clear()
     knob.picker.value = "adamw"
     assert shown(knob.widget) == whole
+
+
+CHOSEN = {axis: Recipe().to_dict()[axis]["kind"] for axis in AXES}
+
+
+def test_words() -> None:
+    assert search_words(" Weight_decay optimizer.LR ") == ["weight", "decay", "optimizer", "lr"]
+    assert search_words("") == []
+
+
+def test_knobs_of_other_choices_are_named_with_their_home() -> None:
+    assert "theta (depth: progressive_drop)" in elsewhere(["theta"], CHOSEN)
+    assert not any(
+        "progressive_drop" in found for found in elsewhere(["theta"], {**CHOSEN, "depth": "progressive_drop"})
+    )
+    assert elsewhere(["no", "such", "knob"], CHOSEN) == []
+    assert elsewhere([], CHOSEN) == []
+
+
+def test_many_are_counted() -> None:
+    found = elsewhere(["a"], CHOSEN, most=3)
+    assert len(found) == 4
+    assert found[-1].startswith("and ")
+
+
+def test_homes_of_one_name_are_told_together() -> None:
+    found = [text for text in elsewhere(["lr"], {"optimizer": "adamw"}) if text.startswith("lr (")]
+    assert len(found) == 1
+    assert found[0].count(",") == 3, f"at most four of {len(registry('optimizer'))} optimizers"

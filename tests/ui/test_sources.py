@@ -9,7 +9,7 @@ import pytest
 from tests.ui.live import run_folder
 from workbench import presets
 from workbench.errors import RecipeError, RunError
-from workbench.ui.sources import LISTED, about, recipe_of, run_sources, title_of, words_of
+from workbench.ui.sources import LISTED, about, recipe_of, run_label, run_sources, title_of
 
 
 def test_a_thousand_runs_are_listed_without_opening_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,8 +28,8 @@ def test_nothing_to_list() -> None:
 
 
 def test_words() -> None:
-    assert words_of("20260131-081500-a-b-c-0a1b2c-3d4e") == "a-b-c · 2026-01-31 08:15 UTC · 0a1b2c-3d4e"
-    assert words_of("by-hand") == "by-hand"
+    assert run_label("20260131-081500-a-b-c-0a1b2c-3d4e") == "a-b-c · 2026-01-31 08:15 UTC · 0a1b2c-3d4e"
+    assert run_label("by-hand") == "by-hand"
     assert title_of("run:20260131-081500-a-b-c-0a1b2c-3d4e") == "run a-b-c"
     assert title_of("fast") == "preset fast"
     assert about("run:by-hand") == "recipe of run by-hand"

@@ -43,11 +43,6 @@ class Latest(Generic[Q]):
                 self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 self._thread.start()
 
-    @property
-    def overtaken(self) -> bool:
-        """Whether a newer question waits."""
-        return bool(self._next)
-
     def wait(self, seconds: float) -> bool:
         """Wait until nothing is left to answer; False when the time is up first."""
         with self._lock:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MARKED = ("stage", "knob", "pause", "resume", "stop", "fork", "warning", "error")
 """Event kinds worth a line on every picture; evaluations and checkpoints are too many, but for those asked for."""
-_ASKED = ("checkpoint", "evaluate")
+_REQUESTS_SHOWN = ("checkpoint", "evaluate")
 # Dotted lines closer than this are a grey wall.
 MOST_MARKS = 60
 _EVENT_LINE = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
@@ -97,9 +97,9 @@ def finish(
     return figure
 
 
-def _asked(event: Record) -> bool:
+def _is_shown_request(event: Record) -> bool:
     data = data_of(event)
-    return event.get("kind") == "request" and data.get("done") is True and data.get("verb") in _ASKED
+    return event.get("kind") == "request" and data.get("done") is True and data.get("verb") in _REQUESTS_SHOWN
 
 
 def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] = ("",), whose: str = "") -> None:
@@ -112,7 +112,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         panels: as in :func:`finish`.
         whose: put before the words, already safe for Plotly.
     """
-    marked = [event for event in view.telemetry.events if event.get("kind") in MARKED or _asked(event)]
+    marked = [event for event in view.telemetry.events if event.get("kind") in MARKED or _is_shown_request(event)]
     # Stages are few and explain the picture: however many knobs were turned since, none of them goes.
     recent = {id(event) for event in marked[-MOST_MARKS:]}
     events = [event for event in marked if id(event) in recent or event.get("kind") == "stage"]

@@ -28,7 +28,7 @@ from workbench.plots.loss import loss_figure
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
 from workbench.plots.tables import (
-    asked_table,
+    choices_table,
     environment_table,
     escape,
     events_table,
@@ -133,7 +133,7 @@ def _recipes(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "Recipe"
-    tables = recipe_table(views, differing_only=True) if several else asked_table(views[0])
+    tables = recipe_table(views, differing_only=True) if several else choices_table(views[0])
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
     return f"<h2>{heading}</h2>{tables}{whole}"
 

@@ -50,7 +50,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
 
-def asked_table(view: RunView) -> str:
+def choices_table(view: RunView) -> str:
     """The recipe, one row per axis: the choice and its knobs in a line."""
     rows = []
     for axis, value in view.recipe.items():

@@ -288,14 +288,9 @@ class Composer(ipywidgets.VBox):
 
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for by keys and links."""
-        if request.get("do") == "undo":
-            self.undo()
-        elif request.get("do") == "redo":
-            self.redo()
-        elif request.get("do") == "reset":
-            self.reset()
-        elif request.get("do") == "close":
-            self._show_card("")
+        verbs = {"undo": self.undo, "redo": self.redo, "reset": self.reset, "close": lambda: self._show_card("")}
+        if (verb := str(request.get("do"))) in verbs:
+            verbs[verb]()
         elif isinstance(request.get("card"), str):
             self._show_card(request["card"])
         elif isinstance(request.get("go"), str):

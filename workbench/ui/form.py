@@ -46,23 +46,56 @@ def defaults(model: type[BaseModel]) -> dict[str, Any]:
     return values
 
 
-class Knob:
-    """One plain field: control, a mark and a reset button once it is changed, an error line once it is wrong."""
+class Row:
+    """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
+
+    Args:
+        path: of the field in the recipe.
+        tooltip: its help, through which a search looks.
+        default: JSON value of the field, the baseline until another one is loaded.
+        changed: called after the user changed anything in here.
+        parts: the controls.
+    """
+
+    def __init__(
+        self, path: str, tooltip: str, default: Any, changed: Changed, parts: Sequence[ipywidgets.Widget]
+    ) -> None:
+        self.path, self._baseline, self._changed = path, default, changed
+        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
+        self.widget = with_shared_layout(ipywidgets.Box, parts)
+        self.widget.add_class("lab-knob")
+        self.widget.add_class(path_class(path))
+        self._note, self.reset = Note(self.widget), Reset(self.widget, self.restore, 1)
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" will return to ``baseline``."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Everything in here back to the baseline, as one change of the user's."""
+        self.load(self._baseline, self._baseline)
+        self._changed()
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show the problems that belong in here, return the others."""
+        # Also what lies below: an entry of a list has a path of its own.
+        mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
+        self._note.say("; ".join(problem.message for problem in mine))
+        return [problem for problem in problems if problem not in mine]
+
+    def _offer_reset(self, changed: bool) -> None:
+        self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
+
+
+class Knob(Row):
+    """One plain field with one control."""
 
     def __init__(
         self, path: str, shape: Shape, label: str, tooltip: str, default: Any, scale: str, changed: Changed
     ) -> None:
-        self.path = path
         self.input = make_input(shape, label, tooltip, default, scale)
         self.input.changed = self._heard
-        self._changed = changed
-        self._baseline = default
-        # What a search looks through.
-        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
-        self.widget = with_shared_layout(ipywidgets.Box, [self.input.widget])
-        self.widget.add_class("lab-knob")
-        self.widget.add_class(path_class(path))
-        self._note, self._reset = Note(self.widget), Reset(self.widget, self.restore, 1)
+        super().__init__(path, tooltip, default, changed, [self.input.widget])
         self.load(default, default)
 
     @property
@@ -81,33 +114,18 @@ class Knob:
         # An equal value is not written again: the box keeps it as it was typed (30_000, not 30000).
         if not same(self.value, value):
             self.input.set(value)
-        self._mark()
-
-    def restore(self) -> None:
-        """Back to the baseline, as a change of the user's."""
-        self.load(self._baseline, self._baseline)
-        self._changed()
+        self._offer_reset(self.changes > 0)
 
     def show(self, words: Sequence[str]) -> int:
         """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
         return int(all(word in self._search_text for word in words))
 
-    def take(self, problems: list[Problem]) -> list[Problem]:
-        """Show the problems of this knob, return the others."""
-        # Also what lies below: an entry of a list has a path of its own.
-        mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
-        self._note.say("; ".join(problem.message for problem in mine))
-        return [problem for problem in problems if problem not in mine]
-
     def _heard(self) -> None:
-        self._mark()
+        self._offer_reset(self.changes > 0)
         self._changed()
 
-    def _mark(self) -> None:
-        self._reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if self.changes else "")
 
-
-class ChoiceKnob:
+class ChoiceKnob(Row):
     """One choice of an axis: a drop-down with the chosen one's summary, and its form below.
 
     Args:
@@ -134,13 +152,10 @@ class ChoiceKnob:
         scale: str = "linear",
         unit: str = "",
     ) -> None:
-        self.path, self.axis, self._plain = path, axis, plain
-        self._scale, self._unit = scale, unit
+        self.axis, self._plain, self._scale, self._unit = axis, plain, scale, unit
         # Made when a schedule is first chosen: most knobs never follow one.
         self._curve: CurveEditor | None = None
         self._budget: Mapping[str, Any] | None = None
-        self._changed = changed
-        self._baseline: Any = default
         self._quiet = False
         # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing ...
         self._parts: dict[str, Form | Knob] = {}
@@ -163,12 +178,7 @@ class ChoiceKnob:
         self.summary.add_class("lab-summary")
         self.body = with_shared_layout(ipywidgets.VBox)
         self.body.add_class("lab-nested")
-        self.widget = with_shared_layout(ipywidgets.Box, [self.picker, self.body])
-        self.widget.add_class("lab-knob")
-        self.widget.add_class(path_class(path))
-        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
-        self._note = Note(self.widget)
-        self.reset = Reset(self.widget, self.restore, 1)
+        super().__init__(path, tooltip, default, changed, [self.picker, self.body])
         self.load(default, default)
 
     @property
@@ -215,10 +225,7 @@ class ChoiceKnob:
 
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show the problems that belong in here, return the others."""
-        rest = self.part.take(problems)
-        mine = [p for p in rest if p.path in (self.path, f"{self.path}.kind") or p.path.startswith(self.path + ".")]
-        self._note.say("; ".join(problem.message for problem in mine))
-        return [problem for problem in rest if problem not in mine]
+        return super().take(self.part.take(problems))
 
     def spend(self, budget: Mapping[str, Any]) -> None:
         """Let the curves in here show this budget (as JSON has it; it may be wrong) along their time."""
@@ -228,11 +235,6 @@ class ChoiceKnob:
             self._budget = dict(budget)
             if self._curve is not None and self.kind != CONSTANT:
                 self._curve.show(self.value, self._budget)
-
-    def restore(self) -> None:
-        """Everything in here back to the baseline, as one change of the user's."""
-        self.load(self._baseline, self._baseline)
-        self._changed()
 
     def show(self, words: Sequence[str]) -> int:
         """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
@@ -286,8 +288,7 @@ class ChoiceKnob:
             shown = [self.summary, *curve, *shown]
         if self.body.children != tuple(shown):
             self.body.children = shown
-        changed = self.kind != _kind(self._baseline)
-        self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
+        self._offer_reset(self.kind != _kind(self._baseline))
 
     def _drawn(self) -> CurveEditor:
         """The curve of the chosen schedule as its knobs have it now."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import annotated_types
 import ipywidgets
 from pydantic.fields import FieldInfo
 
 from workbench.choices.choice import Choice, bounds_of
 from workbench.ui.shared_layouts import with_shared_layout
 
+BOUND_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+"""Bounds that a field may declare, as people write them."""
 SLIDER_DECADES = 3
 """How far a logarithmic slider reaches around the default where no bound stops it."""
 SLIDER_STEPS = 100
@@ -55,7 +56,9 @@ def shape_of(info: FieldInfo) -> Shape:
     Raises:
         TypeError: the annotation is one that no control exists for.
     """
-    low, high = _bounds(info.metadata)
+    # Of annotated_types each bound is a class with one field of its name.
+    found = {word: getattr(item, word) for item in info.metadata for word in BOUND_SIGNS if hasattr(item, word)}
+    low, high = found.get("ge", found.get("gt")), found.get("le", found.get("lt"))
     # A knob that moves keeps its bounds elsewhere: pydantic's own would compare a schedule with a number.
     for word, bound in bounds_of(info).items():
         low, high = (bound, high) if "inimum" in word else (low, bound)
@@ -83,21 +86,6 @@ def _shape(annotation: Any, low: float | None = None, high: float | None = None)
         if annotation is kind:
             return Shape(kind.__name__, low=low, high=high)
     raise TypeError(f"no control for a field of type {annotation!r}; ui/inputs.py knows the types that knobs may have")
-
-
-def _bounds(metadata: Sequence[Any]) -> tuple[float | None, float | None]:
-    low: Any = None
-    high: Any = None
-    for item in metadata:
-        if isinstance(item, annotated_types.Ge):
-            low = item.ge
-        elif isinstance(item, annotated_types.Gt):
-            low = item.gt
-        elif isinstance(item, annotated_types.Le):
-            high = item.le
-        elif isinstance(item, annotated_types.Lt):
-            high = item.lt
-    return low, high
 
 
 @dataclass

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import ipywidgets
 
+from workbench.choices.choice import registry
 from workbench.ui.form import ChoiceKnob
-from workbench.ui.knob_search import elsewhere, words_of
 from workbench.ui.section import Section
 from workbench.ui.shared_layouts import with_shared_layout
 
@@ -43,7 +43,7 @@ class KnobFinder(ipywidgets.VBox):
 
     def search(self) -> None:
         """Show the knobs that hold every word in the box, and say how many those are."""
-        words = words_of(self.text.value)
+        words = search_words(self.text.value)
         found = [section.search(words) for section in self._sections]
         shown = tuple(
             section.widget for section, count in zip(self._sections, found, strict=True) if count or not words
@@ -54,3 +54,31 @@ class KnobFinder(ipywidgets.VBox):
         text = f"{sum(found)} knob{'s' * (sum(found) != 1)} found"
         self.found.value = html.escape(text + (f"; not chosen now: {', '.join(others)}" if others else ""))
         self.children = (self.text, self.found) if words else (self.text,)
+
+
+def search_words(text: str) -> list[str]:
+    """A search as lower-case words, all of which must be found; ``_`` and ``.`` separate as blanks do."""
+    return text.lower().replace("_", " ").replace(".", " ").split()
+
+
+def elsewhere(words: list[str], chosen: Mapping[str, str], most: int = 6) -> list[str]:
+    """Knobs of choices that are not chosen now, as ``theta (depth: progressive_drop)``.
+
+    Args:
+        words: as :func:`search_words` gives them; nothing is found without any.
+        chosen: kind by axis.
+        most: how many are told.
+
+    Example:
+        >>> elsewhere(["theta"], {"depth": "full"})
+        ['theta (depth: progressive_drop)']
+    """
+    homes: dict[tuple[str, str], list[str]] = {}
+    for axis, kind in chosen.items():
+        for other, model in registry(axis).items():
+            for name, info in model.model_fields.items():
+                text = f"{name} {info.description or ''}".replace("_", " ").lower()
+                if other != kind and name != "kind" and words and all(word in text for word in words):
+                    homes.setdefault((name, axis), []).append(other)
+    found = [f"{name.replace('_', ' ')} ({axis}: {', '.join(kinds[:4])})" for (name, axis), kinds in homes.items()]
+    return found[:most] + ([f"and {len(found) - most} more"] if len(found) > most else [])

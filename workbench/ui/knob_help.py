@@ -6,13 +6,12 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import annotated_types
 from pydantic.fields import FieldInfo
 
 from workbench.choices.choice import BOUNDS, bounds_of
-from workbench.ui.inputs import as_text
+from workbench.ui.inputs import BOUND_SIGNS, as_text
 
-_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "multiple_of": "a multiple of"}
+_SIGNS = {**BOUND_SIGNS, "multiple_of": "a multiple of"}
 
 
 def label_of(name: str, unit: str, tooltip: str) -> str:
@@ -60,7 +59,7 @@ def legal(info: FieldInfo) -> str:
         f"{sign} {getattr(item, word):g}"
         for item in info.metadata
         for word, sign in _SIGNS.items()
-        if isinstance(item, getattr(annotated_types, {"multiple_of": "MultipleOf"}.get(word, word.capitalize())))
+        if hasattr(item, word)
     ]
     signs = {word: sign.replace(">=", "≥").replace("<=", "≤") for word, (sign, _) in BOUNDS.items()}
     found += [f"{signs[word]} {bound:g}" for word, bound in bounds_of(info).items()]

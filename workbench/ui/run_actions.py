@@ -18,12 +18,13 @@ from workbench.runs.find import find
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.run import ENDED, REPORT, Run
+from workbench.runs.run import REPORT, Run
+from workbench.runs.state import FINAL
 from workbench.runs.trash import empty, restore
 
-ASKED = ("pause", "resume", "stop", "checkpoint", "evaluate")
+REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a living run answers."""
-VERBS = (*ASKED, "fork", "compare", "diff", "report", "export", "tag", "delete")
+VERBS = (*REQUESTS, "fork", "compare", "diff", "report", "export", "tag", "delete")
 """What the page offers."""
 # A run answers at its next step; one that compiles or evaluates answers later, and the request stands.
 _ANSWER_SECONDS = 20.0
@@ -105,7 +106,7 @@ class RunActions:
         runs = [Run(find(run_id, self.root)) for run_id in run_ids]
         if not runs:
             raise RunError("no run is selected")
-        if verb in ASKED:
+        if verb in REQUESTS:
             controller = rest.get("controller")
             who = {
                 "controller": controller if isinstance(controller, str) else "",
@@ -115,14 +116,14 @@ class RunActions:
         elif verb in self._verbs:
             yield from self._verbs[verb](runs, rest)
         else:
-            raise RunError(f"'{verb}' is none of {', '.join((*ASKED, *self._verbs, 'restore', 'empty'))}")
+            raise RunError(f"'{verb}' is none of {', '.join((*REQUESTS, *self._verbs, 'restore', 'empty'))}")
 
     def _ask(self, verb: str, runs: list[Run], who: Mapping[str, Any]) -> Iterator[ActionResult]:
         tally, waiting = _Tally(), []
         for run in runs:
             # One that ended a moment ago must not keep the others from being asked.
             try:
-                if verb == "resume" and run.status in ENDED:
+                if verb == "resume" and run.status in FINAL:
                     tally.done.append(f"{run.name}: {run.resume()}")
                 else:
                     waiting.append((run, run.ask(verb, **who)))

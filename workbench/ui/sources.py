@@ -23,14 +23,14 @@ def run_sources(runs_dir: str | Path | None = None) -> list[tuple[str, str]]:
     The folder is listed and no file in it is opened: an id holds the time, the name and the recipe's hash.
     """
     newest = sorted(run_ids(runs_root(runs_dir)), reverse=True)[:LISTED]
-    return [(RUN + run_id, words_of(run_id)) for run_id in newest]
+    return [(RUN + run_id, run_label(run_id)) for run_id in newest]
 
 
-def words_of(run_id: str) -> str:
+def run_label(run_id: str) -> str:
     """A run id as people read it: name first, so that typing its beginning finds it in a drop-down.
 
     Example:
-        >>> words_of("20260131-081500-bert-tiny-0a1b2c-3d4e")
+        >>> run_label("20260131-081500-bert-tiny-0a1b2c-3d4e")
         'bert-tiny · 2026-01-31 08:15 UTC · 0a1b2c-3d4e'
     """
     parts = _ID.fullmatch(run_id)
@@ -54,7 +54,9 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
 
 def title_of(source: str) -> str:
     """What a heading or a tooltip calls a source."""
-    return f"run {words_of(source.removeprefix(RUN)).split(' · ')[0]}" if source.startswith(RUN) else f"preset {source}"
+    return (
+        f"run {run_label(source.removeprefix(RUN)).split(' · ')[0]}" if source.startswith(RUN) else f"preset {source}"
+    )
 
 
 def about(source: str) -> str:

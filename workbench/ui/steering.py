@@ -13,7 +13,8 @@ from typing import Any
 from workbench.errors import RunError
 from workbench.runs import requests
 from workbench.runs.forks.fork import changes_of, fork, would_change
-from workbench.runs.run import ENDED, Run
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 
 ANSWER_SECONDS = 60.0
@@ -62,7 +63,7 @@ class Steering:
 
     def _control(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         request = request_of(fields)
-        if request["verb"] == "resume" and run.status in ENDED:
+        if request["verb"] == "resume" and run.status in FINAL:
             self._say(answer, "done", run.resume())
             self._stirred()
             return

@@ -3,7 +3,7 @@
 
 import { LAYER_STATES } from "./palette.js";
 
-export const NO_STATE = 255;
+const NO_STATE = 255;
 const [RUNNING, DROPPED, FROZEN, ABSENT, , COPIED] = LAYER_STATES.keys();
 const LONGEST_LABEL = 24;
 

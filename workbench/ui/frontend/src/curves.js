@@ -3,14 +3,15 @@
 import uPlot from "uplot";
 
 import { boundaryLabels, inSight } from "./activity.js";
-import { el, lineSample } from "./dom.js";
+import { el } from "./dom.js";
 import { duration, short, xValue } from "./format.js";
 import { Gestures } from "./gestures.js";
 import { join, visible } from "./series.js";
 import { xRange, xTicks, yRange, yTicks } from "./scales.js";
+import { lineSample } from "./samples.js";
 
 export const LEFT_AXIS = 54;
-export const RIGHT_PAD = 16;
+const RIGHT_PAD = 16;
 /** At the right of the loss and of the layer map, whose columns stand under it and which has a strip of its own there. */
 export const MAIN_RIGHT = 84;
 const RIGHT_AXIS = 54;
@@ -204,40 +205,20 @@ export class Curves {
   }
 
   #levels(u) {
-    const { ctx, bbox } = u;
-    const ratio = devicePixelRatio;
-    ctx.save();
-    ctx.strokeStyle = this.picture.theme.muted;
-    ctx.lineWidth = ratio;
+    const { left, top, width, height } = u.bbox;
     for (const level of this.picture.levels ?? []) {
       const y = u.valToPos(level.y, "y", true);
-      if (y < bbox.top || y > bbox.top + bbox.height) continue;
-      ctx.setLineDash(level.dash.map((length) => length * ratio));
-      ctx.beginPath();
-      ctx.moveTo(bbox.left, y);
-      ctx.lineTo(bbox.left + bbox.width, y);
-      ctx.stroke();
+      if (y >= top && y <= top + height) dashed(u.ctx, [left, y], [left + width, y], level.dash, { strokeStyle: this.picture.theme.muted });
     }
-    ctx.restore();
   }
 
   #marks(u) {
-    const { ctx, bbox } = u;
-    const ratio = devicePixelRatio;
-    ctx.save();
-    for (const mark of this.picture.marks ?? []) {
-      const x = Math.round(u.valToPos(mark.x, "x", true)) + 0.5;
-      if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      ctx.strokeStyle = mark.stroke;
-      ctx.globalAlpha = mark.stage ? 0.9 : 0.65;
-      ctx.lineWidth = (mark.stage ? 1.5 : 1) * ratio;
-      ctx.setLineDash((mark.stage ? [5, 3] : [2, 3]).map((length) => length * ratio));
-      ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.stroke();
+    const { left, top, width, height } = u.bbox;
+    for (const { x: value, stage, stroke } of this.picture.marks ?? []) {
+      const x = Math.round(u.valToPos(value, "x", true)) + 0.5;
+      const look = { strokeStyle: stroke, globalAlpha: stage ? 0.9 : 0.65, lineWidth: stage ? 1.5 : 1 };
+      if (x >= left && x <= left + width) dashed(u.ctx, [x, top], [x, top + height], stage ? [5, 3] : [2, 3], look);
     }
-    ctx.restore();
   }
 
   #markNames(u) {
@@ -318,6 +299,18 @@ export class Curves {
     this.plot.setCursor({ left: this.plot.valToPos(xs[idx], "x"), top: 20 });
     this.monitor.tell(this.readout);
   }
+}
+
+/** A straight line on a canvas; widths and dashes in pixels of the page. */
+function dashed(ctx, from, to, dash, { lineWidth = 1, ...look }) {
+  ctx.save();
+  Object.assign(ctx, { ...look, lineWidth: lineWidth * devicePixelRatio });
+  ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(...from);
+  ctx.lineTo(...to);
+  ctx.stroke();
+  ctx.restore();
 }
 
 /** The value at a row of a joined table, or the closest one before it (then after it) in the same column. */

@@ -29,56 +29,9 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** What an entry of a legend looks like: a piece of a line, the shape of a layer's state, or a ramp of colours. */
-export function sampleOf({ line, ink, ramp }) {
-  if (line) return lineSample(line);
-  if (ink) return inkSample(ink);
-  const bar = el("span", { class: "wb-ramp" });
-  bar.style.backgroundImage = `linear-gradient(90deg, ${ramp.join(", ")})`;
-  return bar;
-}
-
 /** The words of each row, its parts with a space between them. */
 export function rowsOf(node) {
   return [...node.children].map((row) => [...row.childNodes].map((part) => part.textContent.trim()).filter(Boolean).join(" "));
-}
-
-/** A short piece of a line as it is drawn: colour, dash, width, a ring for points, a box for an area. */
-export function lineSample({ stroke, dash = [], width = 2, ring = false, fill = null }) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("class", "wb-sample");
-  svg.setAttribute("width", "24");
-  svg.setAttribute("height", "10");
-  svg.setAttribute("aria-hidden", "true");
-  if (fill) {
-    const box = document.createElementNS(svg.namespaceURI, "rect");
-    for (const [key, value] of Object.entries({ x: 3, y: 0, width: 18, height: 10, fill })) box.setAttribute(key, value);
-    svg.append(box);
-    return svg;
-  }
-  const shape = document.createElementNS(svg.namespaceURI, ring ? "circle" : "line");
-  const place = ring ? { cx: 12, cy: 5, r: 3.2, fill: "none" } : { x1: 1, y1: 5, x2: 23, y2: 5 };
-  for (const [key, value] of Object.entries(place)) shape.setAttribute(key, value);
-  shape.setAttribute("stroke", stroke);
-  shape.setAttribute("stroke-width", ring ? 1.8 : width);
-  if (dash.length && !ring) shape.setAttribute("stroke-dasharray", dash.join(" "));
-  svg.append(shape);
-  return svg;
-}
-
-/** The shape of a layer's state (see palette.js), as its row in the layer map has it. */
-export function inkSample({ colour, shape, opacity }) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [key, value] of Object.entries({ class: "wb-sample", width: 18, height: 14, "aria-hidden": "true" })) svg.setAttribute(key, value);
-  const slice = 14 / shape.length;
-  // Slices that touch are one rectangle: two would show a seam.
-  for (const { index, 0: ink } of shape.matchAll(/#+/g)) {
-    const rect = document.createElementNS(svg.namespaceURI, "rect");
-    const place = { x: 0, y: 14 - (index + ink.length) * slice, width: 18, height: ink.length * slice, fill: colour, opacity };
-    for (const [key, value] of Object.entries(place)) rect.setAttribute(key, value);
-    svg.append(rect);
-  }
-  return svg;
 }
 
 /** A group of exclusive buttons. */

@@ -1,4 +1,7 @@
-// Numbers as people read them. Pure.
+// Numbers and states as people read them. Pure.
+
+/** Statuses of a run that nothing of goes on. */
+export const FINAL = ["finished", "stopped", "failed", "lost"];
 
 const SUFFIXES = [
   [1e24, "Y"],

@@ -105,7 +105,7 @@ class Monitor {
     const told = runs.map((run) => {
       const update = whole?.find(({ i }) => i === run.place);
       const held = new Map(names.map((name) => [name, run.series.get(name)?.merged()]).filter(([, series]) => series));
-      const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.xOf(steps, kind));
+      const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.clock.at(steps, kind));
       return { name: run.name, at, series: update?.series ?? held };
     });
     this.saveText(whole || !thinned ? what : `${what}-thinned`, csvOf(told, names));
@@ -183,7 +183,7 @@ class Monitor {
 
   /** Another horizontal axis, with the same stretch of the run in sight. */
   #turn(x) {
-    const widest = this.runs.reduce((most, run) => ((run.extent(this.x)?.[1] ?? -1) > (most?.extent(this.x)?.[1] ?? -1) ? run : most), null);
+    const widest = this.runs.reduce((most, run) => ((run.clock.extent(this.x)?.[1] ?? -1) > (most?.clock.extent(this.x)?.[1] ?? -1) ? run : most), null);
     this.range = translated(this.range, widest?.clock, this.x, x);
     this.x = x;
     this.extent = null;

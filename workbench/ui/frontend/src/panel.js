@@ -1,9 +1,10 @@
 // The frame of one view: title, legend, its own controls, a menu of what can be taken away, the same data as a table.
 
 import { download, fileName, toPng } from "./download.js";
-import { el, sampleOf } from "./dom.js";
+import { el } from "./dom.js";
 import { Menu } from "./menu.js";
 import { sheetSvg } from "./svg.js";
+import { sampleOf } from "./samples.js";
 
 export class Panel {
   /**

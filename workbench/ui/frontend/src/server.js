@@ -1,6 +1,7 @@
 // The server extension (workbench/server) as a page uses it: for news while the kernel has none, and for requests to
 // runs. Where the extension is missing (another front end, disabled) everything goes through the kernel alone.
 
+import { FINAL } from "./format.js";
 import { unseal } from "./wire.js";
 
 const API = "workbench/api";
@@ -10,7 +11,6 @@ const TROUBLE_MS = 3000;
 const WAIT_SECONDS = 5;
 const GLANCE_MS = 50;
 const ANSWER_WITHIN_MS = 60000;
-const FINAL = ["finished", "stopped", "failed", "lost"];
 // Once it feeds the page: as often as curves need to look alive; before that, to learn whether there is news at all.
 const FEED_EVERY_MS = 300;
 const LOOK_EVERY_MS = 1000;

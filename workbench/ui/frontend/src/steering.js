@@ -1,12 +1,13 @@
 // Requests of a page to its runs: by the server where it can, since a kernel in a long cell hears nothing, else by the
 // kernel; and the lease that keeps two pages from steering against each other. No elements here.
 
+import { FINAL } from "./format.js";
+
 const RENEW_MS = 10000;
 // Whoever has left the panel open for this long and done nothing lets others in: programs and other tabs of their own.
 const IDLE_MS = 60000;
 // A kernel says at once that it has asked; one that does not is in a long cell, or gone.
 const KERNEL_MS = 4000;
-const FINAL = ["finished", "stopped", "failed", "lost"];
 export const DONE = ["done", "refused", "late"];
 
 /** Words for the lease of a run, empty when nobody holds it. `at`: when the page heard of it. */

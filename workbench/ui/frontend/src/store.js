@@ -1,11 +1,11 @@
 // All that a page knows of its runs, and the order of messages. Pure: the caller says what time it is.
 
 import { Details } from "./detail.js";
+import { FINAL } from "./format.js";
 import { Layers } from "./layers.js";
 import { Clock, Series } from "./series.js";
 import { unpack, unpackDetail, unseal } from "./wire.js";
 
-export const FINAL = ["finished", "stopped", "failed", "lost"];
 const RESYNC_PATIENCE_MS = 4000;
 const SILENCE_MS = 12000;
 // The kernel's thread says something at least every 5 s, and while a run trains mostly ten times a second.
@@ -61,16 +61,6 @@ export class Run {
     for (const [name, patch] of series) this.series.get(name)?.detail(patch);
   }
 
-  /** x of given ascending steps: "step", "tokens", "seconds" or "flops". */
-  xOf(steps, kind) {
-    return this.clock.at(steps, kind);
-  }
-
-  /** First and last x, or null before the first record. */
-  extent(kind) {
-    return this.clock.extent(kind);
-  }
-
   /**
    * A scalar as a line, or null when it was never recorded. Kept until something is added: four views ask for it at
    * every frame while somebody drags.
@@ -85,7 +75,7 @@ export class Run {
     const held = this.lines.get(key);
     if (held?.version === version) return held.line;
     const { steps, values } = series.merged();
-    const line = { x: this.xOf(steps, kind), y: values, steps };
+    const line = { x: this.clock.at(steps, kind), y: values, steps };
     this.lines.set(key, { version, line });
     return line;
   }

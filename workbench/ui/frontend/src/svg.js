@@ -3,6 +3,7 @@
 import { boundaryLabels, inSight } from "./activity.js";
 import { duration, short } from "./format.js";
 import { AXES } from "./palette.js";
+import { escaped, sample, sampleWidth, tag } from "./samples.js";
 import { spread, xRange, xTicks, yRange, yTicks } from "./scales.js";
 import { visible } from "./series.js";
 
@@ -15,18 +16,6 @@ const TITLE = 30;
 const ROW = 20;
 const X_TITLES = Object.fromEntries(AXES.map(({ name, title }) => [name, title]));
 const FAMILY = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif";
-
-/** Text for XML. */
-export function escaped(text) {
-  return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-}
-
-function tag(name, attributes, inside = "") {
-  const written = Object.entries(attributes)
-    .filter(([, value]) => value !== null && value !== undefined && value !== "")
-    .map(([key, value]) => ` ${key}="${escaped(typeof value === "number" ? Number(value.toFixed(2)) : value)}"`);
-  return `<${name}${written.join("")}>${inside}</${name}>`;
-}
 
 /**
  * The whole picture.
@@ -68,31 +57,9 @@ function wrapped(legend, room) {
   return rows;
 }
 
-function sampleWidth({ ramp }) {
-  return ramp ? 96 : 24;
-}
-
 function entry(item, y, theme) {
   const text = tag("text", { x: item.x + sampleWidth(item) + 6, y: y + 4, fill: theme.muted }, escaped(item.text));
   return sample(item, y) + text;
-}
-
-function sample({ x, line, ink, ramp }, y) {
-  if (ramp) {
-    const size = 96 / ramp.length;
-    return ramp.map((fill, i) => tag("rect", { x: x + i * size, y: y - 5, width: size + 0.5, height: 10, fill })).join("");
-  }
-  if (ink) {
-    const slice = 14 / ink.shape.length;
-    return [...ink.shape.matchAll(/#+/g)]
-      .map(({ index, 0: run }) =>
-        tag("rect", { x: x + 3, y: y + 7 - (index + run.length) * slice, width: 18, height: run.length * slice, fill: ink.colour, opacity: ink.opacity }),
-      )
-      .join("");
-  }
-  if (line.ring) return tag("circle", { cx: x + 12, cy: y, r: 3.4, fill: "none", stroke: line.stroke, "stroke-width": 1.8 });
-  if (line.fill) return tag("rect", { x: x + 3, y: y - 5, width: 18, height: 10, fill: line.fill });
-  return tag("line", { x1: x, x2: x + 24, y1: y, y2: y, stroke: line.stroke, "stroke-width": line.width ?? 2, "stroke-dasharray": (line.dash ?? []).join(" ") });
 }
 
 /**

@@ -50,7 +50,7 @@ test("the answer is drawn in its stretch, and nothing lacks there any more", () 
   assert.equal(Math.max(...y), 9, "a spike between two held records is seen");
   assert.equal(lacking(store.runs, ["loss"], [50_000, 50_200], "step"), null);
   assert.ok(lacking(store.runs, ["loss"], [70_000, 70_200], "step"), "elsewhere it does");
-  assert.deepEqual([...store.runs[0].xOf(Float64Array.of(50_051), "seconds")], [25_025.5]);
+  assert.deepEqual([...store.runs[0].clock.at(Float64Array.of(50_051), "seconds")], [25_025.5]);
 });
 
 test("what is appended since is exact and needs no question", () => {

@@ -3,7 +3,8 @@ import { test } from "node:test";
 
 import { Run } from "../src/store.js";
 import { logTicks, spread, yRange } from "../src/scales.js";
-import { curvesSvg, escaped, sheetSvg } from "../src/svg.js";
+import { escaped } from "../src/samples.js";
+import { curvesSvg, sheetSvg } from "../src/svg.js";
 import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../src/views/pictures.js";
 import { csvOfLayers, Layers } from "../src/layers.js";
 
@@ -112,7 +113,7 @@ test("events are marked by x, with a word and a sign for where there is no room"
 
 test("numbers leave as CSV that no spreadsheet takes for a formula", () => {
   const one = run([], '=cmd "x"');
-  const text = csvOf([{ name: one.name, at: (steps, kind) => one.xOf(steps, kind), series: new Map([["loss", one.series.get("loss").merged()]]) }], ["loss", "heldout_loss"]);
+  const text = csvOf([{ name: one.name, at: (steps, kind) => one.clock.at(steps, kind), series: new Map([["loss", one.series.get("loss").merged()]]) }], ["loss", "heldout_loss"]);
   assert.equal(text, 'run,step,seconds,tokens,flops,loss,heldout_loss\r\n"\'=cmd ""x""",1,1,10,1000000000,3,\r\n"\'=cmd ""x""",2,2,20,2000000000,,\r\n"\'=cmd ""x""",3,3,30,3000000000,1.5,\r\n');
 });
 

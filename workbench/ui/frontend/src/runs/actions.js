@@ -1,7 +1,8 @@
 // What can be asked of runs, in which states, and why not. Pure.
 
+import { FINAL } from "../format.js";
+
 const ALIVE = ["queued", "starting", "running", "paused", "stopping"];
-const ENDED = ["finished", "stopped", "failed", "lost"];
 
 /** `states`: those in which a run can be asked; `least`, `most`: how many runs it takes. */
 export const ACTIONS = [
@@ -16,7 +17,7 @@ export const ACTIONS = [
   { verb: "report", title: "Report", says: "the pictures and tables of these runs as one page", most: 6, group: 3 },
   { verb: "export", title: "Export…", says: "write the model as a folder that transformers loads", most: 1, group: 3 },
   { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4 },
-  { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: ENDED, group: 4 },
+  { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: FINAL, group: 4 },
 ];
 
 export const TRASH_ACTIONS = [

@@ -2,7 +2,6 @@
 
 import { whole } from "../format.js";
 
-const ENDED = ["finished", "stopped", "failed", "lost"];
 // The order in which people look for runs: what goes on first, what went wrong next.
 const URGENCY = ["running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
 
@@ -30,11 +29,6 @@ export const COLUMNS = [
 ];
 
 export const BY_KEY = new Map(COLUMNS.map((column) => [column.key, column]));
-
-/** Whether nothing of the run goes on. */
-export function ended(row) {
-  return ENDED.includes(row.status);
-}
 
 function speedText(row) {
   return row.tokens_per_second === null || row.tokens_per_second === undefined ? "" : whole(row.tokens_per_second);

@@ -33,17 +33,18 @@ export class Session {
     const request = ++this.request;
     this.send({ type: "do", request, verb, runs: ids, controller: this.controller, ...rest });
     const what = verb === "label" ? "labels" : verb;
-    this.#tell({ text: `${what}: asking`, error: false, waiting: true });
+    this.note(`${what}: asking`);
     this.later(() => {
       if (this.answered < request && this.request === request) {
-        this.#tell({ text: `${what}: the kernel is busy and will do it when its cell ends`, error: false, waiting: true });
+        this.note(`${what}: the kernel is busy and will do it when its cell ends`);
       }
     }, PATIENCE_MS);
   }
 
   /** Says something of the page's own. */
   note(text, error = false) {
-    this.#tell({ text, error });
+    this.said = { text, error };
+    this.#changed();
   }
 
   /** Knobs of all runs, once per set of runs: filters by knob need them. */
@@ -72,11 +73,6 @@ export class Session {
 
   closeSheet() {
     this.sheet = null;
-    this.#changed();
-  }
-
-  #tell(said) {
-    this.said = said;
     this.#changed();
   }
 

@@ -231,12 +231,11 @@ export class View {
   }
 
   #said() {
-    const { text, error, undo, take_over: over, waiting } = this.session.said;
+    const { text, error, undo, take_over: over } = this.session.said;
     this.said.hidden = !text;
     say(this.saidText, text);
     this.saidText.setAttribute("role", error ? "alert" : "status");
     this.said.classList.toggle("lab-bad", Boolean(error));
-    this.said.classList.toggle("lab-waiting", Boolean(waiting));
     const key = JSON.stringify([text, undo, over]);
     if (this.said.dataset.key === key) return;
     this.said.dataset.key = key;

@@ -153,7 +153,7 @@ export class LayersView {
     const ctx = this.canvas.getContext("2d");
     ctx.scale(ratio, ratio);
     if (!this.vectors.length || !run.clock.has(scene.x)) return;
-    const xs = run.xOf(columnEnds(run.layers.steps.view(), this.stages), scene.x);
+    const xs = run.clock.at(columnEnds(run.layers.steps.view(), this.stages), scene.x);
     this.columns = columnsOfPixels(xs, Math.round(g.inner * ratio), g.from, g.to);
     ctx.imageSmoothingEnabled = false;
     const image = this.done ? this.#inks(g, ratio) : this.#image(g);
@@ -308,7 +308,7 @@ export class LayersView {
     const said = code === undefined ? "" : `: ${sentence(code, layer + 1, copiesAt(this.stages, step))}`;
     const rows = [el("div", { class: "wb-readout-x", text: `Layer ${layer + 1} at step ${whole(step)}${said}` })];
     if (this.scene.x !== "step") {
-      const at = xValue(this.shown.xOf(Float64Array.of(step), this.scene.x)[0], this.scene.x);
+      const at = xValue(this.shown.clock.at(Float64Array.of(step), this.scene.x)[0], this.scene.x);
       rows.push(el("div", {}, el("span", { text: "after" }), el("b", { text: at })));
     }
     for (const [name, vectors] of layers.values) {

@@ -15,7 +15,7 @@ const smoothings = new WeakMap();
 
 /** First to last x over all runs. */
 export function extentOf(runs, kind) {
-  const extents = runs.map((run) => run.extent(kind)).filter(Boolean);
+  const extents = runs.map((run) => run.clock.extent(kind)).filter(Boolean);
   if (!extents.length) return null;
   return [Math.min(...extents.map((e) => e[0])), Math.max(...extents.map((e) => e[1]))];
 }
@@ -25,7 +25,7 @@ export function marksOf(runs, scene) {
   const marks = runs.flatMap((run) => {
     const events = run.events.filter((event) => event.kind in MARKED || verbOf(event) in ASKED);
     const steps = Float64Array.from(events, (event) => event.step).sort();
-    const xs = run.xOf(steps, scene.x);
+    const xs = run.clock.at(steps, scene.x);
     return events.map((event) => {
       const stage = event.kind === "stage";
       const verb = verbOf(event);

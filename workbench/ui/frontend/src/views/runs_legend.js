@@ -1,7 +1,8 @@
 // Which line is which run, for several: each can be hidden and shown again.
 
-import { el, lineSample } from "../dom.js";
+import { el } from "../dom.js";
 import { shortName } from "./pictures.js";
+import { lineSample } from "../samples.js";
 
 export class RunsLegend {
   constructor(monitor) {

@@ -1,9 +1,10 @@
 // One line per run: where it stands, its latest numbers, and the buttons that reach it.
 
-import { el, lineSample, say } from "../dom.js";
+import { el, say } from "../dom.js";
 import { clock, duration, loss, percent, secondsLeft, short, standing } from "../format.js";
 
 import { answerInWords, SteerPanel } from "./steer.js";
+import { lineSample } from "../samples.js";
 
 const SILENT_MS = 10000;
 
