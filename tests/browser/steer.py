@@ -102,11 +102,11 @@ def end(run: Run) -> None:
     """Stop a run and all its forks, whoever steers them."""
     from tests.runs.tiny import wait_until
     from workbench.runs.folder import RunFolder
-    from workbench.runs.run import ENDED
+    from workbench.runs.state import FINAL
 
     beside = [Run(RunFolder(path)) for path in run.folder.path.parent.iterdir() if (path / "launched.json").exists()]
     for live in beside:
-        if live.status not in ENDED:
+        if live.status not in FINAL:
             live.ask("stop", take_over=True)
     for live in beside:
-        wait_until(lambda live=live: live.status in ENDED)
+        wait_until(lambda live=live: live.status in FINAL)

@@ -6,8 +6,8 @@ import sys
 import time
 
 from workbench.printable import plain
-from workbench.runs.run import ENDED, Run
-from workbench.runs.state import RunState, actual_status, message_of, read_state
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL, RunState, actual_status, message_of, read_state
 
 POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
 
@@ -54,7 +54,7 @@ def _follow_bar(run: Run) -> None:
             state = read_state(run.folder)
             status = actual_status(run.folder, state)
             bar.update(task, completed=state.progress, status=status, text=reading_text(state, status))
-            if status in ENDED:
+            if status in FINAL:
                 return
             time.sleep(POLL_SECONDS)
 
@@ -70,6 +70,6 @@ def _follow_lines(run: Run) -> None:
             text = reading_text(state, status)
             print(f"{run.id}  {status:<9} {state.progress:4.0%}  {text}", file=sys.stderr, flush=True)
             last, said_at = change, time.monotonic()
-        if status in ENDED:
+        if status in FINAL:
             return
         time.sleep(POLL_SECONDS)

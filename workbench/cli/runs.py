@@ -17,8 +17,8 @@ from workbench.printable import plain_lines
 from workbench.runs import control
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
-from workbench.runs.run import ENDED, Run
-from workbench.runs.state import actual_status, read_state
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL, actual_status, read_state
 
 
 def runs(options: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def ask(options: argparse.Namespace) -> int:
 def _checked_knob(run: Run, text: str) -> dict[str, Any]:
     """Path and value of ``PATH=VALUE``, refused here where the run would refuse them after its present step."""
     path, value = assignment(text, "optimizer.lr=1e-4")
-    if run.status not in ENDED:
+    if run.status not in FINAL:
         # Imports torch, through the recipe: for this verb alone.
         from workbench.changes import turned
 
@@ -86,12 +86,12 @@ def watch(options: argparse.Namespace) -> int:
         follow(run)
     except KeyboardInterrupt:
         status = run.status
-        print(f"\nrun '{run.id}' is {status}" + ("" if status in ENDED else "; it goes on"), file=sys.stderr)
+        print(f"\nrun '{run.id}' is {status}" + ("" if status in FINAL else "; it goes on"), file=sys.stderr)
     status = run.status
     if options.json:
         result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
         print(json.dumps(result))
-    elif status in ENDED:
+    elif status in FINAL:
         result = run.outcome()
         print(summary_of_result(run, result))
     return 1 if status in ("failed", "lost") else 0

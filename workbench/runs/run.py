@@ -26,7 +26,7 @@ from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
 from workbench.runs.log import tail
 from workbench.runs.result import result_of
-from workbench.runs.state import RunState, actual_status, read_state
+from workbench.runs.state import FINAL, RunState, actual_status, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
 from workbench.telemetry import Telemetry, read_telemetry
@@ -34,7 +34,6 @@ from workbench.telemetry import Telemetry, read_telemetry
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
-ENDED = ("finished", "stopped", "failed", "lost")
 EXPORT, REPORT = "workbench.training.export", "workbench.plots.report"
 MONITOR = "workbench.ui.monitor:Monitor"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
@@ -202,7 +201,7 @@ class Run:
         if status in ("queued", "starting", "stopping"):
             way_on = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{way_on}")
-        if status not in ENDED:
+        if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
         recorded = read_json(self.folder.launched, {})
         on = recorded.get("on") if isinstance(recorded, dict) else None
@@ -288,7 +287,7 @@ class Run:
             TimeoutError: no answer in time; the request stands.
         """
         status = self.status
-        if status in ENDED:
+        if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{self._way_on(status)}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
@@ -362,7 +361,7 @@ class Run:
             raise RunError(f"run '{self.id}': {why}")
 
     def _ended(self, deadline: float) -> bool:
-        if self.status in ENDED:
+        if self.status in FINAL:
             return True
         if time.monotonic() >= deadline:
             raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({self.state.progress:.0%} done)")

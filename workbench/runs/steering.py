@@ -16,7 +16,8 @@ from workbench.runs import control
 from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
 from workbench.runs.lease import claim, in_words, read_lease, release
-from workbench.runs.run import ENDED, Run
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL
 
 CONTROLLER_CHARACTERS = 80
 MOST_EDITS, EDIT_CHARACTERS = 64, 4000
@@ -108,7 +109,7 @@ def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
     """
     arguments = dict(request)
     # After the look at the status: nobody is to hold a run that will not answer.
-    if arguments.pop("hold", False) and run.status not in ENDED:
+    if arguments.pop("hold", False) and run.status not in FINAL:
         claim(run.folder, arguments["controller"], name, take_over=bool(arguments.get("take_over")))
     return run.ask(**arguments)
 
@@ -131,7 +132,7 @@ def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[
 
 def why_refused(run: Run, controller: str = "") -> str:
     """Why a request just failed, in a word for programs: ``leased``, ``ended``, or nothing when it made no sense."""
-    if run.status in ENDED:
+    if run.status in FINAL:
         return "ended"
     lease = read_lease(run.folder)
     return "leased" if lease.held() and lease.controller != controller else ""
