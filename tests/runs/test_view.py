@@ -27,7 +27,6 @@ def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
     assert view.evaluations == {"heldout": []}
     assert view.forecast == {"steps": 2}
     assert view.telemetry.series("loss") == ([1], [3.0])
-    assert view.renamed("other").name == "other"
 
 
 def test_damaged_parts_read_as_empty(folder: RunFolder) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.floors import Yardstick, is_causal
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
-from workbench.runs.state import actual_status, read_state
+from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import Telemetry, TelemetryReader, read_telemetry
 
 
@@ -50,16 +50,12 @@ class RunView:
     @property
     def final(self) -> bool:
         """True when nothing will be added any more (unless the run is resumed)."""
-        return self.status in ("finished", "stopped", "failed", "lost")
+        return self.status in FINAL
 
     @property
     def yardstick(self) -> Yardstick:
         """What its held-out losses were measured with, and the floors to hold them against."""
         return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
-
-    def renamed(self, name: str) -> RunView:
-        """The same reading under another name, for legends."""
-        return replace(self, name=name)
 
 
 def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
