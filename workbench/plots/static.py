@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.plots.activity import stages
-from workbench.plots.curves import curve, heldout_curve, smooth, thin, x_at_steps
+from workbench.plots.curves import X_LABELS, curve, heldout_curve, smooth, thin, x_at_steps
 from workbench.plots.facts import facts, failure, heldout_loss
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text
 from workbench.printable import plain, plain_lines
-from workbench.quantities import AXES, LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
+from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,6 @@ SIZE_INCHES = (10.0, 6.0)
 DOTS_PER_INCH = 100
 LABEL = 0.13
 """Share of a panel's width that the name of a stage takes."""
-_X_TITLES = {axis.name: axis.label for axis in AXES}
 # Inline, because GitHub and nbconvert keep no style sheets of ours.
 _CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
 
@@ -148,7 +147,7 @@ def _label(view: RunView, longest: int = 32) -> str:
 def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     titles = dict.fromkeys(view.yardstick.title for view in views)
     axes.set_title(f"loss (nats); points: {', '.join(titles)}", fontsize=10, loc="left")
-    axes.set_xlabel(_X_TITLES["seconds"], fontsize=9)
+    axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn: list[np.ndarray] = []
     for index, view in enumerate(views):
         raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
@@ -194,7 +193,7 @@ def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarr
 
 def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
     axes.set_title(scalar(name).label, fontsize=10, loc="left")
-    axes.set_xlabel(_X_TITLES["seconds"], fontsize=9)
+    axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn = False
     for index, view in enumerate(views):
         raw = curve(view, name, "seconds")
@@ -219,7 +218,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
     axes.set_title(f"layer activity{whose}", fontsize=10, loc="left", pad=pad)
     picture.draw(axes, LABEL)
     picture.legend(axes, fontsize=7, above=1.09)
-    axes.set_xlabel(_X_TITLES["step"], fontsize=9)
+    axes.set_xlabel(X_LABELS["step"], fontsize=9)
 
 
 def _say_nothing_yet(axes: Axes, views: Sequence[RunView]) -> None:
