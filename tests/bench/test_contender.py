@@ -35,32 +35,28 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.process
-def test_rounds_are_answered_and_the_child_ends_with_us(module: str, tmp_path: Path) -> None:
-    contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
-    assert contender.ready == {"greeting": "hello"}
-    assert contender.ask({"steps": 3}) == {"seconds": 1.5, "tokens": 300}
-    assert contender.ask({"steps": 1}) == {"seconds": 0.5, "tokens": 100}
-    contender.close()
+def test_rounds_are_answered_and_the_child_ends_with_us(module: str) -> None:
+    with Contender(module, {"name": "quick", "greeting": "hello"}) as contender:
+        assert contender.ready == {"greeting": "hello"}, "what a library prints is kept out of the protocol"
+        assert contender.ask({"steps": 3}) == {"seconds": 1.5, "tokens": 300}
+        assert contender.ask({"steps": 1, "more": [1]}) == {"seconds": 0.5, "tokens": 100}
     assert contender._child.returncode == 0
-    assert "a library that prints" in (tmp_path / "log").read_text(), "kept out of the protocol, not lost"
 
 
 @pytest.mark.process
-def test_a_child_that_dies_is_quoted(module: str, tmp_path: Path) -> None:
-    contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
-    with pytest.raises(RuntimeError, match=r"(?s)contender 'quick' ended with exit code 1.*thirteen is too many"):
+def test_a_child_that_dies_is_quoted(module: str) -> None:
+    with (
+        pytest.raises(RuntimeError, match=r"(?s)contender 'quick' ended with exit code 1.*library.*thirteen"),
+        Contender(module, {"name": "quick", "greeting": "hello"}) as contender,
+    ):
         contender.ask({"steps": 13})
-    contender.close()
 
 
 @pytest.mark.process
-def test_any_message_is_answered_until_the_child_is_killed(module: str, tmp_path: Path) -> None:
-    contender = Contender(module, {"name": "quick", "greeting": "hello"}, tmp_path / "log")
-    assert contender.ask({"steps": 2, "more": [1]}) == {"seconds": 1.0, "tokens": 200}
-    contender.kill()
+def test_an_error_beside_it_ends_the_child_at_once(module: str) -> None:
+    with pytest.raises(ZeroDivisionError), Contender(module, {"name": "quick", "greeting": "hello"}) as contender:
+        _ = 1 / 0
     assert contender._child.returncode == -9
-    with pytest.raises((RuntimeError, ValueError), match=r"quick|closed"):
-        contender.ask({"steps": 1})
 
 
 def test_the_childs_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatc
         return _case(0.1, 0.1)
 
     monkeypatch.setattr(bench, "compare", compare)
-    monkeypatch.setattr(bench._References, "of", lambda self, recipe: None)
+    monkeypatch.setattr(bench, "Contender", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(bench, "measured", lambda mode: measured.append(mode) or RATES)
     out = tmp_path / "results" / "forecast.json"
     options = ["--out", str(out), "--steps", "3", "--only", "fast", "pld"]
@@ -78,14 +79,11 @@ def test_a_name_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> Non
 
 
 @pytest.mark.process
-def test_a_recipe_and_the_reference_take_turns(learnable: list[str], tmp_path: Path) -> None:
+def test_a_recipe_and_the_reference_take_turns(learnable: list[str]) -> None:
     recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])
     setting = {"name": "reference", "recipe": recipe.to_dict(), "reference": True}
-    reference = Contender(bench.TRAINER, setting, tmp_path / "log")
-    try:
+    with Contender(bench.TRAINER, setting) as reference:
         found = bench.compare(recipe, 5, RATES, reference)
-    finally:
-        reference.kill()
     assert found["parameters_agree"]
     assert found["flops_error"] == pytest.approx(0, abs=0.02)
     assert found["measured"]["seconds"] > 0

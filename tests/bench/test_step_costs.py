@@ -63,3 +63,15 @@ def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.Mo
     assert found["arms"]["broken"] == {"error": "no such kernel"}
     assert found["arms"]["one"]["ratio"] == found["arms"]["two"]["ratio"] == 1.0
     assert found["busy"][0] == 2.0, "wall over CPU seconds: somebody else was at work"
+
+
+@pytest.mark.process
+def test_real_contenders_take_turns(learnable: list[str]) -> None:
+    base = presets.fast().with_assignments(learnable)
+    found = step_costs.step_costs(
+        base, {"deeper": base.with_(architecture={"layers": 3})}, segments=2, steps=3, say=lambda _: None
+    )
+    assert found["arms"]["deeper"]["ratio"] > 0
+    assert found["arms"]["deeper"]["token_ratio"] == found["arms"]["deeper"]["ratio"], "as many tokens per step"
+    assert found["arms"]["deeper"]["flops_ratio"] > 1
+    assert len(found["arms"]["deeper"]["by_segment"]) == 2

@@ -12,8 +12,8 @@ import contextlib
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any, TextIO
+import tempfile
+from typing import Any, Self, TextIO
 
 import torch
 
@@ -22,25 +22,39 @@ from workbench.runs.state import die_with_parent
 
 
 class Contender:
-    """A contender in a child process.
+    """A contender in a child process that lives as long as this context; after an error it ends at once.
 
     Args:
         module: what to start with ``python -m``.
         setting: JSON-able dictionary handed to it as its only argument.
-        log: file for the child's stderr.
+
+    Attributes:
+        ready: what the child said after its warm-up.
     """
 
-    def __init__(self, module: str, setting: dict[str, Any], log: Path) -> None:
+    ready: dict[str, Any]
+
+    def __init__(self, module: str, setting: dict[str, Any]) -> None:
         self.name = str(setting["name"])
-        self._log = log
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", module, json.dumps(setting)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log.open("w"),
-            text=True,
-        )
-        self.ready: dict[str, Any] = self._read()["ready"]
+        self._command = [sys.executable, "-m", module, json.dumps(setting)]
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._log = self._stack.enter_context(tempfile.TemporaryFile("w+"))
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
+        self.ready = self._read()["ready"]
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        # A round that is under way when another contender dies need not be waited for.
+        if error is not None:
+            self._child.kill()
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._child.stdin.close()
+        self._child.wait(timeout=60)
+        self._stack.close()
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a JSON-able message and wait for the answer.
@@ -55,26 +69,14 @@ class Contender:
             self._child.stdin.flush()
         return self._read()
 
-    def close(self) -> None:
-        """Let the child end."""
-        if self._child.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._child.stdin.close()
-        self._child.wait(timeout=60)
-
-    def kill(self) -> None:
-        """End the child at once, whatever it is doing."""
-        self._child.kill()
-        self.close()
-
     def _read(self) -> dict[str, Any]:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            tail = "\n".join(self._log.read_text().splitlines()[-15:])
-            raise RuntimeError(
-                f"contender '{self.name}' ended with exit code {self._child.wait()}; its last words:\n{tail}"
-            )
+            code = self._child.wait()
+            self._log.seek(0)
+            tail = "\n".join(self._log.read().splitlines()[-15:])
+            raise RuntimeError(f"contender '{self.name}' ended with exit code {code}; its last words:\n{tail}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

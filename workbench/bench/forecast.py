@@ -112,18 +112,14 @@ def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[
         return statistics.median(reference.ask({"steps": REFERENCE_STEPS})["seconds"][1:])
 
     setting = {"name": recipe.name, "recipe": recipe.to_dict(), "memory": True}
-    with tempfile.TemporaryDirectory() as logs:
-        try:
-            contender = Contender(TRAINER, setting, Path(logs) / "log")
-            try:
-                answers, between = [], [beside()]
-                for done in range(0, steps, ROUND):
-                    answers.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
-                    between.append(beside())
-            finally:
-                contender.kill()
-        except RuntimeError as error:
-            raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
+    try:
+        with Contender(TRAINER, setting) as contender:
+            answers, between = [], [beside()]
+            for done in range(0, steps, ROUND):
+                answers.append(contender.ask({"steps": min(ROUND, steps - done)}) | contender.ready)
+                between.append(beside())
+    except RuntimeError as error:
+        raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
     return answers, between
 
 
@@ -152,23 +148,6 @@ def _rates(results: ResultsFile, mode: Mode) -> Rates:
     if name not in known:
         results.put(rates=known | {name: measured(mode).model_dump(mode="json")})
     return Rates.model_validate(results.data["rates"][name])
-
-
-class _References:
-    """Processes that train the calibration's model, one by precision; they end with the stack."""
-
-    def __init__(self, stack: contextlib.ExitStack) -> None:
-        self._stack, self._known = stack, dict[str, Contender]()
-
-    def of(self, recipe: Recipe) -> Contender:
-        """The one at the precision of a recipe."""
-        precision = str(recipe.execution.precision)
-        if precision not in self._known:
-            setting = {"name": f"reference {precision}", "recipe": recipe.to_dict(), "reference": True}
-            log = Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "log"
-            self._known[precision] = Contender(TRAINER, setting, log)
-            self._stack.callback(self._known[precision].kill)
-        return self._known[precision]
 
 
 def show(console: Console, found: Mapping[str, Mapping[str, Any]]) -> None:
@@ -209,16 +188,20 @@ def main(argv: list[str]) -> int:
             results.put(rates={}, runs={})
         # Compiled for this occasion: how long that takes is asked, too.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = stack.enter_context(tempfile.TemporaryDirectory())
-        beside = _References(stack)
+        # By precision, processes that train the calibration's model.
+        references: dict[str, Contender] = {}
         for name in options.only or chosen:
             recipe = chosen[name]
             if (recipe.execution.compile and options.eager) or results.known(name, recipe) is not None:
                 continue
             console.print(name, style="dim")
             rates = _rates(results, mode_of(recipe.execution))
+            if (precision := str(recipe.execution.precision)) not in references:
+                setting = {"name": f"reference {precision}", "recipe": recipe.to_dict(), "reference": True}
+                references[precision] = stack.enter_context(Contender(TRAINER, setting))
             # One that fails, for want of a package or of memory, says so in the table; the others go on.
             try:
-                case = compare(recipe, options.steps, rates, beside.of(recipe))
+                case = compare(recipe, options.steps, rates, references[precision])
             except WorkbenchError as error:
                 case = {"error": str(error)}
             results.add(name, recipe, {"mode": MODES[recipe.execution.compile], **case})

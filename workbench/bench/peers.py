@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,13 +55,11 @@ def measure(
         ``{"contenders": {name: {"tokens_per_second": spread, "attention": implementation, "readings": [...], "ready":
         ...}}, "ratios": {peer: spread of ours / peer by round}, ...}``.
     """
-    with tempfile.TemporaryDirectory() as logs, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         stage: list[Contender] = []
         for module, setting in contenders(recipe, warmup, workers, peers):
             say(f"starting {setting['name']} (warm-up and compilation)")
-            stage.append(Contender(module, setting, Path(logs) / f"{len(stage)}.log"))
-            # Also when another contender dies: nobody may go on training unseen.
-            stack.callback(stage[-1].close)
+            stage.append(stack.enter_context(Contender(module, setting)))
         readings: dict[str, list[float]] = {contender.name: [] for contender in stage}
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):

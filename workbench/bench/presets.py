@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -43,13 +42,9 @@ def main(argv: list[str]) -> int:
         results.put(seed=TUNING_SEED)
         for name in names:
             recipe = presets.get(name).with_assignments(options.set).with_(seed=TUNING_SEED, execution={"threads": 1})
-            with tempfile.TemporaryDirectory() as logs:
-                child = Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}, Path(logs) / "worker.log")
-                try:
-                    results.put(unigram_entropy=child.ready["unigram_entropy"])
-                    best, loss = sweep(recipe, partial(_loss, name, results, child))
-                finally:
-                    child.kill()
+            with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
+                results.put(unigram_entropy=child.ready["unigram_entropy"])
+                best, loss = sweep(recipe, partial(_loss, name, results, child))
             print(
                 f"{name}: best lr {best.optimizer.lr:g}, warm-up {_warmup(best)}, held-out loss {loss:.4f}", flush=True
             )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from workbench.bench.contender import Contender
@@ -46,14 +44,12 @@ def alternate(
     Returns:
         by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round.
     """
-    with tempfile.TemporaryDirectory() as logs, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         stage: dict[str, Contender] = {}
         for name, recipe in recipes.items():
             say(f"starting {name}")
             setting = {"name": name, "recipe": squeezed(recipe, segments * steps).to_dict()}
-            stage[name] = Contender(TRAINER, setting, Path(logs) / f"{len(stage)}.log")
-            # kill: a round that is under way when another contender dies need not be waited for.
-            stack.callback(stage[name].kill)
+            stage[name] = stack.enter_context(Contender(TRAINER, setting))
         readings: dict[str, list[dict[str, Any]]] = {name: [] for name in stage}
         for number in range(segments):
             # First and last change places from round to round: a drift within a round cancels.
