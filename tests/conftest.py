@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from tests.corpus import write_corpus
+from tests.documents import ROOT, Executed, execute
 
 pytest_plugins = ("tests.costs",)
 
@@ -61,6 +62,12 @@ def embedded_seconds(shared_cache: Path, session_folder: Path) -> float:
             Embedded().collect(print)
             note.write_text(str(time.perf_counter() - began))
     return float(note.read_text())
+
+
+@pytest.fixture(scope="session")
+def readme(embedded_seconds: float, tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    """README's commands, run once: who looks at what they left belongs to the group "readme"."""
+    return execute(ROOT / "README.md", tmp_path_factory.mktemp("readme"))
 
 
 @pytest.fixture(scope="session")

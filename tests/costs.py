@@ -19,7 +19,9 @@ DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of the tests that take longer than ``WORTH_NOTING``; written by ``make durations``."""
 WORTH_NOTING, SLOW = 0.5, 2.0
 # Fixtures that start processes: whoever uses one starts processes.
-STARTERS = {"chromium", "kernel", "live", "server", "small_disk", "workbench"}
+STARTERS = {
+    "chromium", "demonstration", "kernel", "live", "measured_machine", "readme", "server", "small_disk", "workbench",
+}  # fmt: skip
 _STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 _started: list[str] = []
 

@@ -9,51 +9,78 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from workbench import demo, presets
 from workbench.errors import RunError, RunFailed, TargetMissed
+from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 from workbench.runs.state import take_lock, write_state
+from workbench.runs.view import RunView
 
 
-@pytest.fixture
-def recipes(learnable: list[str]) -> list:
+@pytest.fixture(scope="module")
+def recipes(learnable: list[str]) -> list[Recipe]:
     """The demo's two recipes, made small: same functions, same path."""
     slow, fast = (made(5.0).with_assignments(learnable) for made in (presets.demo_baseline, presets.demo_fast))
     return [slow.with_(budget={"amount": 15, "unit": "steps"}), fast.with_(budget={"amount": 80, "unit": "steps"})]
 
 
-@pytest.mark.process
-def test_demo_from_corpus_to_report(recipes, tmp_path, monkeypatch):
-    # A cache of its own: other tests may have prepared this corpus already, and then there is nothing to say.
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    said = io.StringIO()
-    views = demo.compare(recipes, tmp_path / "out", tmp_path / "runs", Console(file=said, width=150))
-    text = said.getvalue()
-    assert [view.status for view in views] == ["finished", "finished"]
+@dataclass(frozen=True)
+class Demonstration:
+    """What the demo has printed, where it has put its files, and its ended runs."""
+
+    text: str
+    out: Path
+    runs: Path
+    views: list[RunView]
+
+
+@pytest.fixture(scope="module")
+def demonstration(recipes: list[Recipe], tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
+    """The whole demo, once; who looks at it belongs to the group "demo"."""
+    folder, said = tmp_path_factory.mktemp("demo"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        # A cache of its own: other tests may have prepared this corpus already, and then there is nothing to say.
+        patch.setenv("WORKBENCH_CACHE", str(folder / "cache"))
+        views = demo.compare(recipes, folder / "out", folder / "runs", Console(file=said, width=150))
+    return Demonstration(said.getvalue(), folder / "out", folder / "runs", views)
+
+
+@pytest.mark.xdist_group("demo")
+def test_demo_from_corpus_to_report(demonstration: Demonstration) -> None:
+    text, out = demonstration.text, demonstration.out
+    assert [view.status for view in demonstration.views] == ["finished", "finished"]
     for words in ("held-out loss (nats)", "word frequencies (nats)", "tokens/s", "ratio", "1.00x", "has learned"):
         assert words in text, words
     assert "data: " in text
     assert text.count("launched ") == 2
-    assert (tmp_path / "out" / "report.html").stat().st_size < 6_000_000
-    executed = json.loads((tmp_path / "out" / "demo.ipynb").read_text())
-    assert any("image/png" in o.get("data", {}) for cell in executed["cells"] for o in cell.get("outputs", []))
-    assert json.loads((tmp_path / "out" / "results-1.json").read_text())["learned"] in ("neighbours", "context")
+    assert (out / "report.html").stat().st_size < 6_000_000
+    notebook = (out / "demo.ipynb").read_text()
+    outputs = [output for cell in json.loads(notebook)["cells"] for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert "nats below word frequencies" in notebook
+    assert json.loads((out / "results-1.json").read_text())["learned"] in ("neighbours", "context")
 
 
-@pytest.mark.process
-def test_bars_on_a_terminal_and_a_missed_claim(recipes, tmp_path):
+@pytest.mark.xdist_group("demo")
+def test_bars_on_a_terminal_and_a_missed_claim(
+    recipes: list[Recipe], demonstration: Demonstration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same runs in the other order: the last one has to have learned, and has not."""
+    ended = [Run(RunFolder(demonstration.runs / view.id)) for view in demonstration.views]
+    monkeypatch.setattr(demo, "launch", lambda recipe, runs_dir: ended.pop())
     said = io.StringIO()
     console = Console(file=said, width=150, force_terminal=True)
-    lazy = [recipes[0], recipes[1].with_(budget={"amount": 3, "unit": "steps"})]
     with pytest.raises(TargetMissed, match=r"less than 0\.5 nats below word frequencies"):
-        demo.compare(lazy, tmp_path / "out", tmp_path / "runs", console)
+        demo.compare(recipes[::-1], tmp_path / "out", demonstration.runs, console)
     assert "━" in said.getvalue()
     assert (tmp_path / "out" / "report.html").is_file()
 

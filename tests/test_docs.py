@@ -2,61 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import processes_of
+from tests.documents import ROOT, Executed, blocks
 
-ROOT = Path(__file__).parent.parent
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((ROOT / "workbench").rglob("*.md"))]
 DOCUMENTS = [path for path in DOCUMENTS if "node_modules" not in path.parts]
-# Set-up commands: the tests run inside what they made; `make demo`'s job has a test of its own, `make lab` never ends.
-SETUP = ("make ", "git ", "cd ", "pip ", "source ", "jupyter ")
 
 
-def blocks(path: Path, language: str) -> list[str]:
-    """Contents of the fenced blocks of one language."""
-    return [body for name, body in FENCE.findall(path.read_text(encoding="utf-8")) if name == language]
-
-
-def commands(path: Path) -> list[str]:
-    """Shell lines of a document that can be executed as they stand, comments removed."""
-    lines = [line.split("  #")[0].strip() for body in blocks(path, "bash") for line in body.splitlines()]
-    return [line for line in lines if line and not line.startswith(("#", *SETUP))]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of its own, with the repository's notebooks where README's commands expect them."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "notebooks").symlink_to(ROOT / "notebooks")
-    yield folder
-    # What a command has launched, and nobody waits for, would slow the other tests down.
-    for process in processes_of(folder / "runs"):
-        process.kill()
-
-
-@pytest.mark.process
-@pytest.mark.usefixtures("reports", "embedded_seconds")
-def test_readme_commands_run_in_order(place: Path) -> None:
-    found = commands(ROOT / "README.md")
-    assert len(found) >= 4, "README shows the CLI and papermill"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
-    script = "set -e\n" + "\n".join(f"echo '+' {shlex.quote(line)}\n{line}" for line in found)
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=place, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+@pytest.mark.xdist_group("readme")
+def test_readme_commands_run_in_order(readme: Executed) -> None:
+    assert len(readme.commands) >= 4, "README shows the CLI and papermill"
+    for line, done in readme.commands.items():
+        assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
 @pytest.mark.parametrize("path", [p for p in DOCUMENTS if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))

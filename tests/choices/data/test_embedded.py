@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench import presets
 from workbench.choices.data.embedded import Embedded, without_repetitions
 from workbench.choices.data.prepare import prepare
 from workbench.errors import DataError
@@ -88,7 +89,8 @@ def test_the_whole_corpus_is_large_and_soon_made(
 ):
     """At least 1.5 million words; the bound on time is for a busy machine, idle it is a third of a minute or so."""
     monkeypatch.setenv("WORKBENCH_CACHE", str(shared_cache))
-    data, seconds = Embedded(), embedded_seconds
+    # Tokens as presets have them, which README's commands may have prepared already.
+    data, seconds = presets.fast().data, embedded_seconds
     words = sum(len(text.split()) for text in data.documents())
     prepared = prepare(data)
     print(f"{words:,} words in {seconds:.1f} s, {prepared.train.tokens + prepared.heldout.tokens:,} tokens")

@@ -1,0 +1,60 @@
+"""The documents and the commands they tell, and what came of README's, which are run once for all tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.runs.conftest import processes_of
+
+ROOT = Path(__file__).parent.parent
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Set-up commands: the tests run inside what they made; `make demo`'s job has a test of its own, `make lab` never ends.
+_SETUP = ("make ", "git ", "cd ", "pip ", "source ", "jupyter ")
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Commands of a document that were run in their order, up to the first that failed.
+
+    Attributes:
+        folder: where they were run, with what they left.
+        commands: the lines, and how each ended.
+    """
+
+    folder: Path
+    commands: dict[str, subprocess.CompletedProcess[str]]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Contents of the fenced blocks of one language."""
+    return [body for name, body in _FENCE.findall(path.read_text(encoding="utf-8")) if name == language]
+
+
+def commands(path: Path) -> list[str]:
+    """Shell lines of a document that can be executed as they stand, comments removed."""
+    lines = [line.split("  #")[0].strip() for body in blocks(path, "bash") for line in body.splitlines()]
+    return [line for line in lines if line and not line.startswith(("#", *_SETUP))]
+
+
+def execute(path: Path, folder: Path) -> Executed:
+    """Run a document's commands in an empty folder, with the repository's notebooks where they expect them."""
+    (folder / "notebooks").symlink_to(ROOT / "notebooks")
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # Eager, by torch's own switch: compiling these models costs two minutes, and is tested where runs resume.
+    environment = {**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1", "TORCH_COMPILE_DISABLE": "1"}
+    ended: dict[str, subprocess.CompletedProcess[str]] = {}
+    for line in commands(path):
+        ended[line] = subprocess.run(
+            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        # What it has launched, and nobody waits for, would slow everything else down.
+        for process in processes_of(folder / "runs"):
+            process.kill()
+        if ended[line].returncode != 0:
+            break
+    return Executed(folder, ended)
