@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.forecasting.conftest import Machine
 from tests.forecasting.machine_rates import RATES
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
@@ -133,17 +134,10 @@ def test_every_optimizer_is_measured_and_one_too_dear_for_a_side_not_on_the_next
     assert len(calibration._optimizers(["adamw"], torch.device("cpu"))["adamw"].matrix) == 1
 
 
-@pytest.mark.process
-def test_a_machine_is_measured_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.xdist_group("machine")
+def test_a_machine_is_measured_in_processes_of_their_own(measured_machine: Machine) -> None:
     """With compiled code: where there are two cores, that is the measurement without it and another one beside it."""
-    child, answers = calibration._run_child, {}
-
-    def kept(mode: Mode, *part: str) -> str:
-        answers[(mode.compiled, *part)] = child(mode, *part)
-        return answers[(mode.compiled, *part)]
-
-    monkeypatch.setattr(calibration, "_run_child", kept)
-    rates = calibration.measured(MODE._replace(compiled=True))
+    rates, answers = measured_machine
     assert rates.fused is not None
     eager = answers.get((False,))
     assert (Rates.model_validate_json(eager) if eager else calibration.measured(MODE)).fused is None

@@ -13,6 +13,7 @@ import torch
 
 from tests.training.conftest import LiveRun
 from workbench.choices.choice import registry
+from workbench.choices.optimizers.layerwise import LARGE
 from workbench.choices.progress import Progress
 from workbench.errors import DataError
 from workbench.recipe import Recipe, recipe_hash
@@ -98,11 +99,18 @@ def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, d
 
 @pytest.mark.process
 def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[..., Training]) -> None:
-    """Stages, copies and frozen layers again, with graphs: all are met ahead, and a resume computes the same."""
+    """Stages, copies and frozen layers again, with graphs, an optimizer's own among them, in bf16.
+
+    All are met ahead, and a resume computes the same.
+    """
     # As few graphs as can show it: one layer beneath, one on top, no joint stage.
-    depth = {"kind": "multi_stage", "shares": (1, 1), "joint": 0.0}
-    recipe = tiny.with_(depth=depth, architecture={"layers": 2}, execution={"compile": True}, budget="10 steps")
+    recipe = tiny.with_(
+        depth={"kind": "multi_stage", "shares": (1, 1), "joint": 0.0}, optimizer="lamb",
+        architecture={"layers": 2, "width": 128}, execution={"compile": True, "precision": "bf16"}, budget="10 steps",
+    )  # fmt: skip
     ahead = build(recipe)
+    assert max(p.numel() for group in ahead.optimizer.param_groups for p in group["params"]) >= LARGE
+    assert all(group["compile"] for group in ahead.optimizer.param_groups)
     compile_ahead(ahead)
     with torch.compiler.set_stance("fail_on_recompile"):
         for _ in range(10):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from workbench.choices.optimizers.layerwise import LARGE
 from workbench.choices.progress import progress_at
 from workbench.recipe import Recipe
 from workbench.training.batch_size import LOOK_AHEAD
@@ -52,16 +51,3 @@ def test_points_lie_within_the_budget(tiny: Recipe, budget: str) -> None:
     whole = tiny.with_(budget=budget).budget
     fractions = [progress_at(whole, point / LOOK_AHEAD).fraction for point in range(LOOK_AHEAD)]
     assert fractions == pytest.approx([point / LOOK_AHEAD for point in range(LOOK_AHEAD)])
-
-
-@pytest.mark.process
-def test_an_optimizers_own_step_is_compiled_ahead(tiny: Recipe, build: Build) -> None:
-    training = build(tiny.with_(optimizer="lamb", architecture={"width": 128}, execution={"compile": True}))
-    compile_ahead(training)
-    parameters = [p for group in training.optimizer.param_groups for p in group["params"]]
-    assert max(p.numel() for p in parameters) >= LARGE
-    assert all(group["compile"] for group in training.optimizer.param_groups)
-    for parameter in parameters:
-        parameter.grad = torch.ones_like(parameter)
-    with torch.compiler.set_stance("fail_on_recompile"):
-        training.optimizer.step()
