@@ -121,6 +121,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         # What is installed on this machine must decide nothing here.
         "JUPYTER_NO_CONFIG": "1",
+        # Of the runs that it starts: prepared text as every test has it, and no reports.
+        **{name: os.environ[name] for name in ("WORKBENCH_CACHE", "WORKBENCH_REPORT")},
     }
     options = {
         "ServerApp.port": port,
