@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -117,7 +117,36 @@ def syntax_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path, *, lazy: bool = True, typing: bool = False) -> Iterator[str]:
+class Import(NamedTuple):
+    """What a file imports: a dotted name, whether inside a function, whether for type checkers only."""
+
+    name: str
+    lazy: bool
+    typing: bool
+
+
+@cache
+def found_imports(path: Path) -> list[Import]:
+    """Every import of a file."""
+    found: list[Import] = []
+    todo: list[tuple[ast.AST, bool, bool]] = [(node, False, False) for node in syntax_tree(path).body]
+    while todo:
+        node, lazy, typing = todo.pop()
+        if isinstance(node, ast.Import):
+            found += (Import(alias.name, lazy, typing) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += (Import(name if name in MODULES else node.module, lazy, typing) for name in names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo += ((child, lazy, True) for child in node.body)
+            todo += ((child, lazy, typing) for child in node.orelse)
+        else:
+            inside = lazy or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            todo += ((child, inside, typing) for child in ast.iter_child_nodes(node))
+    return found
+
+
+def imports(path: Path, *, lazy: bool = True, typing: bool = False) -> list[str]:
     """Dotted names a file imports.
 
     Args:
@@ -125,18 +154,7 @@ def imports(path: Path, *, lazy: bool = True, typing: bool = False) -> Iterator[
         lazy: those inside functions, too, not only those at import time.
         typing: those for type checkers only, too.
     """
-    todo: list[ast.AST] = list(syntax_tree(path).body)
-    while todo:
-        node = todo.pop()
-        if not typing and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            todo += node.orelse
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in MODULES else node.module for name in submodules)
-        elif lazy or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            todo += ast.iter_child_nodes(node)
+    return [each.name for each in found_imports(path) if (lazy or not each.lazy) and (typing or not each.typing)]
 
 
 MODULES = {module_name(path): path for path in FILES}
