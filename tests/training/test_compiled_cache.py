@@ -15,7 +15,10 @@ from workbench.training.compiled_cache import damaged_library, mending
 PROGRAM = """
 import os, pathlib, torch
 import torch._inductor.compile_fx
+from torch._inductor.cpu_vec_isa import pick_vec_isa
 from workbench.training.compiled_cache import mending
+
+pick_vec_isa()  # what the processor can is tried out once for all
 
 def compile_and_count():
     if child := os.fork():
