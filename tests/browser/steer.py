@@ -90,11 +90,12 @@ def begin(notebook: Notebook, index: int) -> None:
 
 def long_run(corpus: Path, folder: Path) -> Run:
     """A run that would go on for hours, training, in a folder that only its kernel knows of."""
-    from tests.runs.tiny import tiny_recipe, wait_until
+    from tests.runs.tiny import tiny_recipe, wait_until, yield_to_others
     from workbench.runs.launch import launch
 
     live = launch(tiny_recipe(corpus, steps=1_000_000), runs_dir=folder)
     wait_until(lambda: live.status == "running" and live.state.step > 0)
+    yield_to_others(live)
     return live
 
 

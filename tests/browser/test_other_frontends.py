@@ -13,6 +13,7 @@ from tests.browser.conftest import RESULTS
 from tests.browser.lab import write_lab
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
+from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
@@ -30,11 +31,11 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     status = page.locator(".lab-runs tbody tr").first.locator(".lab-status")
     expect(status).to_have_text("running", timeout=60_000)
     run = runs(server.runs)[0]
+    yield_to_others(run)
     assert run.recipe.optimizer.lr == 0.004
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
-    page.wait_for_timeout(2000)
-    assert drawn_pixels(monitor) > 100
+    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
     page.screenshot(path=RESULTS / f"{name}.png")
     page.locator(".lab-actions").get_by_role("button", name="Stop").click()
     expect(status).to_have_text("stopped", timeout=60_000)

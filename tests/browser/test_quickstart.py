@@ -12,13 +12,12 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS, Server
 from tests.browser.jupyter import Notebook, code_cell, set_parameters
 from tests.browser.looks import drawn_pixels
+from tests.runs.tiny import yield_to_others
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
 
 pytestmark = pytest.mark.browser
 NAME = "00_quickstart.ipynb"
-SECONDS = 45
-"""Budget of each run: a kernel is restarted meanwhile, on two cores that also train and draw."""
 
 
 def step_shown(monitor: Locator) -> int:
@@ -39,7 +38,7 @@ def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 
 
 def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: Server, learnable: list[str]) -> None:
     path = server.root / NAME
-    set_parameters(path, budget=f"{SECONDS} s", runs_dir=None, overrides=learnable)
+    set_parameters(path, budget="1 h", runs_dir=None, overrides=learnable)
     notebook = Notebook(page, server, NAME)
     notebook.hide_sidebar()
     for part in ("budget =", "import workbench", "wb.launch"):
@@ -51,7 +50,7 @@ def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: S
     first = wait_for_growth(page, monitor, 0)
     wait_for_growth(page, monitor, first)
     assert drawn_pixels(monitor) > 100, "steps are told, but no curve is drawn"
-    page.wait_for_timeout(2000)
+    yield_to_others(watched)
     monitor.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "quickstart-live.png")
 
@@ -74,13 +73,14 @@ def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: S
     page.screenshot(path=RESULTS / "quickstart-reopened.png")
 
     # At its end the view gives way to a picture that needs neither kernel nor scripts.
+    watched.stop()
     picture = output.locator("img")
-    expect(picture).to_be_visible(timeout=(SECONDS + 60) * 1000)
+    expect(picture).to_be_visible(timeout=60_000)
     expect(output.locator(".wb-monitor")).to_have_count(0)
     assert picture.evaluate("image => image.naturalWidth") > 300
     picture.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "quickstart-finished.png")
-    assert watched.status == "finished"
+    assert watched.status == "stopped"
     assert notebook.complaints == []
 
 

@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from workbench.recipe import Recipe
+from workbench.runs.run import Run
 
 
 def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
@@ -31,6 +34,11 @@ def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
         },
         budget={"amount": steps, "unit": "steps", "evaluations": 2, "evaluation_tokens": 1024},
     )
+
+
+def yield_to_others(run: Run) -> None:
+    """Let a run that is only looked at train in the time that others leave: it would keep a core from them."""
+    psutil.Process(run.state.pid).nice(10)
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60.0, what: str = "it") -> None:
