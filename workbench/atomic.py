@@ -11,8 +11,6 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace a file whole or not at all: written aside, synced, renamed.
 
     Args:
-        path: the file; its folder must exist.
-        data: the new content, in bytes.
         durable: fsync before the rename; leave out only for what is written again within seconds.
 
     Raises:

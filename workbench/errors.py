@@ -36,8 +36,6 @@ def unknown(what: str, value: object, legal: Iterable[str], hint: str = "") -> s
 
     Args:
         what: where the name stood, for example ``optimizer.kind``; empty when the caller says so itself.
-        value: what was given.
-        legal: every name that would have been accepted.
         hint: what to do instead, appended as a sentence.
 
     Example:

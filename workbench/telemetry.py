@@ -160,11 +160,7 @@ class Telemetry:
 
 
 class TelemetryReader:
-    """Follows the streams of a run by byte offset; never blocks the writer, never sees half a line.
-
-    Args:
-        folder: the run's telemetry folder; it may not exist yet.
-    """
+    """Follows the streams of a run by byte offset; never blocks the writer, never sees half a line."""
 
     def __init__(self, folder: Path) -> None:
         self._tails = {stream: Tail(stream_path(folder, stream)) for stream in STREAMS}
@@ -198,7 +194,6 @@ def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
     """A run's records so far; a long run is thinned to fit into memory, and draws the same pictures.
 
     Args:
-        folder: the run's telemetry folder.
         exact: every record of a long run, too: some 3 kB of memory for each.
     """
     reader = TelemetryReader(folder)

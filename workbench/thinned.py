@@ -60,7 +60,6 @@ def records_of(columns: Columns, names: Iterable[str]) -> list[Record]:
     """Few records that draw the same lines as all of them.
 
     Args:
-        columns: all scalars of a run.
         names: of the scalars whose extremes are kept; the others are kept beside them.
     """
     steps = columns.clock("step")

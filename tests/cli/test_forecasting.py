@@ -11,7 +11,6 @@ from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
 from workbench import presets
 from workbench.cli.command import main
-from workbench.cli.forecasting import amount, duration
 from workbench.forecasting import calibration
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
@@ -80,8 +79,3 @@ def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys
 def test_wrong_requests_say_why(options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["forecast", *SMALL, *options, "--json"]) == 2
     assert word in json.loads(capsys.readouterr().out)["error"]
-
-
-def test_units_are_those_people_take() -> None:
-    assert [amount(n) for n in (12, 2048, 5 << 20, 3 << 29)] == ["12 B", "2 KiB", "5 MiB", "1.5 GiB"]
-    assert [duration(s) for s in (90, 600, 7200)] == ["90 s", "10 min", "2.0 h"]

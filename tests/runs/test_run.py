@@ -237,3 +237,24 @@ def test_interrupting_the_kernel_only_ends_the_waiting(alive: Run, kernel: tuple
     code = f"from pathlib import Path; from workbench.runs.run import Run; Run(Path({str(alive.folder.path)!r})).wait()"
     assert cell(client, code)[1] == "KeyboardInterrupt"
     assert alive.status == "running"
+
+
+def test_a_finished_run_has_what_its_trainer_wrote(folder: RunFolder) -> None:
+    write_state(folder, status="finished", step=9)
+    with pytest.raises(RunError, match="no result: it is finished"):
+        Run(folder).result()
+    write_json(folder.evaluations, {"result": {"steps": 9, "heldout_loss": 2.5}})
+    assert Run(folder).result() == {"run": folder.id, "state": "finished", "steps": 9, "heldout_loss": 2.5}
+
+
+def test_a_stopped_run_has_what_its_state_says(folder: RunFolder) -> None:
+    write_state(folder, status="stopped", step=3, tokens=96, seconds=1.23456, loss=3.0)
+    found = Run(folder).result()
+    assert (found["steps"], found["tokens"], found["seconds"], found["train_loss"]) == (3, 96, 1.235, 3.0)
+    assert found["heldout_loss"] is None
+
+
+def test_a_lost_run_has_none(folder: RunFolder) -> None:
+    write_state(folder, status="running")
+    with pytest.raises(RunError, match="it is lost"):
+        Run(folder).result()

@@ -7,7 +7,7 @@ import pytest
 from tests.runs.tiny import wait_until
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
-from workbench.runs.view import RunView, follow
+from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryReader, TelemetryWriter
 
 
@@ -40,11 +40,11 @@ def test_damaged_parts_read_as_empty(folder: RunFolder) -> None:
 
 def test_following_reads_only_what_is_new(folder: RunFolder) -> None:
     reader = TelemetryReader(folder.telemetry)
-    assert follow(folder, reader).telemetry.scalars == []
+    assert RunView.read(folder, reader).telemetry.scalars == []
     writer = TelemetryWriter(folder.telemetry, flush_seconds=0.05)
     for step in (1, 2):
         writer.scalars(step, 0.1, 10, loss=3.0)
-        wait_until(lambda step=step: len(follow(folder, reader).telemetry.scalars) == step, 5, f"record {step}")
+        wait_until(lambda step=step: len(RunView.read(folder, reader).telemetry.scalars) == step, 5, f"record {step}")
     writer.close()
 
 

@@ -92,7 +92,6 @@ def with_kind(axis: str, before: Any, kind: str) -> Fields:
     """The fields of a choice of ``kind``: as they are where ``before`` is one, else its defaults and what both share.
 
     Args:
-        axis: of the choice.
         before: the present value: the fields of a choice, or the number of a scheduled knob.
         kind: registered or not; of one that is not, only the name is taken over, and the recipe's check refuses it.
     """

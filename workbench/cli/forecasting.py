@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
-from workbench.plots.forecast_facts import compared, compared_text, cost_of, whole_forecast
+from workbench.plots.forecast_facts import bytes_words, compared, compared_text, cost_of, duration_words, whole_forecast
 from workbench.runs.folder import read_json
 
 if TYPE_CHECKING:
@@ -59,43 +59,18 @@ def _beside(options: argparse.Namespace) -> int:
 
 def summary(recipe: Recipe, found: Forecast) -> str:
     """The forecast in a few lines."""
-    memory = ", ".join(f"{part} {amount(number)}" for part, number in found.memory.items())
+    memory = ", ".join(f"{part} {bytes_words(number)}" for part, number in found.memory.items())
+    seconds, low, high = map(duration_words, (found.seconds, found.seconds_low, found.seconds_high))
     lines = [
         f"{recipe.name}: {found.steps:,} steps, {found.tokens:,} tokens",
         f"parameters  {found.parameters:,}",
         f"FLOPs       {found.flops:.3g}, {found.flops_per_token:.3g} per token",
-        f"memory      {amount(found.memory_bytes)} of {amount(found.device_memory_bytes)}: {memory}",
+        f"memory      {bytes_words(found.memory_bytes)} of {bytes_words(found.device_memory_bytes)}: {memory}",
         f"speed       {found.tokens_per_second:,.0f} tokens/s",
-        f"time        {duration(found.seconds)} ({duration(found.seconds_low)} to {duration(found.seconds_high)})",
+        f"time        {seconds} ({low} to {high})",
     ]
     if found.cost is not None:
         lines.append(f"cost        {found.cost:.2f}")
     if found.memory_bytes > found.device_memory_bytes:
         lines.append("this does not fit; lower execution.micro_batch_size, data.batch_size or the model")
     return "\n".join([*lines, *(f"note: {note}" for note in found.notes)])
-
-
-def amount(number: float) -> str:
-    """Bytes in binary units.
-
-    Example:
-        >>> amount(3 * 2**29)
-        '1.5 GiB'
-    """
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}"
-        number /= 1024
-    return f"{number:.1f} GiB"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that people would take.
-
-    Example:
-        >>> duration(5400)
-        '1.5 h'
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -22,11 +22,7 @@ def follow(run: Run) -> None:
 
 
 def reading_text(state: RunState, status: str) -> str:
-    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so.
-
-    Args:
-        state: the reading. status: what is true now (:func:`workbench.runs.state.actual_status`).
-    """
+    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so."""
     parts = [f"step {state.step:,}"]
     if state.loss is not None:
         parts.append(f"loss {state.loss:.3f}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from workbench.assignments import assignment
 from workbench.cli.live import follow
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
 from workbench.printable import plain
@@ -34,7 +35,6 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         DataError: ``--text`` names nothing that can be read.
     """
     from workbench import presets
-    from workbench.assignments import assignment
     from workbench.recipe import Recipe
 
     if options.recipe:
@@ -43,10 +43,14 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         recipe = presets.get(options.preset)
     else:
         raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
-    named = {"budget": options.budget, "seed": options.seed, "name": options.name}
-    given = [(key, value) for key, value in named.items() if value is not None]
     # One change: no option may undo another.
-    return recipe.edited([*_text(options.text), *map(assignment, options.set), *given])
+    return recipe.edited([*_text(options.text), *_changes(options)])
+
+
+def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
+    """Path and value of what ``--set``, ``--budget``, ``--seed`` and ``--name`` change."""
+    named = {"budget": options.budget, "seed": options.seed, "name": options.name}
+    return [*map(assignment, options.set), *((key, value) for key, value in named.items() if value is not None)]
 
 
 def _text(paths: list[str]) -> list[tuple[str, Any]]:
@@ -90,12 +94,7 @@ def launch(options: argparse.Namespace) -> int:
 
 def fork(options: argparse.Namespace) -> int:
     """Go on from a checkpoint of a run in a new run, in the background; prints its id."""
-    from workbench.runs.forks.fork import changes_of
-
-    changes = changes_of(options.set)
-    edits = {"budget": options.budget, "seed": options.seed, "name": options.name}
-    changes |= {key: value for key, value in edits.items() if value is not None}
-    run = Run(options.run, options.runs).fork(options.checkpoint, **changes)
+    run = Run(options.run, options.runs).fork(options.checkpoint, **dict(_changes(options)))
     origin = run.origin
     # Written before the launch.
     assert origin is not None

@@ -21,9 +21,7 @@ from workbench.columns import Columns, rising
 from workbench.floors import Yardstick, is_causal
 from workbench.json_lines import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
-from workbench.runs.control import knobs_file
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.lease import lease_file
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, message_of, read_state, silent_seconds
 from workbench.runs.steering import steering
 from workbench.telemetry import Record, number, stream_path
@@ -231,7 +229,7 @@ class Track:
 
     def _poll_steering(self) -> dict[str, Any]:
         """Who steers the run and what may be set; read again when a file behind it changed, or the lease ran out."""
-        files = [_stamp(path) for path in (knobs_file(self.folder), lease_file(self.folder), self.folder.checkpoints)]
+        files = [_stamp(path) for path in (self.folder.knobs, self.folder.lease, self.folder.checkpoints)]
         if files != self._steered_by or time.monotonic() >= self._steering_until:
             self._steered_by, self._steering = files, steering(self.folder)
             lease = self._steering["lease"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.live.track import Track
 from workbench.runs.folder import RunFolder
-from workbench.runs.view import RunView, follow
+from workbench.runs.view import RunView
 from workbench.telemetry import Record, Telemetry, TelemetryReader, is_short
 from workbench.thinned import records_of
 
@@ -21,7 +21,7 @@ def view_of(folder: RunFolder, track: Track | None = None) -> RunView:
         track = Track(folder)
         while track.poll() and not track.caught_up:
             pass
-    return follow(folder, _Held(folder, track))
+    return RunView.read(folder, _Held(folder, track))
 
 
 class _Held(TelemetryReader):

@@ -25,11 +25,7 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EML
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Folders of finished checkpoints in the order of their steps (unverified).
-
-    Args:
-        folder: a run's checkpoints folder; a missing one holds none.
-    """
+    """Folders of finished checkpoints in the order of their steps (unverified)."""
     found = [(int(match[1]), path) for path in folder.glob("step-*") if (match := _STEP.fullmatch(path.name))]
     return [path for _, path in sorted(found)]
 

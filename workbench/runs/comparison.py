@@ -33,9 +33,6 @@ _NO_KNOBS = ("name", "notes", "schema_version")
 def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     """What runs achieved and in what they differ, for a table with one column per run.
 
-    Args:
-        folders: of the runs, in the order of the columns.
-
     Returns:
         ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one value per run
         (None where it has none) and the places of the best (empty where neither end is better, or only one run has
@@ -57,11 +54,7 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
 
 
 def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """``[{"path", "values"}]`` of the knobs in which recipes differ.
-
-    Args:
-        recipes: knobs by path (:func:`workbench.runs.catalogue.listing.flat`), by the name of the column.
-    """
+    """``[{"path", "values"}]`` of the knobs in which recipes differ."""
     differ = columns_of(recipes)["differ"]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in _NO_KNOBS]
 

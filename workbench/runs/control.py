@@ -63,12 +63,9 @@ def send(
     """Ask a run for something; returns the request's id (see :func:`outcome`).
 
     Args:
-        folder: the run's folder; must exist.
-        verb: one of :data:`VERBS`.
         controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
         take_over: ask even where somebody else holds it, and end their lease.
         by: who asks, for people; else user and machine.
-        **arguments: JSON-able values.
 
     Raises:
         RunError: no such verb, arguments missing or too long, somebody else steers the run, or its folder cannot be
@@ -120,12 +117,7 @@ def refusal(folder: RunFolder, request: Request) -> str:
 
 
 def accept(folder: RunFolder, request_id: str, text: str) -> None:
-    """Say that a request was read and is being carried out: for what takes longer than a step.
-
-    Args:
-        folder, request_id: as for :func:`answer`, which must follow.
-        text: one line for people: what is being done.
-    """
+    """Say that a request was read and is being carried out: for what takes longer than a step."""
     assert _ID.fullmatch(request_id), request_id
     _write_answer(folder, request_id, None, text)
 
@@ -134,8 +126,6 @@ def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
     """Say what became of a request.
 
     Args:
-        folder: the run's folder.
-        request_id: of a :class:`Request`.
         done: whether the run did, or now does, what was asked.
         text: one line for people: what happened, or why not.
     """
@@ -175,18 +165,13 @@ def tell_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
         OSError: the disk is full, or the folder is gone.
     """
     folder.control.mkdir(exist_ok=True)
-    write_json(knobs_file(folder), list(knobs), durable=False)
+    write_json(folder.knobs, list(knobs), durable=False)
 
 
 def knobs_of(folder: RunFolder) -> list[dict[str, Any]]:
     """What may be set, as the trainer last wrote it (``workbench.changes.settable``); none before it started."""
-    raw = read_json(knobs_file(folder))
+    raw = read_json(folder.knobs)
     return [knob for knob in raw if isinstance(knob, dict)] if isinstance(raw, list) else []
-
-
-def knobs_file(folder: RunFolder) -> Path:
-    """Where :func:`tell_knobs` writes."""
-    return folder.control / "knobs.json"
 
 
 def forked_in_words(arguments: Mapping[str, Any], by: str) -> str:
@@ -234,12 +219,6 @@ def _read_request(control: Path, request_id: str) -> Request | None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        # A link planted in a shared folder must not make the trainer read elsewhere, nor a pipe make it wait.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            value = json.loads(file.read(_READ_LIMIT_BYTES))
-    # RecursionError: ten thousand opening brackets are within the limit, too.
-    except (OSError, ValueError, RecursionError):
-        return None
+    # A link planted in a shared folder must not make the trainer read elsewhere.
+    value = read_json(path, limit=_READ_LIMIT_BYTES, follow=False)
     return value if isinstance(value, dict) else None

@@ -17,7 +17,6 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     """The folder of a run by its id, or a unique beginning of it.
 
     Args:
-        run_id: what a user typed.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         listed_by: the command that lists what could have been typed.
 

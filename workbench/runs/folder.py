@@ -42,6 +42,16 @@ def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
     return f"{stamp}-{slug}-{recipe_hash[:6]}-{os.urandom(2).hex()}"
 
 
+class _Part:
+    """A file or folder of a run, by its name there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: RunFolder, owner: type) -> Path:
+        return folder.path / self.name
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The paths of one run. Creates nothing by itself.
@@ -70,98 +80,50 @@ class RunFolder:
         """The run id."""
         return self.path.name
 
-    @property
-    def recipe(self) -> Path:
-        """What was asked."""
-        return self.path / "recipe.json"
-
-    @property
-    def environment(self) -> Path:
-        """Packages, git revision, device, host, calibrated matmul rate, data fingerprint."""
-        return self.path / "environment.json"
-
-    @property
-    def origin(self) -> Path:
-        """Of a fork alone: which checkpoint of which run it goes on from, and what was changed."""
-        return self.path / "origin.json"
-
-    @property
-    def labels(self) -> Path:
-        """Tags and notes that people gave the run; absent until the first."""
-        return self.path / "labels.json"
-
-    @property
-    def forecast(self) -> Path:
-        """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
-        return self.path / "forecast.json"
-
-    @property
-    def state(self) -> Path:
-        """Status, process identity and heartbeat; replaced atomically."""
-        return self.path / "state.json"
-
-    @property
-    def launched(self) -> Path:
-        """By which launcher, from which working folder, as which process."""
-        return self.path / "launched.json"
-
-    @property
-    def reserve(self) -> Path:
-        """A little disk space to give up, so that a full disk still lets the last status be written."""
-        return self.path / "reserve"
-
-    @property
-    def lock(self) -> Path:
-        """Held (flock) for as long as a supervisor or trainer of this run is alive."""
-        return self.path / "trainer.lock"
-
-    @property
-    def telemetry(self) -> Path:
-        """Folder of the append-only streams."""
-        return self.path / "telemetry"
-
-    @property
-    def control(self) -> Path:
-        """Folder of control requests and their answers."""
-        return self.path / "control"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of ``step-N`` folders."""
-        return self.path / "checkpoints"
-
-    @property
-    def evaluations(self) -> Path:
-        """Held-out losses and the final result."""
-        return self.path / "evaluations.json"
-
-    @property
-    def tokenizer(self) -> Path:
-        """Copy of the tokenizer that the run trained with."""
-        return self.path / "tokenizer.json"
-
-    @property
-    def heldout(self) -> Path:
-        """The tokens that the run's models are scored on; absent in runs of before they were kept."""
-        return self.path / "heldout.npz"
-
-    @property
-    def log(self) -> Path:
-        """stdout and stderr of supervisor and trainer."""
-        return self.path / "worker.log"
-
-    @property
-    def report(self) -> Path:
-        """The plots as one HTML page."""
-        return self.path / "report.html"
+    recipe = _Part("recipe.json")
+    """What was asked."""
+    environment = _Part("environment.json")
+    """Packages, git revision, device, host, calibrated matmul rate, data fingerprint."""
+    origin = _Part("origin.json")
+    """Of a fork alone: which checkpoint of which run it goes on from, and what was changed."""
+    labels = _Part("labels.json")
+    """Tags and notes that people gave the run; absent until the first."""
+    forecast = _Part("forecast.json")
+    """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
+    state = _Part("state.json")
+    """Status, process identity and heartbeat; replaced atomically."""
+    launched = _Part("launched.json")
+    """By which launcher, from which working folder, as which process."""
+    reserve = _Part("reserve")
+    """A little disk space to give up, so that a full disk still lets the last status be written."""
+    lock = _Part("trainer.lock")
+    """Held (flock) for as long as a supervisor or trainer of this run is alive."""
+    telemetry = _Part("telemetry")
+    """Folder of the append-only streams."""
+    control = _Part("control")
+    """Folder of control requests and their answers."""
+    knobs = _Part("control/knobs.json")
+    """What may be set in the running run; written by the trainer."""
+    lease = _Part("control/lease.json")
+    """Who steers the run."""
+    checkpoints = _Part("checkpoints")
+    """Folder of ``step-N`` folders."""
+    evaluations = _Part("evaluations.json")
+    """Held-out losses and the final result."""
+    tokenizer = _Part("tokenizer.json")
+    """Copy of the tokenizer that the run trained with."""
+    heldout = _Part("heldout.npz")
+    """The tokens that the run's models are scored on; absent in runs of before they were kept."""
+    log = _Part("worker.log")
+    """stdout and stderr of supervisor and trainer."""
+    report = _Part("report.html")
+    """The plots as one HTML page."""
 
 
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     """Replace a JSON file whole or not at all (written aside, synced, renamed).
 
     Args:
-        path: the file; its folder must exist.
-        value: anything ``json`` can write.
         durable: fsync before the rename; leave out only for heartbeats.
 
     Raises:
@@ -176,21 +138,27 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
-def read_json(path: Path, default: Any = None) -> Any:
-    """A JSON file's value, or ``default`` when it is missing, no plain file or not (yet) JSON."""
+def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES, follow: bool = True) -> Any:
+    """A JSON file's value, or ``default`` when it is missing, no plain file or not (yet) JSON.
+
+    Args:
+        limit: bytes that are read at most; a longer file is damaged.
+        follow: also through a link. Not where anybody may plant one that leads a process of ours elsewhere.
+    """
     try:
         # Not waited for: a pipe in the place of a file would hold whoever lists the runs.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
             # At most so much: a device or a file of gigabytes must not fill the memory of whoever watches.
-            return json.loads(file.read(READ_LIMIT_BYTES)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
+            return json.loads(file.read(limit)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
     # Ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
     # RecursionError: brackets within brackets, thousands deep.
     except (OSError, ValueError, RecursionError):
         return default
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, **options: Any) -> dict[str, Any]:
     """A JSON file's object; empty where :func:`read_json` finds none, or a value of another kind."""
-    value = read_json(path)
+    value = read_json(path, **options)
     return value if isinstance(value, dict) else {}

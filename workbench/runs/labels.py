@@ -44,7 +44,6 @@ def label(
     """Change tags and notes of a run; returns what they are now.
 
     Args:
-        folder: the run's folder.
         add: tags; one that is there already stays where it is.
         remove: tags; one that is not there is no error. ``add`` wins over it.
         notes: the new notes; None leaves them as they are.

@@ -21,7 +21,6 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
     Runs launched on one machine run side by side; give each its share with ``execution.threads``.
 
     Args:
-        recipe: what to train.
         on: ``local``, a process of its own that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: what lists and plots call the run; else the recipe's name.

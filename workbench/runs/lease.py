@@ -17,7 +17,6 @@ import os
 import socket
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
@@ -54,7 +53,7 @@ class Lease:
 
 def read_lease(folder: RunFolder) -> Lease:
     """The lease of a run as last written; a missing or damaged one is held by nobody."""
-    raw = read_json(lease_file(folder))
+    raw = read_json(folder.lease)
     if not isinstance(raw, dict):
         return Lease()
     controller, name, epoch = (raw.get(key) for key in ("controller", "name", "epoch"))
@@ -84,7 +83,6 @@ def claim(folder: RunFolder, controller: str, name: str = "", *, take_over: bool
     """Hold the lease of a run for the next :data:`LEASE_SECONDS`; call again to renew it.
 
     Args:
-        folder: the run's folder.
         controller: names the caller, the same at every renewal: a random id per page or program.
         name: what others are told; else user and machine.
         take_over: also from somebody who holds it.
@@ -107,8 +105,6 @@ def admit(folder: RunFolder, controller: str = "", *, take_over: bool = False) -
     """The epoch for a request of ``controller`` (empty for one who holds no lease and needs none).
 
     Args:
-        folder: the run's folder.
-        controller: who asks.
         take_over: end the lease of somebody else; the run is then free, and what they asked before is void.
 
     Raises:
@@ -159,7 +155,7 @@ def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only
                 Lease(controller, name[:80], epoch, now + LEASE_SECONDS, since) if controller else Lease(epoch=epoch)
             )
             # Not synced: it is worth half a minute.
-            write_json(lease_file(folder), asdict(after), durable=False)
+            write_json(folder.lease, asdict(after), durable=False)
     except OSError as error:
         raise RunError(f"the lease of run '{folder.id}' could not be written: {error}") from None
     return after
@@ -171,11 +167,6 @@ def _taken(folder: RunFolder, lease: Lease) -> RunError:
         f"run '{folder.id}' is steered by {lease.name or lease.controller} (for {left} more seconds, unless renewed); "
         "ask them, or take over: `--take-over` on the command line, take_over=True in Python"
     )
-
-
-def lease_file(folder: RunFolder) -> Path:
-    """Where the lease is written."""
-    return folder.control / "lease.json"
 
 
 def _time(value: Any) -> float:

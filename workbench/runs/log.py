@@ -8,12 +8,7 @@ _READ_BLOCK_BYTES = 1 << 16
 
 
 def tail(path: Path, lines: int) -> str:
-    """The last lines of a file; empty when there is none. Blocks are read from its end.
-
-    Args:
-        path: of the file.
-        lines: at most this many.
-    """
+    """The last lines of a file; empty when there is none. Blocks are read from its end."""
     try:
         with path.open("rb") as file:
             position, block = file.seek(0, 2), b""

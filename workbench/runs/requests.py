@@ -64,9 +64,6 @@ def look(folder: RunFolder, request_id: str) -> Answer:
 def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answer]:
     """Every state that a request comes to, from the present one until it is settled or the time is up.
 
-    Args:
-        folder: of the run. request_id: of a request to it. seconds: to wait at most.
-
     Raises:
         RunError: that is no request id.
     """

@@ -18,14 +18,13 @@ from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.find import find, typed
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
 from workbench.runs.log import tail
-from workbench.runs.result import result_of
 from workbench.runs.state import FINAL, RunState, actual_status, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
@@ -106,7 +105,18 @@ class Run:
         Raises:
             RunError: it has no result (yet).
         """
-        return result_of(self.folder)
+        state = self.state
+        status = actual_status(self.folder, state)
+        result = read_object(self.folder.evaluations).get("result")
+        if not isinstance(result, dict):
+            if status != "stopped":
+                raise RunError(f"run '{self.id}' has no result: it is {status}")
+            result = {
+                "steps": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3),
+                "tokens_per_second": state.tokens_per_second, "train_loss": state.loss,
+                "heldout_loss": state.heldout_loss,
+            }  # fmt: skip
+        return {"run": self.id, "state": status, **result}
 
     def wait(
         self, timeout: float | None = None, poll: float = 0.2
@@ -188,9 +198,6 @@ class Run:
     def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:
         """Go on: with a paused run at once, with one that ended before its budget from its last checkpoint.
 
-        Args:
-            timeout, controller, take_over: of a paused run, see :meth:`ask`.
-
         Raises:
             RunError: the run is finished, or going already.
         """
@@ -203,8 +210,7 @@ class Run:
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{way_on}")
         if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
-        recorded = read_json(self.folder.launched, {})
-        on = recorded.get("on") if isinstance(recorded, dict) else None
+        on = read_object(self.folder.launched).get("on")
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))
         launcher.submit(self.folder, begin(self.folder, attempt=state.attempt + 1), resume=True)
@@ -218,7 +224,6 @@ class Run:
 
         Args:
             step: of the checkpoint; None for the newest that is whole.
-            on: the launcher.
             **changes: as for :meth:`workbench.recipe.Recipe.with_`; the steps so far count against a ``budget``.
 
         Raises:
@@ -273,11 +278,9 @@ class Run:
         """Send a request to the run.
 
         Args:
-            verb: one of :data:`workbench.runs.control.VERBS`.
             timeout: seconds to wait for the answer; None returns the request's id at once.
             controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
             take_over: ask even where somebody else holds it, and end their lease.
-            **arguments: of the verb.
 
         Returns:
             The id of the request, or the run's answer.

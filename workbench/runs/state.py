@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import functools
-import json
 import math
 import os
 import signal
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, json_bytes, write_json
+from workbench.runs.folder import RunFolder, json_bytes, read_object, write_json
 
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
 FINAL = ("finished", "stopped", "failed", "lost")
@@ -89,16 +88,14 @@ _READERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "str": 
 
 def read_state(folder: RunFolder) -> RunState:
     """The state as last written; ``lost`` with a message when the file is missing or damaged."""
-    return _parse(_read_object(folder.state))
+    return _parse(read_object(folder.state, limit=_READ_LIMIT_BYTES, follow=False))
 
 
 def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> RunState:
     """Merge ``changes`` into ``state.json`` (read, merge, replace whole) and return the result.
 
     Args:
-        folder: the run's folder; must exist.
         durable: fsync before the rename; leave out only for heartbeats.
-        **changes: fields of :class:`RunState`.
 
     Raises:
         OSError: the folder is gone, or the disk is full and :attr:`RunFolder.reserve` does not help; the old state is
@@ -110,7 +107,7 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
     # The trainer's heartbeat and the supervisor's last word may come together: unlocked, the later merge would undo the
     # earlier one, and a finished run could read "running" for ever.
     with _threads, exclusive(folder.path):
-        present = _read_object(folder.state)
+        present = read_object(folder.state, limit=_READ_LIMIT_BYTES, follow=False)
         merged = present | {key: _plain(value) for key, value in changes.items()}
         # The first write of a folder names every key, so that other programs need no table of our defaults.
         if "status" not in merged:
@@ -190,7 +187,6 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
     :data:`STALLED_SECONDS` is ``stalled`` (suspended, swapping, or its disk hangs) until the next one.
 
     Args:
-        folder: the run's folder.
         state: a reading of it, to save a second one.
     """
     state = state or read_state(folder)
@@ -245,7 +241,6 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
     """Become the one process that may train this run; returns the descriptor that holds the lock.
 
     Args:
-        folder: the run's folder.
         patience_seconds: readers hold the lock for microseconds while they test it; keep trying that long.
 
     Raises:
@@ -364,16 +359,6 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            value = json.loads(file.read(_READ_LIMIT_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _parse(raw: dict[str, Any]) -> RunState:

@@ -13,8 +13,8 @@ from typing import Any
 
 from workbench.errors import RunError, unknown
 from workbench.runs import control
-from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
+from workbench.runs.forks.point import steps_of
 from workbench.runs.lease import claim, in_words, read_lease, release
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
@@ -35,14 +35,9 @@ def steering(folder: RunFolder) -> dict[str, Any]:
     """
     return {
         "knobs": control.knobs_of(folder),
-        "checkpoints": steps_with_checkpoint(folder),
+        "checkpoints": steps_of(folder)[::-1],
         "lease": in_words(read_lease(folder)),
     }
-
-
-def steps_with_checkpoint(folder: RunFolder) -> list[int]:
-    """Steps of the checkpoints that a run has now, ascending (unverified)."""
-    return [int(path.name.removeprefix("step-")) for path in checkpoints(folder.checkpoints)]
 
 
 def request_of(value: Any) -> dict[str, Any]:
@@ -100,8 +95,6 @@ def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
     """Pass a page's request on; returns its id.
 
     Args:
-        run: the run.
-        request: of :func:`request_of`.
         name: of whoever asks, for people; else user and machine.
 
     Raises:
@@ -116,9 +109,6 @@ def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
 
 def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[str, Any] | None:
     """Claim, renew, take over or let go of a run's lease; returns who holds it now.
-
-    Args:
-        folder: of the run. asked: of :func:`lease_of`. name: for people; else user and machine.
 
     Raises:
         RunError: somebody else holds it.

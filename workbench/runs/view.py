@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.floors import Yardstick, is_causal
+from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import Labels, read_labels
@@ -43,9 +43,35 @@ class RunView:
     forecast: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: RunFolder) -> RunView:
-        """Everything about a run now, a long one thinned. Missing or damaged parts read as empty."""
-        return _view(folder, lambda: read_telemetry(folder.telemetry))
+    def read(cls, folder: RunFolder, reader: TelemetryReader | None = None) -> RunView:
+        """Everything about a run now. Missing or damaged parts read as empty.
+
+        Args:
+            reader: of its telemetry, for views that follow it: only what is new is read, and the views share the
+                reader's growing :class:`Telemetry`. Without one a long run is thinned.
+        """
+        state = read_state(folder)
+        # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
+        status = actual_status(folder, state)
+        # It ended, or was found lost, in between: the newer state has the error and the last numbers.
+        if status != state.status:
+            state = read_state(folder)
+        if reader is not None:
+            reader.poll()
+        telemetry = read_telemetry(folder.telemetry) if reader is None else reader.telemetry
+        return cls(
+            id=folder.id,
+            name=name_of(folder),
+            status=status,
+            recipe=read_object(folder.recipe),
+            state=asdict(state),
+            environment=read_object(folder.environment),
+            evaluations=_readable(read_object(folder.evaluations)),
+            telemetry=telemetry,
+            labels=read_labels(folder),
+            origin=origin_of(folder),
+            forecast=read_object(folder.forecast),
+        )
 
     @property
     def final(self) -> bool:
@@ -56,46 +82,6 @@ class RunView:
     def yardstick(self) -> Yardstick:
         """What its held-out losses were measured with, and the floors to hold them against."""
         return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
-
-
-def follow(folder: RunFolder, reader: TelemetryReader) -> RunView:
-    """A fresh view that re-reads only what is new: ``reader`` keeps the byte offsets between calls.
-
-    Args:
-        folder: the run's folder.
-        reader: of ``folder.telemetry``; the view shares its growing :class:`Telemetry`.
-    """
-
-    def poll() -> Telemetry:
-        reader.poll()
-        return reader.telemetry
-
-    return _view(folder, poll)
-
-
-def _view(folder: RunFolder, telemetry: Callable[[], Telemetry]) -> RunView:
-    state = read_state(folder)
-    # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
-    status = actual_status(folder, state)
-    # It ended, or was found lost, in between: the newer state has the error and the last numbers.
-    if status != state.status:
-        state = read_state(folder)
-    records = telemetry()
-    recipe = read_object(folder.recipe)
-    name = recipe.get("name")
-    return RunView(
-        id=folder.id,
-        name=name if isinstance(name, str) and name else folder.id,
-        status=status,
-        recipe=recipe,
-        state=asdict(state),
-        environment=read_object(folder.environment),
-        evaluations=_readable(read_object(folder.evaluations)),
-        telemetry=records,
-        labels=read_labels(folder),
-        origin=origin_of(folder),
-        forecast=read_object(folder.forecast),
-    )
 
 
 def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
-from workbench.runs.view import follow
+from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryReader
 from workbench.ui.inputs import Shape, make_input
 from workbench.ui.knob_notes import Note
@@ -292,7 +292,7 @@ class ForecastPanel(ipywidgets.VBox):
             found = self._forecast_of(run)
             if self._reader is None:
                 self._reader = TelemetryReader(run.folder.telemetry)
-            view = follow(run.folder, self._reader)
+            view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
             table, line = comparison_html(rows, view.name), off_line(rows)
         except _Later:

@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from workbench.assignments import assignment
 from workbench.errors import RunError
 from workbench.runs import requests
-from workbench.runs.forks.fork import changes_of, fork, would_change
+from workbench.runs.forks.fork import fork
+from workbench.runs.forks.point import ForkPoint
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
@@ -80,7 +82,7 @@ class Steering:
     def _fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)
         # Not `run.fork`: a knob may be called as one of its arguments.
-        forked = Run(fork(run.folder, changes_of(edits), step))
+        forked = Run(fork(run.folder, dict(map(assignment, edits)), step))
         origin = forked.origin
         at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
         new = {"run": forked.id, "name": forked.name, "step": at, "fresh": fresh}
@@ -88,6 +90,6 @@ class Steering:
 
     def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)
-        diff = would_change(run.folder, changes_of(edits), step)
+        diff = ForkPoint.of(run.folder, step).diff(dict(map(assignment, edits)))
         changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
         self._say(answer, "done", ", ".join(changes) or "nothing changes: the fork repeats this run")

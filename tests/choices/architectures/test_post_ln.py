@@ -3,8 +3,7 @@ from __future__ import annotations
 import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
-from workbench.choices.architectures.post_ln import PostLN
-from workbench.choices.architectures.post_norm import EPS
+from workbench.choices.architectures.post_ln import EPS, PostLN
 
 
 def test_branches_are_scaled_before_the_norm() -> None:

@@ -9,8 +9,8 @@ import torch
 
 from tests.choices.architectures.packing import documents, pack
 from workbench.choices.architectures.heads import LinearHead, TransformHead
+from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.architectures.post_ln import PostLN
-from workbench.choices.architectures.post_norm import PostNormStack
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.architectures.pretrained_bert import from_transformers
 from workbench.choices.architectures.transformers_bert import copy_from_transformers, save_transformers, to_transformers
@@ -22,7 +22,7 @@ VOCABULARY = Vocabulary(320, 300, 1, 2, 3, 0, 4)
 CHOICE = PostLN(layers=3, width=48, heads=6, ffn_width=80)
 
 
-def ours(choice: PostLN = CHOICE, causal: bool = False) -> tuple[PostNormStack, TransformHead]:
+def ours(choice: PostLN = CHOICE, causal: bool = False) -> tuple[ModularStack, TransformHead]:
     stack = choice.build(VOCABULARY, 24, causal=causal, attention="plain")
     head = TransformHead(stack.embedding)
     return randomise(stack).eval(), randomise(head).eval()
@@ -45,7 +45,7 @@ def theirs(**changes: object):  # type: ignore[no-untyped-def]
     return randomise(transformers.BertForMaskedLM(transformers.BertConfig(**{**settings, **changes}))).eval()
 
 
-def our_logits(stack: PostNormStack, head: TransformHead, tokens: torch.Tensor) -> torch.Tensor:
+def our_logits(stack: ModularStack, head: TransformHead, tokens: torch.Tensor) -> torch.Tensor:
     batch = pack([tokens])
     return head(stack(batch.tokens_BT, batch, LayerPlan.full(len(stack.blocks))))[0]
 
@@ -110,12 +110,12 @@ def test_variants_that_would_compute_something_else_are_refused(change: dict[str
 
 def test_other_models_are_refused() -> None:
     stack, head = ours()
-    with pytest.raises(ValueError, match="PostNormStack with a LinearHead is no BertForMaskedLM"):
+    with pytest.raises(ValueError, match="with a LinearHead is no BertForMaskedLM"):
         to_transformers(stack, LinearHead(stack.embedding))
-    with pytest.raises(ValueError, match="causal PostNormStack"):
+    with pytest.raises(ValueError, match="causal ModularStack"):
         to_transformers(*ours(causal=True))
     modern = PreLN(layers=1, width=32, heads=4).build(VOCABULARY, 24, causal=False, attention="plain")
-    with pytest.raises(ValueError, match="PreNormStack"):
+    with pytest.raises(ValueError, match="PreLN"):
         to_transformers(modern, head)
 
 

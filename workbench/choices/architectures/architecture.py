@@ -34,7 +34,6 @@ class Backbone(nn.Module):
 
         Args:
             tokens_BT: int64 ids, shape (B, T), already corrupted by the objective.
-            batch: positions and document pieces of the same rows.
             plan: which blocks run, with which residual scale, and which train.
             rows_N: int64 flat positions b * T + t whose states are wanted, the same as x_BTD.flatten(0, 1)[rows_N];
                 the last block then computes its output product and feed-forward part for them only.
@@ -153,9 +152,7 @@ class Architecture(Choice):
         """Write the model as a folder that transformers loads, if transformers knows this architecture.
 
         Args:
-            backbone, head: as trained.
             folder: must not exist yet.
-            vocabulary: special ids, for the configuration.
             layers: how many of the backbone's layers exist (a model that grows may not have all of them yet).
 
         Returns:

@@ -46,8 +46,6 @@ def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_s
 
     Args:
         architecture: gives N and d, and the span of each layer.
-        plan: which layers run and train.
-        span: s_eff, see :func:`attention_span`.
         tail_share: share of the tokens for which the last running layer computes what follows the mixing of positions.
     """
     width, total, mixing = architecture.width, architecture.block_parameters(), architecture.mixing_parameters()
@@ -68,7 +66,6 @@ def head_flops(architecture: Architecture, vocabulary_size: int, plan: LayerPlan
     """FLOPs per label of the head (D, D), (D, V), both passes: 6 (d^2 + d V), without d^2 for a linear head.
 
     Args:
-        architecture: the model's choice.
         vocabulary_size: V, rows of the output matrix.
         plan: says whether embedding and head train; a matrix that rests saves the 2 of its weights' gradient.
     """
@@ -97,12 +94,10 @@ def step_flops(
     did.
 
     Args:
-        architecture: the model's choice.
         vocabulary_size: V, rows of the output matrix.
         plans: one per micro-batch; the tokens are split evenly between them.
         tokens: real tokens of the step.
         labelled: positions with a label.
-        span: s_eff, see :func:`attention_span`.
         length: T, tokens per row; matters to positions with logits of their own (TUPE).
     """
     share = labelled / tokens

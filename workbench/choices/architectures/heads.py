@@ -44,8 +44,6 @@ class TransformHead(LinearHead):
     """BERT's head, (N, D) -> (N, V): LayerNorm(GELU(x W + b)) E^T + c (Devlin et al. 2019, released weights).
 
     Args:
-        embedding: as for :class:`LinearHead`.
-        tied: as for :class:`LinearHead`.
         eps: of the LayerNorm; 1e-12 as published.
     """
 

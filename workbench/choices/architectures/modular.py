@@ -102,6 +102,10 @@ class Modular(Architecture):
             return 0.0
         return 4.0 * length * self.width**2 + 2.0 * length**2 * self.width
 
+    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> ModularStack:
+        """A :class:`ModularStack` in fp32: tokens (B, T) -> states (B, T, D)."""
+        return ModularStack(self, vocabulary, sequence_length, causal, attention)
+
     def build_norm(self) -> nn.Module:
         """A fresh normalisation of the kind that was chosen, (..., D) -> (..., D)."""
         eps = self.layer_norm_eps if self.norm == "layer_norm" else None
@@ -124,12 +128,7 @@ class Modular(Architecture):
         return FeedForward(self.width, self.inner_width, self.ffn, self.bias)
 
     def build_block(self, layer: int, attention: str) -> Block:
-        """One layer, (B, T, D) -> (B, T, D).
-
-        Args:
-            layer: counted from 0.
-            attention: name of the attention implementation.
-        """
+        """One layer, (B, T, D) -> (B, T, D)."""
         raise NotImplementedError
 
 
@@ -137,11 +136,9 @@ class ModularStack(Stack):
     """Backbone of every :class:`Modular` choice: tokens (B, T) -> states (B, T, D).
 
     Args:
-        choice: the knobs.
         vocabulary: rows of the embedding, and which id is [CLS].
         sequence_length: longest row T in tokens; rows of the position table.
         causal: attend to the past only.
-        attention: name of the attention implementation.
     """
 
     sinusoids: Tensor | None

@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.modular import Modular
-from workbench.choices.architectures.post_norm import EPS, PostNormBlock, PostNormStack
+from workbench.choices.architectures.self_attention import BlockContext
+from workbench.choices.architectures.stack import Block, drop
 from workbench.choices.architectures.transformers_bert import save_transformers
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Vocabulary
 
-# Shape legend: B rows, T positions, D width.
+# Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
+
+EPS = 1e-12
+"""Of every LayerNorm, as in the released weights of BERT."""
 
 
 class PostLN(Modular):
@@ -54,10 +58,6 @@ class PostLN(Modular):
         mine = self.model_dump(exclude=sizes | ({"global_every"} if self.local_window is None else set()))
         return all(type(self).model_fields[name].default == value for name, value in mine.items())
 
-    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> PostNormStack:
-        """A :class:`PostNormStack` in fp32: tokens (B, T) -> states (B, T, D)."""
-        return PostNormStack(self, vocabulary, sequence_length, causal, attention)
-
     def build_block(self, layer: int, attention: str) -> PostNormBlock:
         """A :class:`PostNormBlock`, (B, T, D) -> (B, T, D)."""
         return PostNormBlock(self, layer, attention)
@@ -70,3 +70,27 @@ class PostLN(Modular):
             return False  # BertForMaskedLM has BERT's own parts and sees both sides
         save_transformers(backbone, head, folder, vocabulary.pad, layers)
         return True
+
+
+class PostNormBlock(Block):
+    """h = LN(x + s Attn(x)); y = LN(h + s FFN(h)), each of shape (B, T, D)."""
+
+    def __init__(self, choice: Modular, layer: int, attention: str) -> None:
+        super().__init__()
+        self.attention = choice.build_attention(layer, attention)
+        self.attention_norm = choice.build_norm()
+        self.feed_forward = choice.build_feed_forward()
+        self.feed_forward_norm = choice.build_norm()
+        self.dropout = choice.dropout
+
+    def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
+        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
+        branch = self.attention(x_BTD, context, rows_N)
+        # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
+        x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
+        x = self.attention_norm(x + scale * drop(branch, self.dropout, self.training))
+        return self.feed_forward_norm(x + scale * drop(self.feed_forward(x), self.dropout, self.training))
+
+    def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
+        """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
+        return self.attention.entropy(x_BTD, context)

@@ -26,9 +26,14 @@ class PreLN(Modular):
 
     kind: Literal["pre_ln"] = "pre_ln"
 
-    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> PreNormStack:
-        """A :class:`PreNormStack` in fp32: tokens (B, T) -> states (B, T, D)."""
-        return PreNormStack(self, vocabulary, sequence_length, causal, attention)
+    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> ModularStack:
+        """As :meth:`Modular.build`, tokens (B, T) -> states (B, T, D), with small residual outputs."""
+        stack = super().build(vocabulary, sequence_length, causal=causal, attention=attention)
+        # Each layer adds two branches to the stream: unscaled, its variance would grow with depth.
+        for layer in range(self.layers):
+            for residual_output in stack.residual_products(layer):
+                nn.init.normal_(residual_output.weight, std=0.02 / (2 * self.layers) ** 0.5)
+        return stack
 
     def silent_is_identity(self) -> bool:
         """True: nothing but the branches, (B, T, D) each, stands between a block's input and its output."""
@@ -40,13 +45,7 @@ class PreLN(Modular):
 
 
 class PreNormBlock(Block):
-    """h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), each of shape (B, T, D).
-
-    Args:
-        choice: the knobs.
-        layer: counted from 0.
-        attention: name of the attention implementation.
-    """
+    """h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), each of shape (B, T, D)."""
 
     def __init__(self, choice: PreLN, layer: int, attention: str) -> None:
         super().__init__()
@@ -67,17 +66,3 @@ class PreNormBlock(Block):
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
         """Mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in :meth:`forward`."""
         return self.attention.entropy(self.attention_norm(x_BTD), context)
-
-
-class PreNormStack(ModularStack):
-    """Backbone of :class:`PreLN`, tokens (B, T) -> states (B, T, D); arguments as for :class:`ModularStack`."""
-
-    def __init__(
-        self, choice: PreLN, vocabulary: Vocabulary, sequence_length: int, causal: bool, attention: str
-    ) -> None:
-        super().__init__(choice, vocabulary, sequence_length, causal, attention)
-        for block in self.blocks:
-            assert isinstance(block, PreNormBlock)
-            # Each layer adds two branches to the stream: unscaled, its variance would grow with depth.
-            for residual_output in (block.attention.out, block.feed_forward.down):
-                nn.init.normal_(residual_output.weight, std=0.02 / (2 * choice.layers) ** 0.5)

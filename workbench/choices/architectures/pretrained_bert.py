@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.choices.architectures.heads import TransformHead
-from workbench.choices.architectures.post_ln import PostLN
-from workbench.choices.architectures.post_norm import EPS, PostNormStack
+from workbench.choices.architectures.modular import ModularStack
+from workbench.choices.architectures.post_ln import EPS, PostLN
 from workbench.choices.architectures.transformers_bert import copy_from_transformers
 from workbench.choices.data.tokens import Vocabulary
 from workbench.errors import RecipeError
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
 
-def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, PostNormStack, TransformHead]:
+def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, ModularStack, TransformHead]:
     """The choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows, segment A.
 
     Args:
         bert: any absolute-position BERT with GELU.
-        attention: name of the attention implementation.
 
     Returns:
         The choice that describes the model, and the modules with copies of the weights, on the CPU in fp32.

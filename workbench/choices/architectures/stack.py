@@ -41,9 +41,7 @@ class Block(nn.Module):
         """The layer's output, (B, T, D), or (N, D) for the flat positions ``rows_N`` alone.
 
         Args:
-            x_BTD: the layer's input.
             scale: 0-d fp32 factor on both residual branches.
-            context: mask and rotary tables.
             rows_N: int64 positions b * T + t; everything after the mixing of positions is computed for them only.
         """
         raise NotImplementedError
@@ -68,7 +66,6 @@ class Stack(Backbone):
     * blocks beyond ``plan.layers`` do not exist yet and are not touched.
 
     Args:
-        blocks: the layers.
         embedding: token embedding, (vocabulary, D).
         sequence_length: longest row, T.
         causal: attend to the past only.
@@ -114,7 +111,6 @@ class Stack(Backbone):
 
         Args:
             tokens_BT: ids as the model sees them; they tell where [CLS] stands.
-            batch: positions and document pieces.
 
         Raises:
             RecipeError: rows are longer than the model was built for.

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.architectures.heads import TransformHead
-from workbench.choices.architectures.post_norm import EPS, PostNormBlock, PostNormStack
+from workbench.choices.architectures.modular import ModularStack
+from workbench.choices.architectures.stack import Block
 from workbench.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
 
     Args:
         backbone: built by ``post_ln`` for a masked objective.
-        head: the model's :class:`TransformHead`.
         pad: id of the padding token, for the configuration.
         layers: of the backbone's, counted from the input; None for all (a model that grows may not have all yet).
 
@@ -39,7 +39,7 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
 
     stack, transform = _require_bert(backbone, head)
     block = stack.blocks[0]
-    assert isinstance(block, PostNormBlock)
+    assert isinstance(block, Block)
     vocabulary_size, width = stack.embedding.weight.shape
     config = BertConfig(
         vocab_size=vocabulary_size,
@@ -51,7 +51,7 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
         hidden_dropout_prob=stack.dropout,
         attention_probs_dropout_prob=stack.dropout,
         max_position_embeddings=stack.sequence_length,
-        layer_norm_eps=EPS,
+        layer_norm_eps=stack.choice.layer_norm_eps,
         pad_token_id=pad,
         tie_word_embeddings=transform.matrix is None,
     )
@@ -117,12 +117,12 @@ def save_transformers(
     return folder
 
 
-def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[PostNormStack, TransformHead]:
-    if not isinstance(backbone, PostNormStack) or not isinstance(head, TransformHead) or backbone.causal:
-        kind = "causal " if getattr(backbone, "causal", False) else ""
+def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[ModularStack, TransformHead]:
+    if not isinstance(backbone, ModularStack) or not isinstance(head, TransformHead) or backbone.causal:
         raise RecipeError(
-            f"a {kind}{type(backbone).__name__} with a {type(head).__name__} is no BertForMaskedLM; train with "
-            "architecture post_ln, architecture.head 'transform' and a masked objective, or export safetensors"
+            f"a {'causal ' if getattr(backbone, 'causal', False) else ''}{type(backbone).__name__} with a "
+            f"{type(head).__name__} is no BertForMaskedLM; train with architecture post_ln, architecture.head "
+            "'transform' and a masked objective, or export safetensors"
         )
     if not getattr(backbone.choice, "is_bert", False):
         raise RecipeError(
@@ -132,7 +132,7 @@ def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[PostNormStack, 
     return backbone, head
 
 
-def _pairs(stack: PostNormStack, head: TransformHead, bert: BertForMaskedLM) -> Iterator[tuple[Tensor, list[Tensor]]]:
+def _pairs(stack: ModularStack, head: TransformHead, bert: BertForMaskedLM) -> Iterator[tuple[Tensor, list[Tensor]]]:
     """(our weight, the transformers weights that make it up when concatenated along the first axis)."""
     embeddings, predictions = bert.bert.embeddings, bert.cls.predictions
     yield stack.embedding.weight, [embeddings.word_embeddings.weight]
@@ -148,8 +148,8 @@ def _pairs(stack: PostNormStack, head: TransformHead, bert: BertForMaskedLM) -> 
     ]
     layers: Any = bert.bert.encoder.layer
     # Not strict: a model that has not grown up leaves with the layers that exist.
-    for block, layer in zip(stack.blocks, layers, strict=False):
-        assert isinstance(block, PostNormBlock)
+    blocks: Any = stack.blocks
+    for block, layer in zip(blocks, layers, strict=False):
         attend, mixed = layer.attention.self, layer.attention.output
         modules += [
             (block.attention.qkv, [attend.query, attend.key, attend.value]),

@@ -80,11 +80,6 @@ class PlannedLayer(nn.Module):
     branch) for one that ends in a norm (post-norm, BERT). Which norms read the stream is measured: their input grows
     with the layer's. So is which of the two a layer is: a pre-norm layer passes on an input that is a thousand times
     as large, a post-norm layer does not.
-
-    Args:
-        index: of the layer, from 0.
-        layer: the model's own.
-        state: shared by the layers of the model.
     """
 
     def __init__(self, index: int, layer: nn.Module, state: Pass) -> None:

@@ -121,7 +121,6 @@ class TransformersStack(Stack):
 
     Args:
         model: a masked or causal language model with all its weights.
-        parts: from :func:`anatomy`.
         sequence_length: longest row, T.
         causal: attend to the past only.
 

@@ -42,9 +42,6 @@ def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict
 
     Args:
         area: folder of the cache, for example ``tokens``.
-        key: from :func:`key_of`.
-        build: called with an empty folder.
-        say: told what happens, one line at a time.
 
     Raises:
         DataError: the cache cannot be written (full disk, no permission), or ``build`` raised it.
@@ -121,7 +118,6 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Finish a cache entry: record its files (bytes, SHA-256), sync them, write the manifest and sync that.
 
     Args:
-        folder: the (unfinished) cache entry.
         content: JSON-able; gains the key ``files``.
     """
     # Files before the manifest: after a power cut it must not vouch for pages that were never written.

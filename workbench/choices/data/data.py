@@ -105,9 +105,6 @@ class Data(Choice):
     def collect(self, say: Say) -> None:
         """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files.
 
-        Args:
-            say: told what happens, one line at a time.
-
         Raises:
             DataError: as for :meth:`documents`.
         """

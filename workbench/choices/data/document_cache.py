@@ -19,10 +19,7 @@ def cached_documents(area: str, made_from: Any, make: Callable[[], Iterator[Sour
     """The documents and their sources that ``make`` gives, made once and then read from the cache.
 
     Args:
-        area: folder of the cache.
         made_from: everything that decides the documents (JSON-able): the key.
-        make: called when there is no such entry; may raise DataError.
-        say: told what happens, one line at a time.
 
     Returns:
         the documents, streamed (memory holds the bytes of one), in the order in which ``make`` gave them, all of which

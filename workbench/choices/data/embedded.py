@@ -79,9 +79,6 @@ def without_repetitions(documents: Iterable[tuple[tuple[str, ...], list[str]]]) 
     Generated documentation repeats itself: the same sentences stand in every model, every method, every overload.
     What is left of a document must still be one (``harvest.DOCUMENT_WORDS``).
 
-    Args:
-        documents: sources and paragraphs of each, in a fixed order, which decides what counts as a repetition.
-
     Returns:
         the documents that remain, a paragraph per line.
     """

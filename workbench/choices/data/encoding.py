@@ -26,10 +26,7 @@ def write_documents(
     """Encode documents as ``[CLS] tokens [SEP]`` and append them to a store, in order.
 
     Args:
-        tokenizer: of the text.
-        vocabulary: its ids.
         texts: the documents; one that encodes to nothing is left out.
-        writer: of the store.
         with_bytes: also write the bytes of text of each token, which takes a third longer.
     """
     for batch in batched(texts, BATCH_CHARACTERS):

@@ -117,9 +117,6 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 
     Examples, code, tables, headings and parameter lists without sentences are left out.
 
-    Args:
-        text: as written in the source.
-
     Example:
         >>> paragraphs_of("Adds :func:`two` numbers and gives back the sum of them.\\n\\n>>> add(1, 2)\\n3\\n")
         ('Adds two numbers and gives back the sum of them.',)

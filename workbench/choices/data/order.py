@@ -41,7 +41,6 @@ def shuffled(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
         seed: of the recipe, at least 0.
         epoch: counted from 0.
         stream: separates independent permutations of one epoch.
-        count: how many numbers.
 
     Returns:
         int64 array of shape (count,).
@@ -59,9 +58,7 @@ class RowOrder:
     and splitting over ranks (rank r of R takes ``samples[r::R]``) need no state.
 
     Args:
-        store: one split.
         sequence_length: T, tokens per row.
-        seed: of the recipe.
 
     Raises:
         DataError: the store holds fewer tokens than one row.
@@ -157,8 +154,6 @@ def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarr
     Works on pieces and repeats, not on a search per token: that is 5-10x less work for usual documents.
 
     Args:
-        plan: of the epoch.
-        rows_B: rows of the epoch's stream.
         length: T.
 
     Returns:

@@ -34,10 +34,6 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
 
     Documents become ``[CLS] tokens [SEP]``. The text is streamed: memory does not grow with the corpus.
 
-    Args:
-        data: corpus, tokenizer, split and batch shape.
-        say: told what is being done, one line at a time.
-
     Raises:
         DataError: the corpus cannot be read, is empty, or is too small for one batch or to be scored on; the
             cache cannot be written.

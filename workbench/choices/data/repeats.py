@@ -88,11 +88,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 class Repeats:
-    """Which runs of the held-out text also occur in the training text.
-
-    Args:
-        heldout: every held-out document.
-    """
+    """Which runs of the held-out text also occur in the training text."""
 
     def __init__(self, heldout: Iterable[str]) -> None:
         self._share = np.uint64(1)

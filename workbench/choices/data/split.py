@@ -61,7 +61,6 @@ def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
     sources are split instead, then documents, and at last parts of long documents.
 
     Args:
-        documents: all of them, with their sources.
         fraction: share of characters to hold out, between 0 and 1.
     """
     sizes: Counter[tuple[str, ...]] = Counter()
@@ -100,7 +99,6 @@ def is_heldout(text: str, fraction: float) -> bool:
     side, and a larger fraction keeps what a smaller one held out.
 
     Args:
-        text: the whole document.
         fraction: share of documents to hold out, between 0 and 1.
 
     Example:

@@ -21,8 +21,6 @@ class StoreWriter:
     ``counts_V`` holds how often each id was written.
 
     Args:
-        folder: the (unfinished) cache entry.
-        split: ``train`` or ``heldout``.
         vocabulary_size: decides the width of an id, two bytes up to 65,536.
     """
 
@@ -40,7 +38,6 @@ class StoreWriter:
         """Append documents that lie back to back.
 
         Args:
-            ids_N: their ids.
             lengths_D: tokens of each; sums to N.
             bytes_N: of the held-out split, bytes of text that each token stands for.
         """
@@ -72,10 +69,7 @@ def open_store(folder: Path, split: str, dtype: str, documents: int, tokens: int
     """Map one split of a cache entry.
 
     Args:
-        folder: the cache entry.
-        split: ``train`` or ``heldout``.
         dtype: of the ids, ``<u2`` or ``<u4``.
-        documents, tokens: what the manifest says.
 
     Raises:
         DataError: offsets and ids do not fit together.

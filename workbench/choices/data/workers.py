@@ -33,7 +33,6 @@ def harvest_files(paths: Sequence[str], processes: int | None = None) -> Generat
     """The cleaned documents of every file, in the order of the files, whichever worker read them.
 
     Args:
-        paths: files to read.
         processes: workers; one per core when not given.
 
     Raises:

@@ -38,7 +38,4 @@ class Freeze(Depth):
         # The epsilon: 0.3 of 10 layers is 3, whatever the rounding of 0.3.
         frozen = math.floor(at(self.share, progress) * layers + 1e-9)
         trains = tuple(layer >= frozen for layer in range(layers))
-        every = (1.0,) * layers
-        return LayerPlan(
-            (True,) * layers, every, trains, every, layers, embedding=not frozen or self.embedding == "trains"
-        )
+        return LayerPlan.full(layers, trains=trains, embedding=not frozen or self.embedding == "trains")

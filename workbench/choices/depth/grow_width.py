@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan, Transition
-from workbench.choices.depth.staging import warm_again
 from workbench.choices.progress import Progress
 
 
@@ -39,9 +38,7 @@ class GrowWidth(Depth):
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
         """All ``layers`` run and train, tuples of shape (layers,); in the wide stage they show as grown."""
-        grown = ("grown" if self.stage(layers, progress) else "",) * layers
-        every = (1.0,) * layers
-        return LayerPlan((True,) * layers, every, (True,) * layers, every, layers, grown)
+        return LayerPlan.full(layers, origin=("grown" if self.stage(layers, progress) else "",) * layers)
 
     def transition(self, layers: int, stage: int) -> Transition:
         """No layer appears; the optimizer's state is reset or repeated as ``state`` says."""
@@ -57,12 +54,9 @@ class GrowWidth(Depth):
         narrow = {"width": architecture.width // self.factor, "heads": max(1, architecture.heads // self.factor)}
         return architecture.model_copy(update=narrow | (inner if architecture.ffn_width is not None else {}))
 
-    def rate_factor(self, layers: int, progress: Progress) -> float:
-        """Warm-up of the wide stage, over ``rewarm`` of it (steps, tokens or seconds of the budget)."""
-        return warm_again(progress, self.starts(), self.rewarm)
-
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Architectures whose function cannot be kept, and widths and heads that the factor does not divide."""
+        yield from super().problems(recipe)
         architecture = recipe.architecture
         if self.what == "ffn" and not architecture.ffn_widens():
             yield Problem(

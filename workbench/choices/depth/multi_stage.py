@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan, Transition
-from workbench.choices.depth.stacking import silent_needs_pre_norm
-from workbench.choices.depth.staging import starts_of, warm_again
+from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Progress
 
 
@@ -61,12 +60,10 @@ class MultiStage(Depth):
         growing = 0 < stage < len(self.shares)
         below = self.layers_at(layers, stage - 1) if growing else 0
         new = "copied" if self.initial == "copy" else "grown"
-        return LayerPlan(
-            runs=(True,) * now,
-            scale=(1.0,) * now,
+        return LayerPlan.full(
+            now,
+            layers,
             trains=tuple(layer >= below for layer in range(now)),
-            keep=(1.0,) * now,
-            total=layers,
             origin=tuple(new if growing and layer >= below else "" for layer in range(now)),
             embedding=not growing or self.embedding == "trains",
             head=not growing or self.head == "trains",
@@ -82,15 +79,10 @@ class MultiStage(Depth):
         sources = tuple(before - top + layer % top for layer in range(now - before))
         return Transition(before, sources, state="copy" if self.state == "copy" else "keep")
 
-    def rate_factor(self, layers: int, progress: Progress) -> float:
-        """Warm-up at the start of each stage but the first, over ``rewarm`` of it (steps, tokens or seconds)."""
-        return warm_again(progress, self.starts(), self.rewarm)
-
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Stages that do not add up to the model's layers, empty ones, and knobs that would have no effect."""
         layers, stages = recipe.architecture.layers, len(self.shares)
-        if any(share <= 0 for share in self.shares):
-            yield Problem("depth.shares", f"every stage needs a positive length, got {list(self.shares)}")
+        yield from super().problems(recipe)
         if self.layers_added is None:
             if layers % stages:
                 legal = [n for n in range(1, min(layers, 12) + 1) if layers % n == 0]
@@ -105,8 +97,6 @@ class MultiStage(Depth):
                 f"{list(self.layers_added)} must be {stages} numbers, one for each of depth.shares, all at least 1, "
                 f"that add up to architecture.layers {layers}",
             )
-        if self.initial == "zero_output" and not recipe.architecture.silent_is_identity():
-            yield Problem("depth.initial", silent_needs_pre_norm(recipe))
         if self.state == "copy" and self.initial != "copy":
             yield Problem(
                 "depth.state", f"'copy' needs layers to copy from, and depth.initial is '{self.initial}'; use 'reset'"

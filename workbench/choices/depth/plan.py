@@ -6,10 +6,14 @@ by the forecast. Layers are 0-based here; papers' formulas with l = 1..L say so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from workbench.choices.choice import Choice
+import numpy as np
+
+from workbench.choices.choice import Choice, Problem
+from workbench.choices.depth.staging import warm_again
 from workbench.choices.progress import Progress
 from workbench.quantities import STATES
 
@@ -52,14 +56,16 @@ class LayerPlan:
         )
 
     @classmethod
-    def full(cls, layers: int, total: int | None = None) -> LayerPlan:
+    def full(cls, layers: int, total: int | None = None, **changes: Any) -> LayerPlan:
         """Every layer that exists runs, trains and has scale 1: tuples of shape (layers,).
 
         Args:
             layers: that exist now.
             total: of the finished model; none is missing when left out.
+            **changes: attributes that differ from that.
         """
-        return cls((True,) * layers, (1.0,) * layers, (True,) * layers, (1.0,) * layers, total or layers)
+        every, all_run = (1.0,) * layers, (True,) * layers
+        return replace(cls(all_run, every, all_run, every, total or layers), **changes)
 
     @property
     def layers(self) -> int:
@@ -76,6 +82,13 @@ class LayerPlan:
             for run, train, origin in zip(self.runs, self.trains, self.origin, strict=True)
         ]
         return tuple(map(STATES.index, [*now, *["absent"] * (self.total - self.layers)]))
+
+
+def gates(stream: int, seed: int, step: int, micro_step: int, layers: int) -> list[float]:
+    """Draws in [0, 1), one per layer: the same on every rank and in every resumed run; streams are independent."""
+    generator = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, stream, micro_step]))
+    # A list, because numpy's own numbers and truth values do not go into JSON.
+    return generator.random(layers).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -113,8 +126,8 @@ class Depth(Choice):
     @property
     def momentum_acts(self) -> bool:
         """Whether layers (B, T, D) that train but ran in no micro-batch of a step take the optimizer's step as on zero
-        gradients; False: weights and state rest, and steps do not count for them."""
-        return False
+        gradients (a knob ``dropped`` says so); False: weights and state rest, and steps do not count for them."""
+        return getattr(self, "dropped", "rests") == "momentum"
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
         """The decision for one micro-batch.
@@ -122,7 +135,6 @@ class Depth(Choice):
         Args:
             layers: layers of the finished model.
             progress: where the run stands before this step, in steps, tokens and seconds.
-            seed: the recipe's seed.
             micro_step: index of the micro-batch within the step (gradient accumulation).
 
         Returns:
@@ -152,5 +164,20 @@ class Depth(Choice):
         return architecture
 
     def rate_factor(self, layers: int, progress: Progress) -> float:
-        """Factor on the learning rate at ``progress`` (steps, tokens, seconds): below 1 while a stage warms up."""
-        return 1.0
+        """Factor on the learning rate at ``progress`` (steps, tokens, seconds): below 1 while a stage warms up.
+
+        Every stage but the first does so over the share of it that a knob ``rewarm`` says; without one, none does.
+        """
+        return warm_again(progress, self.starts(), getattr(self, "rewarm", 0.0))
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Empty stages, and fresh layers that are silent where silence is not the identity on (B, T, D)."""
+        shares = getattr(self, "shares", ())
+        if any(share <= 0 for share in shares):
+            yield Problem("depth.shares", f"every stage needs a positive length, got {list(shares)}")
+        if getattr(self, "initial", "") == "zero_output" and not recipe.architecture.silent_is_identity():
+            yield Problem(
+                "depth.initial",
+                f"'zero_output' layers are the identity in pre-norm blocks only: {recipe.architecture.kind} normalises "
+                "what the silent layer passes on once more; use 'copy', or architecture.kind 'pre_ln'",
+            )

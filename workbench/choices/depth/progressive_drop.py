@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import numpy as np
-
 from workbench.choices.choice import Problem, knob
-from workbench.choices.depth.plan import Depth, LayerPlan
+from workbench.choices.depth.plan import Depth, LayerPlan, gates
 from workbench.choices.progress import Progress
 
 _STREAM = 0x504C44
@@ -32,7 +30,6 @@ def keep_probability(layer: int, layers: int, theta: float) -> float:
 
     Args:
         layer: l, 1-based, counted from the input.
-        layers: L.
         theta: theta(t), as :func:`theta_at` gives it.
     """
     return 1.0 - layer / layers * (1.0 - theta)
@@ -42,7 +39,6 @@ def expected_layers(layers: int, theta: float) -> float:
     """Layers that run on average, sum of p_l = (L (1 + theta) - (1 - theta)) / 2; 8.75 of 12 at theta 0.5.
 
     Args:
-        layers: L.
         theta: theta(t); the knob's own value gives the limit.
     """
     return (layers * (1 + theta) - (1 - theta)) / 2
@@ -69,22 +65,13 @@ class ProgressiveDrop(Depth):
         "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
     )
 
-    @property
-    def momentum_acts(self) -> bool:
-        """Whether dropped layers, (B, T, D) each, move by their momentum and decay."""
-        return self.dropped == "momentum"
-
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
         """One gate per layer for this micro-batch: runs, scale and keep of shape (layers,)."""
         theta = self.theta_now(progress)
         # l is 1-based: the last layer has p = theta(t), and the first one can be dropped as well.
         keep = tuple(keep_probability(layer, layers, theta) for layer in range(1, layers + 1))
-        # A generator keyed by (seed, step, micro-step) gives every rank and every resumed run the same draw.
-        draw = np.random.Generator(
-            np.random.Philox(key=[seed, progress.step], counter=[0, 0, _STREAM, micro_step])
-        ).random(layers)
-        # u < 1 always, so a layer with p = 1 is never dropped; bool, because numpy's own does not go into JSON.
-        runs = tuple(bool(u < p) for u, p in zip(draw, keep, strict=True))
+        # u < 1 always, so a layer with p = 1 is never dropped.
+        runs = tuple(u < p for u, p in zip(gates(_STREAM, seed, progress.step, micro_step, layers), keep, strict=True))
         # 1/p makes the expected output that of the whole model, which is what an evaluation runs.
         scale = tuple(1.0 / p if self.rescale else 1.0 for p in keep)
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)

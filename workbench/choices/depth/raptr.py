@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import numpy as np
-
 from workbench.choices.choice import Problem, knob
-from workbench.choices.depth.plan import Depth, LayerPlan
+from workbench.choices.depth.plan import Depth, LayerPlan, gates
 from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Progress
 
@@ -24,7 +22,6 @@ def path_probability(length: float, layers: int, fixed: int) -> float:
 
     Args:
         length: layers that are to run on average.
-        layers: L.
         fixed: layers that always run.
     """
     if layers <= fixed:
@@ -59,11 +56,6 @@ class Raptr(Depth):
         "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
     )
 
-    @property
-    def momentum_acts(self) -> bool:
-        """Whether dropped layers, (B, T, D) each, move by their momentum and decay."""
-        return self.dropped == "momentum"
-
     def starts(self) -> tuple[float, ...]:
         """Share of the budget at which each path length begins."""
         return starts_of(self.shares)
@@ -74,11 +66,8 @@ class Raptr(Depth):
         p = path_probability(self.length_at(layers, progress), layers, sum(fixed))
         # keep must stay positive: it divides. A layer with p = 0 is never drawn, since u < 0 never holds.
         keep = tuple(1.0 if always else max(p, 1e-6) for always in fixed)
-        draw = np.random.Generator(
-            np.random.Philox(key=[seed, progress.step], counter=[0, 0, _STREAM, micro_step])
-        ).random(layers)
-        # bool, because numpy's own does not go into JSON.
-        runs = tuple(always or bool(u < p) for u, always in zip(draw, fixed, strict=True))
+        draw = gates(_STREAM, seed, progress.step, micro_step, layers)
+        runs = tuple(always or u < p for u, always in zip(draw, fixed, strict=True))
         factor = {"none": 1.0, "sqrt": 1 / math.sqrt(max(p, 1e-6)), "inverse": 1 / max(p, 1e-6)}[self.scaling]
         scale = tuple(1.0 if always else factor for always in fixed)
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
@@ -93,13 +82,12 @@ class Raptr(Depth):
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Lists of different lengths, shares out of bounds, and paths shorter than the layers that are fixed on."""
+        yield from super().problems(recipe)
         layers = recipe.architecture.layers
         if len(self.lengths) != len(self.shares):
             yield Problem(
                 "depth.shares", f"{len(self.shares)} shares for {len(self.lengths)} path lengths; give one each"
             )
-        if any(share <= 0 for share in self.shares):
-            yield Problem("depth.shares", f"every stage needs a positive length, got {list(self.shares)}")
         if any(not 0 < length <= 1 for length in self.lengths):
             yield Problem("depth.lengths", f"shares of the layers lie within (0, 1], got {list(self.lengths)}")
         fixed = sum(self._fixed(layers))

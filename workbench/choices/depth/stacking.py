@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan, Transition
-from workbench.choices.depth.staging import starts_of, warm_again
+from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Progress
 
 
@@ -46,22 +46,17 @@ class Stacking(Depth):
         now, before = self.layers_at(layers, stage), self.layers_at(layers, stage - 1) if stage else 0
         new = "copied" if self.initial == "copy" else "grown"
         origin = tuple(new if stage and layer >= before else "" for layer in range(now))
-        return LayerPlan((True,) * now, (1.0,) * now, (True,) * now, (1.0,) * now, layers, origin)
+        return LayerPlan.full(now, layers, origin=origin)
 
     def transition(self, layers: int, stage: int) -> Transition:
         """Layer n + i is made of layer i; the optimizer's state is reset or copied as ``state`` says."""
         before, now = self.layers_at(layers, stage - 1), self.layers_at(layers, stage)
         return Transition(before, tuple(range(now - before)), self.initial == "zero_output", self.state)
 
-    def rate_factor(self, layers: int, progress: Progress) -> float:
-        """Warm-up after each doubling, over ``rewarm`` of the stage (steps, tokens or seconds of the budget)."""
-        return warm_again(progress, self.starts(), self.rewarm)
-
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """A depth that does not halve often enough, empty stages, and silent layers that are not the identity."""
         layers, halvings = recipe.architecture.layers, len(self.shares) - 1
-        if any(share <= 0 for share in self.shares):
-            yield Problem("depth.shares", f"every stage needs a positive length, got {list(self.shares)}")
+        yield from super().problems(recipe)
         if layers % (1 << halvings):
             unit = 1 << halvings
             near = max(unit, round(layers / unit) * unit)
@@ -71,13 +66,3 @@ class Stacking(Depth):
                 f"{layers} layers cannot be halved {halvings} times for {halvings + 1} stages; use architecture.layers "
                 f"{near}, or at most {most} stage{'s' if most > 1 else ''}",
             )
-        if self.initial == "zero_output" and not recipe.architecture.silent_is_identity():
-            yield Problem("depth.initial", silent_needs_pre_norm(recipe))
-
-
-def silent_needs_pre_norm(recipe: Any) -> str:
-    """Why silent layers do not preserve the function of this recipe's architecture, and the way out."""
-    return (
-        f"'zero_output' layers are the identity in pre-norm blocks only: {recipe.architecture.kind} normalises what "
-        "the silent layer passes on once more; use 'copy', or architecture.kind 'pre_ln'"
-    )

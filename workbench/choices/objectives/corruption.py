@@ -88,7 +88,6 @@ class Corruption:
         Args:
             batch: rows of T tokens; only ``tokens_BT`` and ``samples_B`` are read.
             rate: share of positions to label.
-            seed: of the run.
             always_mask: [MASK] at every labelled position; otherwise [MASK] 80%, a random token 10%, itself 10%.
 
         A row with fewer ordinary tokens than slots (a row of nearly empty documents) labels all of them; its spare

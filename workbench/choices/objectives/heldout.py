@@ -60,10 +60,7 @@ class HeldoutSet:
         """The set of a held-out store.
 
         Args:
-            store: the held-out split.
-            vocabulary: its ids.
             tokens: size of the set, at most; rounded down to whole spans where the text fills one.
-            causal: as the attribute.
         """
         size = min(tokens, store.tokens)
         size -= size % REFERENCE_LENGTH if size >= REFERENCE_LENGTH else 0
@@ -102,10 +99,6 @@ class HeldoutSet:
     @classmethod
     def load(cls, path: Path, vocabulary: Vocabulary) -> HeldoutSet:
         """Read a set that :meth:`save` wrote.
-
-        Args:
-            path: the file.
-            vocabulary: of the tokens.
 
         Raises:
             DataError: missing or damaged.

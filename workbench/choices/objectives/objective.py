@@ -68,7 +68,6 @@ class TrainingModel(nn.Module):
 
         Args:
             batch: rows of tokens, (B, T), on the model's device.
-            plan: what every layer does.
             progress: where the run stands; scheduled knobs are read at it.
         """
         raise NotImplementedError
@@ -92,7 +91,6 @@ class TrainingModel(nn.Module):
             batch: rows of the held-out set, (B, T), on the model's device.
             seen: what the backbone sees of them, and which tokens are scored; decided by the set
                 (``objectives/heldout.py``), never by the objective's own corruption.
-            plan: what every layer does.
         """
         raise NotImplementedError
 
@@ -130,6 +128,5 @@ class Objective(Choice):
 
         Args:
             counts_V: occurrences of each id in the training text.
-            vocabulary: of the ids.
         """
         raise NotImplementedError

@@ -38,11 +38,6 @@ MOST_PARTS = 32
 def text_floors(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Floors:
     """The floors of a set in nats per scored token, counted once per text and set, then read from the cache.
 
-    Args:
-        prepared: whose training split is counted.
-        heldout: of the same data.
-        say: called when counting begins.
-
     Raises:
         DataError: the cache cannot be written.
     """
@@ -57,13 +52,7 @@ def text_floors(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Floors
 
 
 def count_floors(train: TokenStore, counts_V: np.ndarray, heldout: HeldoutSet) -> Floors:
-    """The floors of a set in nats per scored token; NaN where it has none.
-
-    Args:
-        train: the text to count in.
-        counts_V: occurrences of each id in it.
-        heldout: the set.
-    """
+    """The floors of a set in nats per scored token; NaN where it has none."""
     p_V = frequencies(counts_V, predictable(heldout.vocabulary, causal=heldout.causal))
     p_S = p_V[heldout.ids_N[heldout.scored_S]]
     if not len(p_S):
@@ -119,8 +108,6 @@ def count_bigrams(
     Memory holds :data:`PART_PAIRS` pairs (or one part in :data:`MOST_PARTS` of the text) and the different pairs.
 
     Args:
-        train: the text.
-        counts_V: occurrences of each id in it.
         p_V: word frequencies; words of frequency 0 are not counted.
         contexts: ids beside which words are counted.
         after: count words behind their context, else before it.

@@ -49,13 +49,6 @@ class TokenPrediction(TrainingModel):
     Subclasses say which positions and tokens (:meth:`labelled`). The head runs on labelled rows only. Head and
     loss are one region, compiled as one: the float32 logits, their exponentials and the label's one-hot never reach
     memory, and accuracy costs nothing beside the maximum that the softmax needs anyway.
-
-    Args:
-        choice: the objective.
-        backbone: embedding and blocks.
-        architecture: builds the head.
-        vocabulary: special ids.
-        seed: the recipe's seed.
     """
 
     def __init__(

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import TensorwiseOptimizer, check, in_float32, no_steps, zeros
+from workbench.choices.optimizers.tensorwise import (
+    Group,
+    States,
+    Tensors,
+    TensorwiseOptimizer,
+    in_float32,
+    no_steps,
+    zeros,
+)
 
 
 class AdafactorOptimizer(TensorwiseOptimizer):
@@ -58,13 +66,6 @@ class AdafactorOptimizer(TensorwiseOptimizer):
         relative: bool = True,
         weight_decay: float = 0.0,
     ) -> None:
-        for name, value, legal, fits in (
-            ("decay", decay, "> 0", decay > 0),
-            ("clip", clip, "> 0", clip > 0),
-            ("eps", eps, "> 0", min(eps) > 0),
-            ("beta1", beta1, "in [0, 1)", 0 <= beta1 < 1),
-        ):
-            check(type(self), name, value, legal, fits)
         defaults = {
             "lr": lr, "decay": decay, "clip": clip, "eps": eps, "beta1": beta1, "relative": relative,
             "weight_decay": weight_decay,
@@ -83,9 +84,7 @@ class AdafactorOptimizer(TensorwiseOptimizer):
             state["exp_avg"] = zeros(parameter)
         return state
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 tensors of any shapes, in place."""
         lr, beta1, (_, smallest) = group["lr"], group["beta1"], group["eps"]
         for x, g, state in zip(weights, grads, states, strict=True):

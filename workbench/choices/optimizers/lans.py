@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
@@ -77,7 +76,7 @@ class LANS(LayerwiseOptimizer):
         return Constants(
             beta1=beta1, beta2=beta2, norm_eps=group["eps"], scale=1.0, eps=group["eps"] * root,
             momentum=root / correction, gradient=root, decay=group["weight_decay"],
-            rate_momentum=lr * beta1, rate_gradient=lr * (1 - beta1), lowest=0.0, highest=math.inf, adapts=1.0,
+            rate_momentum=lr * beta1, rate_gradient=lr * (1 - beta1),
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -17,7 +17,7 @@ from workbench.choices.optimizers.layerwise_step import (
     step_in_blocks,
     step_together,
 )
-from workbench.choices.optimizers.tensorwise import TensorwiseOptimizer, check, no_steps, zeros
+from workbench.choices.optimizers.tensorwise import Group, States, Tensors, TensorwiseOptimizer, no_steps, zeros
 
 _TYPICAL = 2**20
 """Elements of the tensor that the compiled step is first met with."""
@@ -57,16 +57,6 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
     normalised: ClassVar[bool] = False
     """Whether s = 1 / (||g|| + eps) for every tensor, and with it the second direction c; else c has no share."""
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        betas, eps = defaults["betas"], defaults["eps"]
-        for name, value, legal, fits in (
-            ("betas[0]", betas[0], "in [0, 1)", 0 <= betas[0] < 1),
-            ("betas[1]", betas[1], "in [0, 1)", 0 <= betas[1] < 1),
-            ("eps", eps, "> 0", eps > 0),
-        ):
-            check(type(self), name, value, legal, fits)
-        super().__init__(params, defaults)
-
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Take one step; returns what ``closure`` (which recomputes the loss) returns, or None."""
@@ -80,9 +70,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         moments = {"exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
         return {"step": no_steps(), **moments, "trust_ratio": ratio}
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """Count the step and move ``weights`` of any shapes, those that adapt apart from those that do not."""
         scale = self._gradient_scale(group, functools.partial(self._norm, weights[0].device))
         for state in states:

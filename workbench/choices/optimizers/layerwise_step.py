@@ -41,9 +41,9 @@ class Constants(NamedTuple):
     decay: float
     rate_momentum: Any
     rate_gradient: Any
-    lowest: float
-    highest: float
-    adapts: float
+    lowest: float = 0.0
+    highest: float = math.inf
+    adapts: float = 1.0
 
 
 def bias_corrections(betas: tuple[float, float], step: float) -> tuple[float, float]:

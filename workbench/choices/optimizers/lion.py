@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import TensorwiseOptimizer, check, descend, pieces, zeros
+from workbench.choices.optimizers.tensorwise import Group, States, Tensors, TensorwiseOptimizer, descend, pieces, zeros
 from workbench.choices.schedules.schedule import Scheduled, scheduled_knob
 
 
@@ -54,17 +54,13 @@ class LionOptimizer(TensorwiseOptimizer):
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.1,
     ) -> None:
-        for i, beta in enumerate(betas):
-            check(type(self), f"betas[{i}]", beta, "in [0, 1)", 0 <= beta < 1)
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """The momentum, in the parameter's shape."""
         return {"exp_avg": zeros(parameter)}
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 tensors of any shapes, in place."""
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
         for x, g, m in pieces(weights, grads, [state["exp_avg"] for state in states]):

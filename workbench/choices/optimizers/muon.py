@@ -11,7 +11,7 @@ from torch import Tensor
 
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import MatrixOptimizer, check, descend, zeros
+from workbench.choices.optimizers.tensorwise import Group, MatrixOptimizer, States, Tensors, descend, zeros
 
 # Shape legend: N matrices, R rows, C columns.
 
@@ -106,35 +106,26 @@ class MuonOptimizer(MatrixOptimizer):
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-8,
     ) -> None:
-        for name, value, legal, fits in (
-            ("momentum", momentum, "in [0, 1)", 0 <= momentum < 1),
-            ("steps", steps, ">= 1", steps >= 1),
-            ("scaling", scaling, f"one of {', '.join(SCALINGS)}", scaling in SCALINGS),
-            ("adamw_lr", float(adamw_lr), ">= 0", float(adamw_lr) >= 0),
-            ("betas", betas, "in [0, 1)", all(0 <= beta < 1 for beta in betas)),
-            ("eps", eps, "> 0", eps > 0),
-        ):
-            check(type(self), name, value, legal, fits)
-        self.precision, self._adamw_lr = precision, adamw_lr
+        if scaling not in SCALINGS:
+            raise ValueError(f"MuonOptimizer: scaling must be one of {', '.join(SCALINGS)}, got {scaling}")
+        self.precision = precision
         defaults = {
             "lr": lr, "momentum": momentum, "nesterov": nesterov, "steps": steps, "scaling": scaling, "betas": betas,
-            "eps": eps, "weight_decay": weight_decay, "role": "matrix", "parts": 1, "transposed": False, "fused": False,
+            "eps": eps, "weight_decay": weight_decay, "adamw_lr": adamw_lr,
         }  # fmt: skip
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of matrices, (R, C), or of tensors of any shape with another role, at AdamW's rate."""
         if param_group.get("role", "matrix") != "matrix":
-            param_group.setdefault("lr", self._adamw_lr)
+            param_group.setdefault("lr", self.defaults["adamw_lr"])
         super().add_param_group(param_group)
 
     def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """Momentum in the parameter's shape, (R, C)."""
         return {"momentum_buffer": zeros(parameter)}
 
-    def update_matrices(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update_matrices(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 matrices, (R, C), in place."""
         momentum, lr, decay = group["momentum"], group["lr"], group["weight_decay"]
         buffers = [state["momentum_buffer"] for state in states]

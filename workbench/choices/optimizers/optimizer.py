@@ -71,7 +71,6 @@ class OptimizerChoice(Choice):
         """Write the values of this step into the optimizer's groups.
 
         Args:
-            optimizer: as :meth:`build` made it.
             progress: steps, tokens and seconds done.
 
         Returns:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import MatrixOptimizer, check, no_steps, zeros
+from workbench.choices.optimizers.tensorwise import Group, MatrixOptimizer, States, Tensors, no_steps, zeros
 
 # Shape legend: P matrices stacked in one weight, R rows, C columns, S either of the two.
 
@@ -67,16 +67,9 @@ class SoapOptimizer(MatrixOptimizer):
         longest_side: int = 10_000,
         weight_decay: float = 0.01,
     ) -> None:
-        for name, value, legal, fits in (
-            ("betas", betas, "in [0, 1)", all(0 <= beta < 1 for beta in betas)),
-            ("eps", eps, "> 0", eps > 0),
-            ("every", every, ">= 1", every >= 1),
-            ("longest_side", longest_side, ">= 1", longest_side >= 1),
-        ):
-            check(type(self), name, value, legal, fits)
         defaults = {
             "lr": lr, "betas": betas, "eps": eps, "every": every, "longest_side": longest_side,
-            "weight_decay": weight_decay, "role": "matrix", "parts": 1, "transposed": False, "fused": False,
+            "weight_decay": weight_decay,
         }  # fmt: skip
         super().__init__(params, defaults)
 
@@ -90,9 +83,7 @@ class SoapOptimizer(MatrixOptimizer):
                     state[key] = torch.zeros(parts, side, side, dtype=torch.float32, device=parameter.device)
         return state
 
-    def update_matrices(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update_matrices(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 matrices, (R, C), in place."""
         for weight, grad, state in zip(weights, grads, states, strict=True):
             _step_matrix(weight, grad, state, group)

@@ -11,8 +11,10 @@ from torch import Tensor
 from workbench.choices.choice import Problem, knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.optimizers.tensorwise import (
+    Group,
+    States,
+    Tensors,
     TensorwiseOptimizer,
-    check,
     descend,
     in_float32,
     pieces,
@@ -69,12 +71,6 @@ class SophiaOptimizer(TensorwiseOptimizer):
         eps: float = 1e-12,
         weight_decay: float = 0.1,
     ) -> None:
-        for name, value, legal, fits in (
-            ("betas", betas, "in [0, 1)", all(0 <= beta < 1 for beta in betas)),
-            ("gamma", gamma, "> 0", gamma > 0),
-            ("eps", eps, "> 0", eps > 0),
-        ):
-            check(type(self), name, value, legal, fits)
         super().__init__(params, {"lr": lr, "betas": betas, "gamma": gamma, "eps": eps, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
@@ -98,9 +94,7 @@ class SophiaOptimizer(TensorwiseOptimizer):
                 torch._foreach_mul_(h, beta2)
                 torch._foreach_addcmul_(h, q, q, (1 - beta2) * labels)
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 tensors of any shapes, in place."""
         beta1, lr, decay = group["betas"][0], group["lr"], group["weight_decay"]
         moments, hessians = [state["exp_avg"] for state in states], [state["hessian"] for state in states]

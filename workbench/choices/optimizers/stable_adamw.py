@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workbench.choices.choice import knob
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.optimizers.tensorwise import TensorwiseOptimizer, check, no_steps, pieces, zeros
+from workbench.choices.optimizers.tensorwise import Group, States, Tensors, TensorwiseOptimizer, no_steps, pieces, zeros
 
 
 class StableAdamWOptimizer(TensorwiseOptimizer):
@@ -60,18 +60,13 @@ class StableAdamWOptimizer(TensorwiseOptimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.01,
     ) -> None:
-        for i, beta in enumerate(betas):
-            check(type(self), f"betas[{i}]", beta, "in [0, 1)", 0 <= beta < 1)
-        check(type(self), "eps", eps, "> 0", eps > 0)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """Two moments in the parameter's shape and a step count."""
         return {"step": no_steps(), "exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 tensors of any shapes, in place."""
         for state in states:
             state["step"] += 1
@@ -83,9 +78,7 @@ class StableAdamWOptimizer(TensorwiseOptimizer):
             _step_tensors(weights, grads, states, group)
 
 
-def _step_tensors(
-    weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-) -> None:
+def _step_tensors(weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
     """The formula for tensors of any shapes: moments and rms in one sweep, the step in another."""
     (beta1, beta2), eps, decay, lr = group["betas"], group["eps"], group["weight_decay"], group["lr"]
     moments, squares = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]

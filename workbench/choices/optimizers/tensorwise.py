@@ -21,6 +21,20 @@ whole tensors would travel to memory and back for every operation. Blocks for a 
 cost more calls, and torch gives fewer than 32,768 elements to one thread alone. Against blocks of 32,768, the step of
 the optimizers here took 0.53 to 0.70 of its time on one thread and 0.40 to 0.70 on two (11M and 38M parameters)."""
 
+Tensors = list[Tensor]
+States = list[dict[str, Any]]
+"""State by tensor: its tensors by name."""
+Group = dict[str, Any]
+"""A parameter group, as torch has it."""
+
+_LEGAL: tuple[tuple[str, Callable[[float], bool], tuple[str, ...]], ...] = (
+    (">= 0", lambda number: number >= 0, ("lr", "adamw_lr", "weight_decay")),
+    ("> 0", lambda number: number > 0, ("eps", "clip", "decay", "gamma")),
+    ("in [0, 1)", lambda number: 0 <= number < 1, ("betas", "beta1", "momentum")),
+    (">= 1", lambda number: number >= 1, ("steps", "every", "longest_side")),
+)
+"""What is legal, its test, and the settings of the optimizers here that it goes for."""
+
 
 class TensorwiseOptimizer(torch.optim.Optimizer):
     """Base of the optimizers written here: a subclass says what state a tensor has and how tensors move.
@@ -28,17 +42,16 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
     Parameters may have any shape and floating type; the arithmetic and the state are float32. Those without a gradient
     are left alone: weight, state and step count. Nothing waits for the device.
 
-    Args:
-        params: parameters or parameter groups.
-        defaults: hyperparameters of groups that do not bring their own.
-
     Raises:
-        ValueError: ``lr`` or ``weight_decay`` is negative.
+        ValueError: a setting out of its range.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        for name in ("lr", "weight_decay"):
-            check(type(self), name, float(defaults[name]), ">= 0", float(defaults[name]) >= 0)
+        for legal, fits, names in _LEGAL:
+            for name in names:
+                given = defaults.get(name, ())
+                if not all(fits(float(number)) for number in (given if isinstance(given, tuple) else (given,))):
+                    raise ValueError(f"{type(self).__name__}: {name} must be {legal}, got {given}")
         super().__init__(params, defaults)
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
@@ -48,9 +61,7 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
         """
         raise NotImplementedError
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """Move ``weights`` in place; the lists run parallel: float32, contiguous, any shapes, one device, not empty."""
         raise NotImplementedError
 
@@ -103,16 +114,6 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
                 self.state[parameter][name] = torch.as_tensor(value).to(device, torch.float32).clone()
 
 
-def check(owner: type, name: str, value: object, legal: str, fits: bool) -> None:
-    """Refuse a setting that does not fit.
-
-    Raises:
-        ValueError: names the optimizer, the setting, what is legal, and the value.
-    """
-    if not fits:
-        raise ValueError(f"{owner.__name__}: {name} must be {legal}, got {value}")
-
-
 def in_float32(tensor: Any) -> Tensor:
     """The tensor itself where it is float32 and contiguous, such a copy of the same shape elsewhere."""
     # Contiguous, since the fused AdamW walks through memory, and a transposed weight's moments are stored straight.
@@ -159,9 +160,7 @@ def descend(weights: list[Tensor], updates: list[Tensor], lr: float | Tensor) ->
         torch._foreach_add_(weights, updates, alpha=-lr)
 
 
-def adamw_update(
-    weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-) -> None:
+def adamw_update(weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
     """One step of torch's AdamW on float32 tensors of any shape, for the tensors that a matrix method leaves over.
 
     Args:
@@ -169,22 +168,9 @@ def adamw_update(
         states: with ``exp_avg``, ``exp_avg_sq`` and ``step``, as :func:`adamw_start` makes them.
         group: reads ``lr``, ``betas``, ``eps``, ``weight_decay`` and ``fused``.
     """
-    adamw(
-        weights,
-        grads,
-        [state["exp_avg"] for state in states],
-        [state["exp_avg_sq"] for state in states],
-        [],
-        [state["step"] for state in states],
-        fused=group["fused"],
-        amsgrad=False,
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        lr=group["lr"],
-        weight_decay=group["weight_decay"],
-        eps=group["eps"],
-        maximize=False,
-    )
+    first, second, steps = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+    (beta1, beta2), settings = group["betas"], {name: group[name] for name in ("fused", "lr", "weight_decay", "eps")}
+    adamw(weights, grads, first, second, [], steps, amsgrad=False, beta1=beta1, beta2=beta2, maximize=False, **settings)
 
 
 def adamw_start(parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
@@ -204,13 +190,14 @@ class MatrixOptimizer(TensorwiseOptimizer):
         ValueError: a tensor without rows and columns in a group of role ``matrix``; says where it belongs.
     """
 
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        super().__init__(params, {"role": "matrix", "parts": 1, "transposed": False, "fused": False, **defaults})
+
     def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """State of a matrix (R, C) before its first step, as :meth:`start`."""
         raise NotImplementedError
 
-    def update_matrices(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update_matrices(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """Move matrices, (R, C) each, in place, as :meth:`update`."""
         raise NotImplementedError
 
@@ -233,9 +220,7 @@ class MatrixOptimizer(TensorwiseOptimizer):
         """A matrix's state, or AdamW's for a tensor of any shape in another role."""
         return (self.start_matrix if group["role"] == "matrix" else adamw_start)(parameter, group)
 
-    def update(
-        self, weights: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
-    ) -> None:
+    def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
         """One step of float32 tensors, in place: matrices (R, C), or any shapes where AdamW does it."""
         step = self.update_matrices if group["role"] == "matrix" else adamw_update
         step(weights, grads, states, group)

@@ -14,21 +14,6 @@ from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 from workbench.choices.schedules.warmup_stable_decay import WarmupStableDecay
 
 __all__ = [
-    "Cosine",
-    "Handle",
-    "InverseSqrt",
-    "Linear",
-    "OneCycle",
-    "Phases",
-    "Points",
-    "Polynomial",
-    "Pull",
-    "Schedule",
-    "Scheduled",
-    "ScheduledInt",
-    "Stages",
-    "WarmupHoldDecay",
-    "WarmupStableDecay",
-    "at",
-    "scheduled_knob",
-]
+    "Cosine", "Handle", "InverseSqrt", "Linear", "OneCycle", "Phases", "Points", "Polynomial", "Pull", "Schedule",
+    "Scheduled", "ScheduledInt", "Stages", "WarmupHoldDecay", "WarmupStableDecay", "at", "scheduled_knob",
+]  # fmt: skip

@@ -42,12 +42,6 @@ class Falling(Schedule):
         done = min(1.0, (x - self.warmup) / (self.length - self.warmup))
         return self.end + (self.start - self.end) * self.left(done)
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of the two ends, and of 0 where it warms up from there."""
-        # Nothing in between can lie outside them, since the fall is monotonic.
-        reached = (self.start, self.end, *((0.0,) if self.warmup else ()))
-        return min(reached), max(reached)
-
     def handles(self) -> tuple[Handle, ...]:
         """The end of the warm-up (the start, without one) and the end of the fall."""
         warmup = pull("warmup", low=0.0, high=(1 - NARROWEST) * self.length)

@@ -66,8 +66,6 @@ def move(handle: Handle, fields: dict[str, Any], x: float | None, y: float | Non
     """Write into a schedule's fields what moving one of its handles changes.
 
     Args:
-        handle: one of ``schedule.handles()``.
-        fields: of the schedule, as JSON has them; changed in place.
         x, y: where to, in the curve's units; None leaves that direction. What cannot move is left as well.
     """
     for direction, place in ((handle.x, x), (handle.y, y)):

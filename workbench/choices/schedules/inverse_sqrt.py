@@ -39,10 +39,6 @@ class InverseSqrt(Schedule):
             return self.peak * x / self.warmup
         return self.peak * math.sqrt(self.warmup / min(x, self.length))
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of 0, where the warm-up begins, and the peak."""
-        return min(0.0, self.peak), max(0.0, self.peak)
-
     def handles(self) -> tuple[Handle, ...]:
         """The end of the warm-up, and where the fall ends; how deep it falls follows from both."""
         warmup = pull("warmup", low=NARROWEST * self.warmup, high=self.length)

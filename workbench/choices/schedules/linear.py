@@ -23,10 +23,6 @@ class Linear(Schedule):
         # min: a shape counted in steps may be over long before the run is.
         return self.start + (self.end - self.start) * min(1.0, x / self.length)
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of the two ends."""
-        return min(self.start, self.end), max(self.start, self.end)
-
     def handles(self) -> tuple[Handle, ...]:
         """Both ends of the line."""
         end = pull("length", low=NARROWEST * self.length)

@@ -99,9 +99,6 @@ def _handles_of_phase(
     for one height would be one too many; all others move the part.
 
     Args:
-        part: the shape of the phase, its lengths shares of it.
-        index: of the phase, from 0.
-        peak: factor of the phase.
         reach: where it begins and ends.
         end: what moves its end.
     """

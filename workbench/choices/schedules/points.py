@@ -49,10 +49,6 @@ class Points(Schedule):
         # No division by zero: begin <= x < end.
         return y_begin + (y_end - y_begin) * (x - begin) / (end - begin)
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of the points; lines between them stay within."""
-        return min(self.values), max(self.values)
-
     def handles(self) -> tuple[Handle, ...]:
         """Every point, free between its neighbours."""
         places, last = self.places, len(self.places) - 1

@@ -49,8 +49,14 @@ class Schedule(Choice):
         raise TypeError(f"{type(self).__name__} defines no value(x)")
 
     def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against."""
-        raise TypeError(f"{type(self).__name__} defines no extremes()")
+        """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against.
+
+        Those of :attr:`levels`, and 0 where it warms up from there; a shape that goes beyond them says so itself.
+        """
+        given = [getattr(self, name) for name in self.levels]
+        reached = [value for level in given for value in (level if isinstance(level, tuple) else (level,))]
+        reached += [0.0] if getattr(self, "warmup", 0.0) else []
+        return min(reached), max(reached)
 
     def handles(self) -> tuple[Handle, ...]:
         """The places of the curve that can be moved, left to right where possible; none unless a shape names some."""
@@ -60,7 +66,6 @@ class Schedule(Choice):
         """This shape with one of its handles elsewhere, as far as its reach allows.
 
         Args:
-            handle: place in :meth:`handles`.
             x: where to, counted as ``over`` says; None leaves it.
             y: the value there; None leaves it.
 

@@ -37,10 +37,6 @@ class Stages(Schedule):
         # As many boundaries passed, as many stages gone; >= ends a stage exactly at its boundary.
         return self.values[sum(x >= boundary for boundary in self.until)]
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of the pieces."""
-        return min(self.values), max(self.values)
-
     def handles(self) -> tuple[Handle, ...]:
         """The beginning of every stage: its boundary (none for the first) and its level."""
         places, last = (0.0, *self.until), len(self.until)

@@ -43,11 +43,6 @@ class WarmupHoldDecay(Schedule):
         left = max(0.0, (self.length - x) / (self.length - decay_start)) if decay_start < self.length else 0.0
         return self.end + (self.peak - self.end) * left
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of plateau and end, and of 0 where it warms up from there."""
-        reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
-        return min(reached), max(reached)
-
     def handles(self) -> tuple[Handle, ...]:
         """The ends of warm-up, plateau and decay; the plateau keeps its length when the warm-up's end moves."""
         decay = self.warmup + self.hold

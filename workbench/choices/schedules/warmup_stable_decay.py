@@ -53,11 +53,6 @@ class WarmupStableDecay(Schedule):
             return 1 - fallen
         return 1 - math.sqrt(fallen) if self.shape == "one_minus_sqrt" else (1 + math.cos(math.pi * fallen)) / 2
 
-    def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of plateau and end, and of 0 where it warms up from there."""
-        reached = (self.peak, self.end, *((0.0,) if self.warmup else ()))
-        return min(reached), max(reached)
-
     def handles(self) -> tuple[Handle, ...]:
         """The ends of warm-up, plateau and fall; the fall keeps its length when its end moves."""
         begin = self.length - self.decay

@@ -139,9 +139,6 @@ def flat(recipe: Any) -> dict[str, Any]:
 def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Knobs of many runs without repeating what all have in common.
 
-    Args:
-        knobs: by run id, knobs by path.
-
     Returns:
         ``runs`` (ids), ``same`` (``{path: value}`` of knobs that are equal in all runs), ``differ``
         (``{path: [value per run]}``, None where a run has no such knob).

@@ -20,11 +20,7 @@ _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
 
 class RunList(list[Run]):
-    """Runs, newest first; shows itself as a table.
-
-    Args:
-        root: the runs folder they are from.
-    """
+    """Runs, newest first; shows itself as a table."""
 
     def __init__(self, runs: list[Run], root: Path) -> None:
         super().__init__(runs)
@@ -45,7 +41,6 @@ class RunList(list[Run]):
         """The table as text, its newest ``limit`` rows (None: all).
 
         Args:
-            limit: rows, the newest.
             width: characters of a line (None: as many as it takes, and one line a run). Where a row needs more, each
                 run has two lines; why it failed, stalled or was lost is a line of its own.
         """

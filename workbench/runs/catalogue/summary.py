@@ -32,7 +32,6 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
     """The facts of one run, from one reading of its state.
 
     Args:
-        folder: the run's folder.
         state: a reading of it, to save a second one.
 
     Returns:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.assignments import assignment
 from workbench.errors import RunError
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
@@ -32,10 +31,8 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
     draw depends on the seed and the step alone: without changes the fork repeats its parent bit for bit.
 
     Args:
-        folder: of the parent; it may be running.
         changes: as for :meth:`workbench.recipe.Recipe.with_`; :func:`workbench.changes.fork` says which are possible.
         step: of the checkpoint; None for the newest that is whole.
-        on: the launcher.
 
     Returns:
         The folder of the new run, ``starting``.
@@ -49,40 +46,6 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
     launcher.submit(new, lock, resume=True)
     _tell_parent(folder, new)
     return new
-
-
-def changes_of(edits: Iterable[str]) -> dict[str, Any]:
-    """Changes of a fork from ``PATH=VALUE`` texts; values are read as JSON and, where they are none, as plain text.
-
-    Raises:
-        RecipeError: no ``=`` in one of them, or a value that no knob takes.
-
-    Example:
-        >>> changes_of(["optimizer.lr=1e-3", "budget=400 steps"])
-        {'optimizer.lr': 0.001, 'budget': '400 steps'}
-    """
-    return dict(map(assignment, edits))
-
-
-def would_change(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None) -> dict[str, tuple[Any, Any]]:
-    """What a fork would change against the recipe in force at its checkpoint, ``{path: (before, after)}``; makes none.
-
-    Args:
-        folder, changes, step: as for :func:`fork`.
-
-    Raises:
-        RecipeError: as for :func:`fork`.
-        RunError: no such checkpoint, or it cannot be read.
-    """
-    from workbench.changes import fork as fork_recipe
-    from workbench.recipe import Recipe
-
-    path = _wanted(folder, step)[0]
-    try:
-        saved = state_of(path)
-    except (OSError, ValueError) as error:
-        raise RunError(f"checkpoint {path.name} of run '{folder.id}' cannot be read: {error}") from None
-    return fork_recipe(Recipe.load(folder.recipe), saved, changes).diff
 
 
 def create_fork(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,16 @@ class ForkPoint:
         """What turns :attr:`recipe` into ``recipe``, as :meth:`workbench.runs.run.Run.fork` takes it."""
         before, after = self.recipe.to_dict(), recipe.to_dict()
         return {key: after[key] for key in after if after[key] != before[key]}
+
+    def diff(self, changes: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """What a fork under ``changes`` would change here, ``{path: (before, after)}``.
+
+        Raises:
+            RecipeError: a change that a fork cannot make.
+        """
+        from workbench.changes import fork
+
+        return fork(self.asked, self.saved, changes).diff
 
     def longer(self) -> Recipe:
         """:attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.

@@ -30,11 +30,7 @@ def launch_environment() -> dict[str, Any]:
 
 
 def launch_environment_of(folder: RunFolder) -> tuple[str, dict[str, str]]:
-    """Python and settings to start a run again with: its own where they can be trusted, else this process's.
-
-    Args:
-        folder: the run's folder.
-    """
+    """Python and settings to start a run again with: its own where they can be trusted, else this process's."""
     ours: tuple[str, dict[str, str]] = (sys.executable, {})
     if not (_ours_alone(folder.path, stat.S_ISDIR) and _ours_alone(folder.launched, stat.S_ISREG)):
         return ours

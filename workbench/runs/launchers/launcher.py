@@ -61,7 +61,6 @@ class Launcher(ABC):
         """Hand a prepared run (see :func:`begin`) over to a supervisor.
 
         Args:
-            folder: the run's folder, whole.
             lock: descriptor of the run's lock; closed here, the supervisor holds it from now on.
             resume: go on from the last checkpoint.
 
@@ -111,7 +110,6 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
     """Become responsible for a run: take its lock, mark it ``starting``; returns the lock's descriptor.
 
     Args:
-        folder: the run's folder.
         attempt: one more than that of the state in which the caller saw the run ended; 1 begins it.
 
     Raises:

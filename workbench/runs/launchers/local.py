@@ -29,7 +29,6 @@ def start_supervisor(
 
     Args:
         folder: the run's folder. lock: descriptor of its lock. working_folder: where recipe paths start.
-        options: further arguments of the supervisor.
         own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read).
 
     Raises:

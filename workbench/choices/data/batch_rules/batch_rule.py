@@ -56,9 +56,7 @@ def scaled_rate(rate: float, tuned_rows: int, rows: int, scaling: Literal["none"
     """A learning rate brought from the batch it was tuned at to the batch in use: rate (rows / tuned_rows)^a.
 
     Args:
-        rate: tuned.
         tuned_rows: rows of the batch it was tuned at.
-        rows: of the batch in use.
         scaling: a = 0, 1/2 or 1. The square root keeps the noise of the weights' path, as You et al. 2020
             (arXiv 1904.00962) found for layerwise rates; linear is Goyal et al. 2017 (arXiv 1706.02677).
 
