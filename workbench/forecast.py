@@ -104,7 +104,7 @@ def forecast(
     vocabulary = _vocabulary(recipe.data)
     simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates, mode.device == "cuda")
     simulated = simulator.run()
-    memory = simulator.memory(simulated).to_dict()
+    memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
     band = max(BAND[mode.compiled], 2 * rates.error)
     counted = recipe.budget.unit == "seconds"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -81,7 +82,7 @@ def test_more_rows_and_more_micro_batches_take_more() -> None:
     assert _footprint(recipe, plan, rows=32).peak > one.peak
     assert _footprint(recipe, plan, parts=2).peak >= one.peak
     heap = _footprint(recipe, plan, heap=True)
-    assert heap.peak > sum(part for name, part in heap.to_dict().items() if name != "peak")
+    assert heap.peak > sum(part for name, part in asdict(heap).items() if name != "peak")
 
 
 def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:

@@ -25,7 +25,7 @@ from workbench.plots.activity import (
     work,
 )
 from workbench.telemetry import TelemetryWriter, read_telemetry
-from workbench.training.stage_words import Shape, stage_data, stage_words
+from workbench.training.stage_event import StageShape, stage_event
 
 
 def _event(step: int, stage: int, stages: int, copies: object = (), text: str = "...") -> dict[str, object]:
@@ -48,12 +48,12 @@ def test_stages_are_read_from_what_the_run_announced():
 
 
 def test_what_the_trainer_writes_is_understood(tmp_path):
-    plan, now = LayerPlan.full(8, 12), Shape(1, 8, (True,) * 8, True, True, 64, 4, 256)
+    plan, now = LayerPlan.full(8, 12), StageShape(1, 8, (True,) * 8, True, True, 64, 4, 256)
     writer = TelemetryWriter(tmp_path)
     for sources in ((0, 1, 2, 0, 1), (None,) * 5):
         transition = Transition(3, sources, silent=True)
-        text = stage_words(plan, transition, 3, None, now)
-        writer.event(5, "stage", text, **stage_data(plan, transition, 3, now))
+        text, data = stage_event(plan, transition, 3, None, now)
+        writer.event(5, "stage", text, **data)
     writer.close()
     stage, fresh = stages(read_telemetry(tmp_path).events)
     assert (stage.label, stage.text.partition(":")[0]) == ("stage 2 of 3", "stage 2 of 3")

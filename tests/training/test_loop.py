@@ -231,7 +231,7 @@ def test_seconds_are_charged_for_steps_only(tiny: Recipe, build: Build) -> None:
         "worker",
         "warmup",
         "growth",
-        "stage_words",
+        "stage_event",
         "widening",
     ],
 )

@@ -29,14 +29,12 @@ from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
 from workbench.forecasting.fitted_rates import fit_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
-from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates, mode_of
+from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
 from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
-
-__all__ = ["Mode", "Rates", "calibrated", "measured", "mode_of"]
 
 NAME, VERSION = "forecast", 10
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""

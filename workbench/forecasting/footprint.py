@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 
@@ -48,10 +48,6 @@ class Footprint:
     activations: int
     logits: int
     peak: int
-
-    def to_dict(self) -> dict[str, int]:
-        """The parts by name, bytes."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

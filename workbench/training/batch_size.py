@@ -76,15 +76,6 @@ class BatchSize:
         # Not asked for this very step: looking ahead under a budget of seconds, every step is the first.
         return [whole, halved(whole)] if any(map(rule.compares, range(LOOK_AHEAD))) else [whole]
 
-    def scale_rate(self, optimizer: torch.optim.Optimizer, shape: StepShape, knobs: dict[str, float]) -> None:
-        """Multiply the learning rate of the coming step, and what ``knobs`` says of it, as the rule's scaling asks."""
-        factor = self.recipe.data.batch_rule.rate_factor(shape.rows, self.recipe.data.most_rows)
-        if factor != 1.0:
-            for group in optimizer.param_groups:
-                # A tensor (captured in a graph by its address) is changed in place, a number replaced.
-                group["lr"] *= factor
-            knobs["lr"] *= factor
-
     def knobs(self, shape: StepShape) -> dict[str, float]:
         """For telemetry: rows and length as they are rather than as scheduled, and the last cosine, if there is one."""
         values: dict[str, float] = {"data.batch_size": shape.rows, "data.sequence_length": shape.length}

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
         folder.mkdir(exist_ok=True)
         remove_leftovers(folder)
         # While a run is paused its weights stay what they are, but knobs may be turned: these alone can differ.
-        if final.exists() and problem_with(final) is None and _overrides(final) == meta.get("overrides"):
+        if final.exists() and problem_with(final) is None and state_of(final).get("overrides") == meta.get("overrides"):
             return final
         _check_space(folder, sum(tensor.nbytes for group in tensors.values() for tensor in group.values()))
         aside.mkdir()
@@ -148,8 +148,7 @@ def load_latest(folder: Path) -> Checkpoint | None:
     for path in reversed(checkpoints(folder)):
         problem = problem_with(path)
         if problem is None:
-            loaded = load(path)
-            return Checkpoint(loaded.path, loaded.step, loaded.meta, loaded.tensors, damaged)
+            return replace(_read(path), damaged=damaged)
         damaged[path] = problem
     if damaged:
         listing = "; ".join(f"{path.name}: {problem}" for path, problem in damaged.items())
@@ -165,6 +164,10 @@ def load(path: Path) -> Checkpoint:
     """
     if problem := problem_with(path):
         raise CheckpointError(f"checkpoint {path} cannot be used: {problem}")
+    return _read(path)
+
+
+def _read(path: Path) -> Checkpoint:
     meta = state_of(path)
     tensors = {file.stem: load_file(file) for file in sorted(path.glob("*.safetensors"))}
     return Checkpoint(path, int(meta["step"]), meta, tensors)
@@ -265,11 +268,6 @@ def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor, dict
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
-
-
-def _overrides(path: Path) -> Any:
-    """Knobs that had been turned when a (whole) checkpoint was made, by path."""
-    return state_of(path).get("overrides")
 
 
 def _check_space(folder: Path, needed: int) -> None:

@@ -1,4 +1,4 @@
-"""Growth: what happens to model and optimizer when a stage of the depth method begins, and what is said about it.
+"""Growth: what happens to model and optimizer when a stage of the depth method begins.
 
 Which stage is in force is a function of the progress; which one the model *is in* stands in :class:`Assembled` and in
 every checkpoint. A transition is carried out when the first lags behind the second, before the step that needs it: a
@@ -20,7 +20,7 @@ from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import Assembled, build_model, build_optimizer
-from workbench.training.stage_words import Shape, stage_data, stage_words
+from workbench.training.stage_event import StageShape, stage_event
 from workbench.training.widening import copy_state, widen
 
 
@@ -37,13 +37,13 @@ class Growth:
         self, assembled: Assembled, writer: TelemetryWriter | None = None, saved: dict[str, Any] | None = None
     ) -> None:
         self.assembled, self._writer = assembled, writer
-        # What was said last, so that a resumed run does not say it again and a change that is due is said.
-        self._said = _restored(saved["shape"]) if saved else None
+        # Of the last event, so that a resumed run does not repeat it and a change that is due is not lost.
+        self._announced = StageShape.restored(saved["shape"]) if saved else None
         self._outside: tuple[TrainingModel, bool, bool] | None = None
         self._ready: dict[int, TrainingModel] = {}
 
     def advance(self, recipe: Recipe, progress: Progress) -> bool:
-        """Carry out every transition that is due before the coming step, and say what changed.
+        """Carry out every transition that is due before the coming step, and announce what changed.
 
         Args:
             recipe: in force.
@@ -60,10 +60,10 @@ class Growth:
             transition = recipe.depth.transition(layers, assembled.stage + 1)
             self._begin(recipe, assembled.stage + 1, transition)
         plan = recipe.depth.plan(layers, progress, recipe.seed)
-        shape = _shape(assembled, plan)
-        if transition is not None or shape != self._said:
-            self._say(recipe, progress, plan, transition)
-            self._said = shape
+        shape = StageShape.of(assembled, plan)
+        if transition is not None or shape != self._announced:
+            self._announce(recipe, progress, plan, transition, shape)
+            self._announced = shape
         return (assembled.model, assembled.optimizer) != before
 
     def follow(self, plan: LayerPlan, model: TrainingModel | None = None) -> None:
@@ -80,16 +80,6 @@ class Growth:
             freeze_outside(wanted[0], plan)
             self._outside = wanted
 
-    def slow(self, recipe: Recipe, progress: Progress, knobs: dict[str, float]) -> None:
-        """Multiply the learning rate of the coming step, and what ``knobs`` says of it, by the stage's warm-up."""
-        factor = recipe.depth.rate_factor(recipe.architecture.layers, progress)
-        if factor == 1.0:
-            return
-        for group in self.assembled.optimizer.param_groups:
-            # A tensor (captured in a graph by its address) is changed in place, a number replaced.
-            group["lr"] *= factor
-        knobs["lr"] *= factor
-
     def model_of(self, recipe: Recipe, stage: int) -> TrainingModel:
         """The model of a later stage, made ahead where it is another one, so that its graphs can be compiled."""
         if _architecture(recipe, stage) == self.assembled.architecture:
@@ -100,7 +90,7 @@ class Growth:
 
     def state(self) -> dict[str, Any]:
         """JSON-able: for a checkpoint."""
-        return {"stage": self.assembled.stage, "shape": asdict(self._said) if self._said else None}
+        return {"stage": self.assembled.stage, "shape": asdict(self._announced) if self._announced else None}
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled
@@ -120,14 +110,15 @@ class Growth:
                 assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.device)
         settle_in(recipe, assembled, stage)
 
-    def _say(self, recipe: Recipe, progress: Progress, plan: LayerPlan, transition: Transition | None) -> None:
-        assembled, stages = self.assembled, len(recipe.depth.starts())
-        # A run at full depth from beginning to end has nothing to say.
-        if self._writer is None or (self._said is None and stages == 1 and all(plan.trains)):
+    def _announce(
+        self, recipe: Recipe, progress: Progress, plan: LayerPlan, transition: Transition | None, shape: StageShape
+    ) -> None:
+        stages = len(recipe.depth.starts())
+        # A run at full depth from beginning to end has nothing to announce.
+        if self._writer is None or (self._announced is None and stages == 1 and all(plan.trains)):
             return
-        now = _shape(assembled, plan)
-        text = stage_words(plan, transition, stages, self._said, now)
-        self._writer.event(progress.step, "stage", text, **stage_data(plan, transition, stages, now))
+        text, data = stage_event(plan, transition, stages, self._announced, shape)
+        self._writer.event(progress.step, "stage", text, **data)
 
 
 def enter(recipe: Recipe, assembled: Assembled, stage: int) -> None:
@@ -195,19 +186,3 @@ def _build(recipe: Recipe, assembled: Assembled, stage: int) -> TrainingModel:
     return build_model(
         recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.attention, assembled.device
     )
-
-
-def _shape(assembled: Assembled, plan: LayerPlan) -> Shape:
-    architecture = assembled.architecture
-    return Shape(
-        assembled.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head,
-        architecture.width, architecture.heads, architecture.inner_width,
-    )  # fmt: skip
-
-
-def _restored(shape: Any) -> Shape | None:
-    """Of a checkpoint; those of before hold the fields in a list, in this order."""
-    if not shape:
-        return None
-    fields = shape if isinstance(shape, dict) else dict(zip(Shape.__dataclass_fields__, shape, strict=True))
-    return Shape(**{**fields, "trains": tuple(fields["trains"])})

@@ -203,12 +203,22 @@ class Training:
     def _apply_schedules(self, shape: StepShape) -> dict[str, float]:
         """Write scheduled values into the optimizer; returns every scheduled knob's value."""
         knobs: dict[str, float] = dict(self.recipe.optimizer.apply(self.optimizer, self.progress))
-        self.growth.slow(self.recipe, self.progress, knobs)
-        self.batch_size.scale_rate(self.optimizer, shape, knobs)
+        # The warm-up of a stage, and the scaling of the batch rule.
+        depth, data = self.recipe.depth, self.recipe.data
+        self._scale_rate(depth.rate_factor(self.recipe.architecture.layers, self.progress), knobs)
+        self._scale_rate(data.batch_rule.rate_factor(shape.rows, data.most_rows), knobs)
         knobs |= self.batch_size.knobs(shape)
         for axis in (self.recipe.objective, self.recipe.depth):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(self.progress).items()}
         return knobs
+
+    def _scale_rate(self, factor: float, knobs: dict[str, float]) -> None:
+        """Multiply the learning rate of the coming step, and what ``knobs`` says of it."""
+        if factor != 1.0:
+            for group in self.optimizer.param_groups:
+                # A tensor (captured in a graph by its address) is changed in place, a number replaced.
+                group["lr"] *= factor
+            knobs["lr"] *= factor
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""

@@ -117,12 +117,8 @@ class Recorder:
         self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
         self._last = (progress.tokens, progress.seconds, useful_flops)
 
-    def wants_scalars(self, step: int) -> bool:
-        """Whether the step that begins after ``step`` steps is recorded."""
-        return step % self.scalars_every == 0
-
     def wants_layers(self, step: int) -> bool:
-        """Whether that step's layers are measured."""
+        """Whether the layers of the step that begins after ``step`` steps are measured."""
         return self.writer is not None and step % self.layers_every == 0
 
     def take(self, record: StepRecord) -> None:
@@ -135,7 +131,7 @@ class Recorder:
         self.useful_flops += record.useful_flops
         self._unread.append((step, record.loss))
         # By the number of steps before it, so that the very first step is on record.
-        if not self.wants_scalars(step - 1) and record.layers is None:
+        if (step - 1) % self.scalars_every and record.layers is None:
             return
         # Every loss since the last record travels along: none goes unlooked at.
         tensors = {"losses": torch.stack([loss.detach() for _, loss in self._unread]), **record.metrics}

@@ -32,10 +32,6 @@ class Steerable(Protocol):
     def waiting(self) -> str:
         """Why the run stands still, or is about to; empty while it trains."""
 
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest row that the model was built for."""
-
     def stop(self, why: str) -> None:
         """End after the present step."""
 
@@ -72,7 +68,7 @@ class Requests:
         session = self._session
         # On a full disk a run must go on, even if nobody can see its knobs.
         with contextlib.suppress(OSError):
-            control.tell_knobs(session.folder, settable(session.training.recipe, session.longest))
+            control.tell_knobs(session.folder, settable(session.training.recipe, session.training.assembled.longest))
 
     def answer(self) -> None:
         """Carry out what is asked now, oldest first; every request gets an answer and becomes an event."""
@@ -158,7 +154,8 @@ class Requests:
 
     def _turned(self, path: str, value: Any) -> tuple[Recipe, str]:
         """The recipe after a knob was turned, and in words what that changes."""
-        before = self._session.training.recipe
-        recipe = turned(before, path, value, self._session.longest)
+        training = self._session.training
+        before = training.recipe
+        recipe = turned(before, path, value, training.assembled.longest)
         shown = (f"{knob} {old} -> {new}" for knob, (old, new) in before.diff(recipe).items())
         return recipe, ", ".join(shown) or f"{path} unchanged"

@@ -68,13 +68,12 @@ class Session:
             budget=recipe.budget,
         )
         self.environment = self._describe()
-        peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         self.training = Training(
             recipe,
             self.assembled,
             self.writer,
             progress,
-            peak,
+            self._peak_flops,
             float(meta.get("useful_flops", 0.0)),
             meta.get("growth"),
             meta.get("batch"),
@@ -116,6 +115,11 @@ class Session:
             self.training.close()
             self.writer.close()
 
+    @property
+    def _peak_flops(self) -> float:
+        """What MFU is a share of, FLOP/s."""
+        return float(self.environment["peak_flops"] or self.environment["gemm_flops"])
+
     def stop(self, why: str) -> None:
         """End after the present step, with a checkpoint (also called from a signal handler)."""
         self.stop_asked = self.stop_asked or why
@@ -133,11 +137,6 @@ class Session:
     def waiting(self) -> str:
         """Why the run stands still, or is about to; empty while it trains."""
         return self._pause_asked
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest row that the model was built for."""
-        return self.assembled.order.sequence_length
 
     def turn(self, path: str, value: Any, recipe: Recipe) -> None:
         """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
@@ -260,7 +259,7 @@ class Session:
             )
             # From here on MFU is a share of what holds now.
             self.environment["gemm_flops"] = machine.gemm_flops(self.assembled.device, self.assembled.precision)
-            self.training.recorder.peak_flops = self.environment["peak_flops"] or self.environment["gemm_flops"]
+            self.training.recorder.peak_flops = self._peak_flops
             write_json(self.folder.environment, self.environment)
 
     def evaluate(self, *, final: bool) -> Evaluation:
@@ -375,7 +374,6 @@ class Session:
         heldout = last.get("loss")
         measured_with = Yardstick.of(self._evaluations, {}, causal=self.launched.objective.causal)
         seconds = max(progress.seconds, 1e-9)
-        peak = self.environment["peak_flops"] or self.environment["gemm_flops"]
         return {
             "steps": progress.step,
             "tokens": progress.tokens,
@@ -387,7 +385,7 @@ class Session:
             "unigram_entropy": self._yardstick["unigram_entropy"],
             "bigram_entropy": self._yardstick["bigram_entropy"],
             "learned": measured_with.learned(heldout),
-            "mfu": recorder.useful_flops / seconds / peak,
+            "mfu": recorder.useful_flops / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,
             "stopped_early": bool(self.stop_asked),

@@ -1,4 +1,4 @@
-"""Text and data of telemetry's events of kind ``stage``."""
+"""Telemetry's event of kind ``stage``: what layers do from here on, for people and for programs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.choices.depth.plan import LayerPlan, Transition
+from workbench.training.assemble import Assembled
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Subject of an event of kind ``stage``: one is due when any field changes. JSON-able by its fields.
+class StageShape:
+    """What the event is about: one is due when any field changes. JSON-able by its fields.
 
     Attributes:
         stage: index of the stage in force. layers: that exist.
@@ -28,16 +29,49 @@ class Shape:
     heads: int
     inner_width: int
 
+    @classmethod
+    def of(cls, assembled: Assembled, plan: LayerPlan) -> StageShape:
+        """Of the model as it is, under the plan of the coming step."""
+        sizes = (getattr(assembled.architecture, name) for name in ("width", "heads", "inner_width"))
+        return cls(assembled.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head, *sizes)
 
-def stage_words(plan: LayerPlan, transition: Transition | None, stages: int, before: Shape | None, now: Shape) -> str:
-    """For example ``stage 2 of 4: layers 4-6 added as copies of 1-3; 1-3 frozen``.
+    @classmethod
+    def restored(cls, saved: Any) -> StageShape | None:
+        """From a checkpoint; an older one has the fields in a list, in this order."""
+        if not saved:
+            return None
+        fields = saved if isinstance(saved, dict) else dict(zip(cls.__dataclass_fields__, saved, strict=True))
+        return cls(**{**fields, "trains": tuple(fields["trains"])})
+
+
+def stage_event(
+    plan: LayerPlan, transition: Transition | None, stages: int, before: StageShape | None, now: StageShape
+) -> tuple[str, dict[str, Any]]:
+    """Text and data, for example ``stage 2 of 4: layers 4-6 added as copies of 1-3; 1-3 frozen``.
 
     Args:
         plan: of the first micro-batch of the coming step; shape (layers,).
         transition: applied to the model, if any.
         stages: how many there are.
         before: of the last event; None at the beginning of a run. now: of the model as it is.
+
+    Returns:
+        The text, and by name, counted from 1: ``stage, stages``; ``layers`` that exist; ``frozen`` ones; ``copies``,
+        pairs of a new layer and its source.
     """
+    sources, first = (transition.sources, transition.first) if transition is not None else ((), 0)
+    data = {
+        "stage": now.stage + 1,
+        "stages": stages,
+        "layers": plan.layers,
+        "frozen": [layer for layer, trains in enumerate(plan.trains, 1) if not trains],
+        "copies": [[layer, source + 1] for layer, source in enumerate(sources, first + 1) if source is not None],
+    }
+    where = f"stage {now.stage + 1} of {stages}: " if stages > 1 else ""
+    return where + "; ".join(_parts(plan, transition, before, now)), data
+
+
+def _parts(plan: LayerPlan, transition: Transition | None, before: StageShape | None, now: StageShape) -> list[str]:
     parts = []
     if transition is not None and transition.sources:
         parts.append(_added(transition))
@@ -62,25 +96,7 @@ def stage_words(plan: LayerPlan, transition: Transition | None, stages: int, bef
     rest = [name for name, trains in (("embedding", plan.embedding), ("head", plan.head)) if not trains]
     if rest:
         parts.append(f"{' and '.join(rest)} frozen")
-    where = f"stage {now.stage + 1} of {stages}: " if stages > 1 else ""
-    return where + "; ".join(parts)
-
-
-def stage_data(plan: LayerPlan, transition: Transition | None, stages: int, now: Shape) -> dict[str, Any]:
-    """The same for programs: numbers of the stage and its layers, counted from 1.
-
-    Returns:
-        ``stage, stages``; ``layers`` that exist; ``frozen`` ones; ``copies``, pairs of a new layer and its source.
-    """
-    sources = transition.sources if transition is not None else ()
-    first = transition.first if transition is not None else 0
-    return {
-        "stage": now.stage + 1,
-        "stages": stages,
-        "layers": plan.layers,
-        "frozen": [layer for layer, trains in enumerate(plan.trains, 1) if not trains],
-        "copies": [[layer, source + 1] for layer, source in enumerate(sources, first + 1) if source is not None],
-    }
+    return parts
 
 
 def spans(layers: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training
-from workbench.training.stage_words import spans
+from workbench.training.stage_event import spans
 
 
 def test_spans_count_from_one() -> None:
