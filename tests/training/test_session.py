@@ -80,7 +80,7 @@ def test_a_stop_before_the_first_step_leaves_a_run_that_can_be_resumed(tiny: Rec
     session.stop("stopped by SIGTERM")
     session.stop("asked again")
     assert session.run() == "stopped"
-    assert session.stop_asked == "stopped by SIGTERM", "the first reason is the one that is told"
+    assert session.stop_reason == "stopped by SIGTERM", "the first reason is the one that is told"
     said = json.loads(session.folder.evaluations.read_text())
     assert said["result"]["stopped_early"]
     assert said["result"]["heldout_loss"] is None
@@ -166,7 +166,7 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
     answers = [control.outcome(session.folder, request) for request in (before, after)]
     assert [answer["done"] for answer in answers if answer] == [False, True]
     assert "taken over" in answers[0]["text"]
-    assert not session.stop_asked
+    assert not session.stop_reason
 
 
 def _poison(device: torch.device, recipe: Recipe, seconds: dict[str, float]) -> Benchmark:

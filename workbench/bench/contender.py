@@ -1,4 +1,4 @@
-"""One contender of a race of speeds: a child process that trains a number of steps whenever it is told to.
+"""One contender of a race of speeds: a child process that trains a number of steps on request.
 
 All contenders live at once, but only one works at a time, so the rounds of A and B alternate on the same machine and
 a busy moment hits both. Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``

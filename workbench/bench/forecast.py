@@ -105,7 +105,7 @@ def compared(rounds: Sequence[Sequence[float]], beside: Sequence[float], referen
 
 
 def _alternated(recipe: Recipe, steps: int, reference: Contender) -> tuple[list[dict[str, Any]], list[float]]:
-    """What the recipe's process said, round by round, and seconds of a step of the reference around every round."""
+    """Answers of the recipe's process by round, and seconds of a step of the reference around every round."""
 
     def beside() -> float:
         # The first step after a change of places finds cold caches.
@@ -186,7 +186,7 @@ def main(argv: list[str]) -> int:
         stack.enter_context(results.own())
         if options.again or "rates" not in results.data:
             results.put(rates={}, runs={})
-        # Compiled for this occasion: how long that takes is asked, too.
+        # An empty cache: how long compiling takes is measured, too.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = stack.enter_context(tempfile.TemporaryDirectory())
         # By precision, processes that train the calibration's model.
         references: dict[str, Contender] = {}

@@ -133,14 +133,14 @@ def measure(
     *, gpu: bool, parts: tuple[str, ...], only: tuple[str, ...] = (), segments: int, steps: int,
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run the asked parts.
+    """Run the chosen parts.
 
     Args:
         gpu: sizes for a GPU, on it.
         parts: some of :data:`PARTS`.
         only: names or sections of methods for the part "methods"; empty means all.
         segments, steps: rounds, and steps of each.
-        say: told what happens.
+        say: gets a line per event.
     """
     result: dict[str, Any] = {
         "protocol": f"contenders alternate, {segments} rounds of {steps} steps, one process each; ratios within rounds"

@@ -156,7 +156,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="workbench bench optimizer_steps", description=__doc__)
     parser.add_argument("--preset", action="append", help="whose shapes; may be repeated (bert_tiny and bert_base)")
     parser.add_argument("--layers", type=int, help="cut or stretch to this many layers (bert_base: 2 by default)")
-    parser.add_argument("--optimizers", nargs="+", metavar="KIND", help="only these; all unless told")
+    parser.add_argument("--optimizers", nargs="+", metavar="KIND", help="only these; all by default")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")

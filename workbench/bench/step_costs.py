@@ -39,7 +39,7 @@ def alternate(
     Args:
         recipes: by name; each is given a budget of ``segments * steps`` steps (or as many times its tokens per step).
         segments, steps: rounds, and steps of each.
-        say: told what happens.
+        say: gets a line per event.
 
     Returns:
         by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round.
@@ -113,7 +113,7 @@ def step_costs(
         base: the baseline.
         recipes: the others, by name.
         segments, steps: rounds, and steps of each.
-        say: told what happens.
+        say: gets a line per event.
 
     Returns:
         ``arms``: by name what :func:`cost` says, or ``{"error": ...}``; ``baseline_seconds_per_step`` by group;

@@ -70,7 +70,7 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
     tokens, flops = training.progress.tokens, training.recorder.useful_flops
     for _ in range(steps):
         wall, own = time.perf_counter(), clock()
-        # Only what a step costs is asked here: a squeezed schedule may well be too steep to train on.
+        # Only the cost of a step counts here: a squeezed schedule may well be too steep to train on.
         with contextlib.suppress(NotFinite):
             training.step()
         wait_for(training.device)

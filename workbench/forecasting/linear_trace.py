@@ -93,7 +93,7 @@ class TraceRecorder(MetaTensorMode):
         self._weights = {p.untyped_storage()._cdata for p in model.parameters()}
         self._here: Any = "shared"
         self._backward = self._begun = False
-        # Storages are told by a number of our own: an address is used again once its storage is gone.
+        # Storages are identified by a number of our own: an address is used again once its storage is gone.
         self._numbers = weakref.WeakKeyDictionary[Any, int]()
         self._sizes: list[Line] = []
         self._alive: Line = (0, 0)

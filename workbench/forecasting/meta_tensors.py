@@ -243,7 +243,7 @@ def _rebuilt(noted: Any) -> Any:
 def _fused_choice(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *rest: Any, **options: Any
 ) -> int:
-    """What torch chooses for these on a CPU: asked of real tensors of the same kind, a few positions long."""
+    """What torch chooses for these on a CPU: found with real tensors of the same kind, a few positions long."""
     small: list[Any] = [
         torch.zeros([min(4, side) for side in t.shape[:-1]] + [t.shape[-1]], dtype=t.dtype) for t in (query, key, value)
     ]

@@ -25,7 +25,7 @@ from workbench.training.batches import StepShape
 # Shape legend: B rows, T positions of a row.
 
 POINTS = 50
-"""Places along the budget at which a recipe is asked what it will do."""
+"""Places along the budget at which a recipe is evaluated."""
 DRAWS = 4
 """Micro-batches whose plans are averaged where layers are dropped at random."""
 LENGTHS = 3

@@ -13,7 +13,7 @@ from workbench.recipe import Recipe
 from workbench.training.batches import StepShape
 
 LOOK_AHEAD = 32
-"""Points of the budget at which a recipe is asked what the run will look like."""
+"""Points of the budget at which the batches of a run are looked up before it begins."""
 
 
 def step_shape(recipe: Recipe, rows: float, length: int) -> StepShape:
@@ -73,7 +73,7 @@ class BatchSize:
         """All that a step at ``progress`` may have: with and without the cut into halves that a rule compares."""
         rule = self.recipe.data.batch_rule
         whole = self._whole(progress)
-        # Not asked for this very step: looking ahead under a budget of seconds, every step is the first.
+        # Not for this very step: looking ahead under a budget of seconds, every step is the first.
         return [whole, halved(whole)] if any(map(rule.compares, range(LOOK_AHEAD))) else [whole]
 
     def knobs(self, shape: StepShape) -> dict[str, float]:

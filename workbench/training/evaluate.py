@@ -100,7 +100,7 @@ def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: 
         recipe: for its objective.
         prepared: the data.
         heldout: of the data.
-        say: told when the training text must be counted first.
+        say: gets a line if the training text must be counted first.
 
     Returns:
         JSON-able, by :data:`YARDSTICK`: ``score``, the floors in nats, ``heldout_overlap``.

@@ -27,7 +27,7 @@ def as_forked(
         saved: read from its checkpoints.
         recipe: as in its ``recipe.json``.
         fingerprint: of the data that were prepared for it.
-        writer: told where the run comes from.
+        writer: gets the event of the fork.
 
     Returns:
         A checkpoint whose ``meta`` is of this run; ``meta["optimizer"]`` is None when its state is not taken over.

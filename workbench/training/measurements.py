@@ -88,7 +88,7 @@ class LayerMeter:
 
     Args:
         backbone: of the model in training.
-        optimizer: its state per parameter is asked for a ``trust_ratio`` (LAMB, LANS).
+        optimizer: the state of its parameters may hold a ``trust_ratio`` (LAMB, LANS).
         warn: takes a sentence on what cannot be measured, every time it is tried; None says nothing.
     """
 

@@ -181,7 +181,7 @@ class Recorder:
         values: dict[str, float | None] = {name: value for name, (value,) in read.items()}
         values |= record.knobs | record.times.milliseconds()
         values |= {"tokens_per_second": self.tokens_per_second, "layers_run": record.layers_run}
-        # Per step, and without this record's own: what that takes is told by the next one.
+        # Per step, and without this record's own: the next record has that.
         values["telemetry_ms"] = 1e3 * self.spent_seconds / len(steps)
         self.spent_seconds = 0.0
         # Counted up, as tokens are: an axis on which runs of different models are compared.

@@ -1,4 +1,4 @@
-"""What a run is asked while it trains, answered between two steps."""
+"""Requests to a run while it trains, answered between two steps."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ class Steerable(Protocol):
     folder: RunFolder
     writer: TelemetryWriter
     training: Training
-
-    @property
-    def waiting(self) -> str:
-        """Why the run stands still, or is about to; empty while it trains."""
+    pause_reason: str
 
     def stop(self, why: str) -> None:
         """End after the present step."""
@@ -71,7 +68,7 @@ class Requests:
             control.tell_knobs(session.folder, settable(session.training.recipe, session.training.assembled.longest))
 
     def answer(self) -> None:
-        """Carry out what is asked now, oldest first; every request gets an answer and becomes an event."""
+        """Carry out pending requests, oldest first; every request gets an answer and becomes an event."""
         session = self._session
         for request in control.pending(session.folder):
             if request.id not in self._unwritten:
@@ -86,17 +83,17 @@ class Requests:
                     raise
 
     def _outcome(self, request: Request) -> tuple[bool, str]:
-        """Carry out one request; whether it was done, and in words what became of it."""
+        """Whether a request was carried out, and in words what became of it."""
         try:
             if why := control.refusal(self._session.folder, request):
                 raise WorkbenchError(why)
-            return True, self._obey(request)
+            return True, self._carry_out(request)
         # The request's fault: it is refused, and the run goes on. Anything else ends the run.
         except WorkbenchError as error:
             return False, str(error)
 
     def _accept(self, request: Request, text: str) -> None:
-        """Tell whoever asked that something longer than a step has begun."""
+        """Report to the sender that something longer than a step has begun."""
         # The answer follows in any case; on a full disk, once there is space.
         with contextlib.suppress(OSError):
             control.accept(self._session.folder, request.id, text)
@@ -112,8 +109,8 @@ class Requests:
             data = {"request": request.id, "verb": request.verb, "by": request.by, "done": done}
             writer.event(step, "request", sentence, **data, arguments=request.arguments)
 
-    def _obey(self, request: Request) -> str:
-        """Do what was asked; returns what to answer."""
+    def _carry_out(self, request: Request) -> str:
+        """Do what a request asks for; returns the answer."""
         session, arguments = self._session, request.arguments
         match request.verb:
             case "stop":
@@ -130,7 +127,7 @@ class Requests:
                 self._accept(request, "saving a checkpoint")
                 path = session.save()
                 if path is None:
-                    raise WorkbenchError(session.waiting)
+                    raise WorkbenchError(session.pause_reason)
                 return f"saved {path.name}"
             case "evaluate":
                 self._accept(request, "evaluating on held-out tokens")

@@ -42,12 +42,15 @@ class Session:
         folder: of the run; holds ``recipe.json``.
         status: the run's state file.
         resume: go on from the newest good checkpoint, if there is one.
+
+    Attributes:
+        stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.
     """
 
     def __init__(self, folder: RunFolder, status: Status, resume: bool) -> None:
         self.folder, self.status = folder, status
-        self.stop_asked = ""
-        self._pause_asked = ""
+        self.stop_reason = ""
+        self.pause_reason = ""
         self._overrides: dict[str, Any] = {}
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
@@ -102,11 +105,11 @@ class Session:
         self.requests.tell_knobs()
         self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
         try:
-            while not self.training.progress.done and not self.stop_asked:
+            while not self.training.progress.done and not self.stop_reason:
                 self.status.check_folder()
                 self.requests.answer()
-                if self._pause_asked:
-                    self._stand_still(self._pause_asked)
+                if self.pause_reason:
+                    self._stand_still(self.pause_reason)
                     continue
                 self.training.step()
                 self._keep_up()
@@ -122,21 +125,16 @@ class Session:
 
     def stop(self, why: str) -> None:
         """End after the present step, with a checkpoint (also called from a signal handler)."""
-        self.stop_asked = self.stop_asked or why
+        self.stop_reason = self.stop_reason or why
 
     def pause(self, why: str) -> None:
         """Stand still after the present step until somebody says resume (also called from other threads)."""
-        self._pause_asked = self._pause_asked or why
+        self.pause_reason = self.pause_reason or why
 
     def unpause(self) -> bool:
         """Go on after a pause; whether there was one."""
-        waiting, self._pause_asked = self._pause_asked, ""
-        return bool(waiting)
-
-    @property
-    def waiting(self) -> str:
-        """Why the run stands still, or is about to; empty while it trains."""
-        return self._pause_asked
+        paused, self.pause_reason = bool(self.pause_reason), ""
+        return paused
 
     def turn(self, path: str, value: Any, recipe: Recipe) -> None:
         """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
@@ -214,7 +212,7 @@ class Session:
         return environment
 
     def _rewind(self, step: int) -> dict[str, Any]:
-        """Forget what an earlier attempt said about steps that this one takes again."""
+        """Drop what an earlier attempt recorded of steps that this one takes again."""
         found = read_object(self.folder.evaluations)
         points = points_until(found, step) if step else []
         self.writer.rewind(step)
@@ -282,7 +280,7 @@ class Session:
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
-        self.status.write(message=self._pause_asked, heldout_loss=result.loss)
+        self.status.write(message=self.pause_reason, heldout_loss=result.loss)
         return result
 
     def save(self) -> Path | None:
@@ -319,16 +317,16 @@ class Session:
         return path
 
     def _stand_still(self, why: str) -> None:
-        """Pause with a checkpoint; waits for resume or stop, meanwhile answering whatever else is asked."""
+        """Pause with a checkpoint; waits for resume or stop and answers other requests meanwhile."""
         self.save()
         step = self.training.progress.step
         self.status.write(status="paused", message=why)
         self.writer.event(step, "pause", why)
-        while self._pause_asked and not self.stop_asked:
+        while self.pause_reason and not self.stop_reason:
             self.status.check_folder()
             self.requests.answer()
             time.sleep(0.1)
-        if not self.stop_asked:
+        if not self.stop_reason:
             self._write_evaluations()
             # The pause may have used it; where it cannot be filled the disk is full again, and the next write says so.
             with contextlib.suppress(OSError):
@@ -349,20 +347,20 @@ class Session:
 
     def _end(self) -> str:
         self.training.settle()
-        if self.stop_asked:
-            self.status.write(status="stopping", message=f"{self.stop_asked}: saving a checkpoint")
+        if self.stop_reason:
+            self.status.write(status="stopping", message=f"{self.stop_reason}: saving a checkpoint")
             # No final evaluation: whoever stops a run is waiting for it to end.
-            self.writer.event(self.training.progress.step, "stop", self.stop_asked)
+            self.writer.event(self.training.progress.step, "stop", self.stop_reason)
         else:
             self.evaluate(final=True)
         while True:
             self._evaluations["result"] = self._result()
             saved = self.save()
-            if (self._write_evaluations() and saved) or self.stop_asked:
+            if (self._write_evaluations() and saved) or self.stop_reason:
                 break
             # What a full disk refuses now would be lost with the process.
-            self._stand_still(self._pause_asked)
-        status = "stopped" if self.stop_asked else "finished"
+            self._stand_still(self.pause_reason)
+        status = "stopped" if self.stop_reason else "finished"
         where = "" if saved else f"; no checkpoint of the end could be saved, {FREE_SPACE}"
         self.writer.event(self.training.progress.step, "finish", f"{status}{where}")
         self.status.write(status=status, message=where.removeprefix("; "), exit_code=0)
@@ -388,5 +386,5 @@ class Session:
             "mfu": recorder.useful_flops / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,
-            "stopped_early": bool(self.stop_asked),
+            "stopped_early": bool(self.stop_reason),
         }

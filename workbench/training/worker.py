@@ -55,13 +55,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _train(folder: RunFolder, status: Status, resume: bool) -> int:
-    asked_to_stop: list[str] = []
+    reasons: list[str] = []
     session: Session | None = None
 
     def stop(number: int, _: Any) -> None:
-        asked_to_stop.append(f"stopped by {signal.Signals(number).name}")
+        reasons.append(f"stopped by {signal.Signals(number).name}")
         if session is not None:
-            session.stop(asked_to_stop[0])
+            session.stop(reasons[0])
 
     # Before the slow imports: a stop that arrives during them is recorded, too.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -71,8 +71,8 @@ def _train(folder: RunFolder, status: Status, resume: bool) -> int:
     from workbench.training.session import Session
 
     session = Session(folder, status, resume)
-    if asked_to_stop:
-        session.stop(asked_to_stop[0])
+    if reasons:
+        session.stop(reasons[0])
     session.run()
     return 0
 
@@ -107,7 +107,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
     no_memory = "not enough memory" in text or "can't allocate memory" in text
     if no_memory or type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
-        rows, length = (_in_words(data.get(name)) for name in ("batch_size", "sequence_length"))
+        rows, length = (_described(data.get(name)) for name in ("batch_size", "sequence_length"))
         micro = execution.get("micro_batch_size") or f"{rows} (all rows)"
         return (
             f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}; "
@@ -121,7 +121,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
     return f"{type(error).__name__}: {text} (the full traceback is in worker.log)"
 
 
-def _in_words(value: Any) -> str:
+def _described(value: Any) -> str:
     """A number as it is, a schedule by its kind: its numbers would bury the advice."""
     return f"({value.get('kind')} schedule)" if isinstance(value, dict) else str(value)
 
