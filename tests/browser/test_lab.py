@@ -95,6 +95,8 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     expect(launch).to_be_enabled()
 
     make_tiny(compose, corpus)
+    # The last of the knobs; the verdict was "ready" before.
+    expect(compose.knob("Budget", "evaluation tokens")).to_have_class(has_class("lab-changed"))
     expect(verdict).to_contain_text("ready")
     launch.click()
     line = page.locator(".lab-runs .lab-line").first
