@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,7 @@ from workbench.choices.progress import Budget
 from workbench.choices.schedules import Schedule
 from workbench.plots.shape import KnobScale, shape_picture
 
-_HERE = Path(__file__).parent
-
-
-def _script() -> str:
-    """One module of both files: a page that gets a script as text has no place to import another one from."""
-    geometry, editor = ((_HERE / name).read_text(encoding="utf-8") for name in ("curve_geometry.js", "curve_editor.js"))
-    return geometry + re.sub(r'^import \{[^}]*\} from "./curve_geometry.js";$', "", editor, count=1, flags=re.MULTILINE)
+STATIC = Path(__file__).parent / "static"
 
 
 class CurveEditor(anywidget.AnyWidget):
@@ -38,8 +31,8 @@ class CurveEditor(anywidget.AnyWidget):
         stale: the knobs make no schedule at the moment; the last one that was is shown and cannot be moved.
     """
 
-    _esm = _script()
-    _css = (_HERE / "curve_editor.css").read_text(encoding="utf-8")
+    _esm = (STATIC / "curve_editor.js").read_text(encoding="utf-8")
+    _css = (STATIC / "curve_editor.css").read_text(encoding="utf-8")
     picture = traitlets.Dict().tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)

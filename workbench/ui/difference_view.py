@@ -34,7 +34,7 @@ class DifferenceTable(anywidget.AnyWidget):
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
-    _esm = (Path(__file__).parent / "difference_table.js").read_text(encoding="utf-8")
+    _esm = (Path(__file__).parent / "static" / "difference_table.js").read_text(encoding="utf-8")
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)
     there = traitlets.Unicode().tag(sync=True)

@@ -30,7 +30,7 @@ class RecipeEditor(anywidget.AnyWidget):
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
-    _esm = (Path(__file__).parent / "recipe_editor.js").read_text(encoding="utf-8")
+    _esm = (Path(__file__).parent / "static" / "recipe_editor.js").read_text(encoding="utf-8")
 
     language = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)

@@ -27,7 +27,7 @@ class SourcePicker(anywidget.AnyWidget):
     """
 
     # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
-    _esm = (Path(__file__).parent / "source_picker.js").read_text(encoding="utf-8")
+    _esm = (Path(__file__).parent / "static" / "source_picker.js").read_text(encoding="utf-8")
 
     label = traitlets.Unicode().tag(sync=True)
     # Not `tooltip`: the page takes a widget that has one for a control with a description, and draws an error.

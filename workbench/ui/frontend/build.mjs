@@ -48,6 +48,8 @@ async function bundle(name, heads) {
   }
 }
 
-await bundle("runs_table.js", { js: `${stamp} */` });
+for (const name of ["runs_table.js", ...["curve_editor", "difference_table", "recipe_editor", "source_picker"].map((each) => `compose/${each}.js`)]) {
+  await bundle(name, { js: `${stamp} */` });
+}
 await bundle("monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);

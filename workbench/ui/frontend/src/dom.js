@@ -1,6 +1,6 @@
 // Elements without innerHTML: names of runs, events and errors are data, and only ever become text.
 
-const FOCUSABLE = new Set(["button", "select", "input"]);
+const FOCUSABLE = new Set(["button", "select", "input", "textarea"]);
 
 /**
  * Makes an element.

@@ -209,7 +209,7 @@ export class SteerPanel {
 
   #buildFork(name) {
     this.from = dropdown(`Checkpoint to fork from: ${name}`, (step) => ((this.step = step), this.#edited()));
-    this.edits = el("textarea", { rows: "2", class: "wb-edits", "aria-label": `Edits of the fork, one PATH=VALUE per line: ${name}`, placeholder: "optimizer.lr=1e-4\nbudget=2000 steps", spellcheck: "false", "data-lm-suppress-shortcuts": "true", on: { input: () => this.#edited() } });
+    this.edits = el("textarea", { rows: "2", class: "wb-edits", "aria-label": `Edits of the fork, one PATH=VALUE per line: ${name}`, placeholder: "optimizer.lr=1e-4\nbudget=2000 steps", spellcheck: "false", on: { input: () => this.#edited() } });
     this.forkButton = el("button", { type: "button", text: "Fork", "aria-label": `Fork: ${name}`, on: { click: () => this.#fork() } });
     this.forkLine = new Line([this.from.node, this.edits, this.forkButton], el("span", { class: "wb-label", text: "Fork from" }));
     this.edits.setAttribute("aria-describedby", this.forkLine.describe(`${this.id}-fork`));

@@ -1,42 +1,31 @@
 // A text area with line numbers; the page owns the draft, the kernel says what is wrong with it.
+
+import { el, say } from "../dom.js";
+
 const PAUSE_MS = 250;
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-function render({ model, el }) {
-  el.classList.add("lab-editor");
+function render({ model, el: root }) {
+  root.classList.add("lab-editor");
   const language = model.get("language");
-  // On the control itself: JupyterLab's bindings look at the focused element before any ancestor.
-  el.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
-  const gutter = element("div", { className: "lab-gutter", ariaHidden: "true" });
-  const area = element("textarea", { spellcheck: false, autocapitalize: "off", wrap: "off" });
-  area.setAttribute("aria-label", `the recipe as ${language}; Control Enter applies`);
-  const list = element("ul");
-  const problems = element("div", { className: "lab-problems" }, list);
-  problems.id = `lab-problems-${Math.random().toString(36).slice(2)}`;
-  problems.setAttribute("role", "alert");
-  area.setAttribute("aria-describedby", problems.id);
-  const note = element("span", { className: "lab-note" });
-  note.setAttribute("role", "status");
-  const apply = element("button", { type: "button", textContent: "Apply", title: "take this text over (Ctrl+Enter)" });
-  const revert = element("button", { type: "button", textContent: "Revert", title: "forget what was typed here" });
-  const copy = element("button", { type: "button", textContent: "Copy", title: `copy the ${language} text` });
-  const sheet = element("div", { className: "lab-sheet" }, gutter, area);
-  el.append(sheet, problems, element("div", { className: "lab-editor-bar" }, apply, revert, copy, note));
+  const id = `lab-problems-${Math.random().toString(36).slice(2)}`;
+  const gutter = el("div", { class: "lab-gutter", "aria-hidden": "true" });
+  const area = el("textarea", {
+    spellcheck: false, autocapitalize: "off", wrap: "off", "aria-label": `the recipe as ${language}; Control Enter applies`, "aria-describedby": id,
+  });
+  const list = el("ul");
+  const problems = el("div", { id, class: "lab-problems", role: "alert" }, list);
+  const note = el("span", { class: "lab-note", role: "status" });
+  const button = (text, title, click) => el("button", { type: "button", text, title, on: { click } });
+  const apply = button("Apply", "take this text over (Ctrl+Enter)", () => send());
+  const revert = button("Revert", "forget what was typed here", () => (keep(null), area.focus()));
+  const copy = button("Copy", `copy the ${language} text`, () => toClipboard());
+  root.append(el("div", { class: "lab-sheet" }, gutter, area), problems, el("div", { class: "lab-editor-bar" }, apply, revert, copy, note));
   let timer = 0;
 
   const number = () => {
     const wrong = new Set(model.get("problems").map(([line]) => line));
     const lines = area.value.split("\n").length;
-    gutter.replaceChildren(
-      ...Array.from({ length: lines }, (_, index) =>
-        element("div", { textContent: String(index + 1), className: wrong.has(index + 1) ? "lab-wrong" : "" }),
-      ),
-    );
+    gutter.replaceChildren(...Array.from({ length: lines }, (_, i) => el("div", { text: String(i + 1), class: wrong.has(i + 1) ? "lab-wrong" : "" })));
     gutter.scrollTop = area.scrollTop;
   };
   const show = () => {
@@ -49,16 +38,10 @@ function render({ model, el }) {
     area.rows = Math.min(40, Math.max(8, text.split("\n").length));
     apply.disabled = revert.disabled = draft === null;
     const found = model.get("problems");
-    list.replaceChildren(
-      ...found.map(([line, message]) => {
-        const place = element("button", { type: "button", textContent: `line ${line}` });
-        place.addEventListener("click", () => go(line));
-        return element("li", {}, place, ` ${message}`);
-      }),
-    );
+    list.replaceChildren(...found.map(([line, message]) => el("li", {}, button(`line ${line}`, null, () => go(line)), ` ${message}`)));
     problems.hidden = found.length === 0;
     area.setAttribute("aria-invalid", String(found.length > 0));
-    note.textContent = draft === null ? "" : model.get("note") ? `Apply: ${model.get("note")}` : "not applied yet";
+    say(note, draft === null ? "" : model.get("note") ? `Apply: ${model.get("note")}` : "not applied yet");
     number();
   };
   const go = (line) => {
@@ -91,12 +74,7 @@ function render({ model, el }) {
       send();
     }
   });
-  apply.addEventListener("click", send);
-  revert.addEventListener("click", () => {
-    keep(null);
-    area.focus();
-  });
-  copy.addEventListener("click", async () => {
+  const toClipboard = async () => {
     try {
       await navigator.clipboard.writeText(area.value);
       note.textContent = "copied";
@@ -106,7 +84,7 @@ function render({ model, el }) {
       area.select();
       note.textContent = "selected: press Ctrl+C";
     }
-  });
+  };
   model.on("change:text change:draft change:problems change:note", show);
   model.on("msg:custom", answered);
   show();

@@ -1,3 +1,6 @@
+import "./curve_editor.css";
+
+import { el } from "../dom.js";
 import { brief, clamp, heightAt, held, keyed, line, numeral, placeWords, spread, tidy, ticks, valueWords } from "./curve_geometry.js";
 
 // A schedule as a curve whose handles move. The kernel says what the curve is and what may move (trait `picture`); the
@@ -7,12 +10,6 @@ const EDGE = { left: 40, right: 14, top: 12, bottom: 32 };
 const HANDLE = 14;
 // Longer than any answer of a kernel that lives: a lost one must not keep the next move back for good.
 const PATIENCE_MS = 3000;
-
-function el(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children);
-  return node;
-}
 
 function svg(tag, attributes, text) {
   const node = document.createElementNS(SPACE, tag);
@@ -68,11 +65,12 @@ class Editor {
     this.moving = null;
     this.focusNext = null;
     this.drawing = svg("svg", { "aria-hidden": "true" });
-    this.plot = el("div", { className: "lab-curve-plot" }, this.drawing);
-    this.readout = el("span", { className: "lab-curve-readout" });
-    this.more = this.button("+ point", "add a point after the chosen one", () => this.addAfter());
-    this.less = this.button("− point", "remove the chosen point", () => this.remove(this.active));
-    this.foot = el("div", { className: "lab-curve-foot" }, this.readout, this.more, this.less);
+    this.plot = el("div", { class: "lab-curve-plot" }, this.drawing);
+    this.readout = el("span", { class: "lab-curve-readout" });
+    const button = (text, title, click) => el("button", { type: "button", text, title, "aria-label": title, on: { click } });
+    this.more = button("+ point", "add a point after the chosen one", () => this.addAfter());
+    this.less = button("− point", "remove the chosen point", () => this.remove(this.active));
+    this.foot = el("div", { class: "lab-curve-foot" }, this.readout, this.more, this.less);
     root.className = "lab-curve";
     root.setAttribute("role", "group");
     root.append(this.plot, this.foot);
@@ -80,15 +78,6 @@ class Editor {
     this.plot.addEventListener("dblclick", (event) => this.addAt(event));
     this.plot.addEventListener("pointermove", (event) => this.hover(event));
     this.plot.addEventListener("pointerleave", () => this.say());
-  }
-
-  button(text, title, action) {
-    const made = el("button", { type: "button", textContent: text, title });
-    // On the control itself, where JupyterLab looks before it takes a key for one of its shortcuts.
-    made.setAttribute("data-lm-suppress-shortcuts", "true");
-    made.setAttribute("aria-label", title);
-    made.addEventListener("click", action);
-    return made;
   }
 
   /** The picture as it is drawn: while a hand or key moves a handle, its axes stay and the handle is where the hand is. */
@@ -199,14 +188,16 @@ class Editor {
   }
 
   newHandle(index) {
-    const node = el("div", { className: "lab-curve-handle", tabIndex: 0 });
-    node.setAttribute("role", "slider");
-    node.setAttribute("data-lm-suppress-shortcuts", "true");
-    node.addEventListener("focus", () => this.choose(index));
-    node.addEventListener("keydown", (event) => this.key(event, index));
-    node.addEventListener("pointerdown", (event) => this.grab(event, index));
-    node.addEventListener("pointermove", (event) => this.drag(event));
-    for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, (event) => this.release(event));
+    const end = (event) => this.release(event);
+    const on = {
+      focus: () => this.choose(index),
+      keydown: (event) => this.key(event, index),
+      pointerdown: (event) => this.grab(event, index),
+      pointermove: (event) => this.drag(event),
+      pointerup: end,
+      pointercancel: end,
+    };
+    const node = el("div", { class: "lab-curve-handle", tabindex: "0", role: "slider", on });
     this.plot.append(node);
     return node;
   }

@@ -1,22 +1,18 @@
 // A drop-down of presets and runs. The list of runs is asked for when somebody is about to open it.
+
+import { el } from "../dom.js";
+
 const AGAIN_MS = 2000;
 
 function group(label, options) {
-  const made = document.createElement("optgroup");
-  made.label = label;
-  made.append(...options.map(([value, words]) => new Option(words, value)));
-  return made;
+  return el("optgroup", { label }, ...options.map(([value, words]) => new Option(words, value)));
 }
 
-function render({ model, el }) {
-  el.classList.add("lab-source");
-  const label = document.createElement("label");
-  const select = document.createElement("select");
-  select.id = `lab-source-${Math.random().toString(36).slice(2)}`;
-  label.htmlFor = select.id;
-  label.textContent = model.get("label");
-  label.title = select.title = model.get("hint");
-  el.append(label, select);
+function render({ model, el: root }) {
+  root.classList.add("lab-source");
+  const [id, title] = [`lab-source-${Math.random().toString(36).slice(2)}`, model.get("hint")];
+  const select = el("select", { id, title });
+  root.append(el("label", { for: id, title, text: model.get("label") }), select);
   let runs = [];
   let asked = -Infinity;
 
