@@ -15,6 +15,7 @@ from workbench.forecasting.fitted_rates import (
     optimizer_seconds,
     predicted,
 )
+from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.pricing import priced
 from workbench.forecasting.rates import Mode
 from workbench.forecasting.trace import trace
@@ -46,7 +47,7 @@ def test_kernels_of_a_model_in_training_are_those_of_its_trace() -> None:
         assert [reading.seconds for reading in readings] == list(timing.parts)
         real = sorted(reading.operation.key for reading in readings)
         assert min(small.step_seconds()) > 0
-    found = trace(recipe.architecture, recipe.objective, VOCABULARY, 32, 4, 32, "bf16", "plain")
+    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 32), 4, 32, "bf16")
     parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
     traced = sorted(operation.key for part in parts for operation in (*part.forward, *part.backward))
     missing = [key for key in set(real) if key not in traced]
@@ -57,7 +58,7 @@ def test_kernels_of_a_model_in_training_are_those_of_its_trace() -> None:
 def test_parts_of_a_prediction_add_up_to_what_pricing_says() -> None:
     recipe = models(MODE)[1]
     length, rows = recipe.data.longest, recipe.data.most_rows
-    found = trace(recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, "bf16", "plain")
+    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length), rows, length, "bf16")
     prices = priced(found, RATES, False, False)
     layers = [*(prices.layers[sort] for sort in prices.sorts), prices.last]
     whole = sum(sum(p.forward) + sum(p.backward) for p in (prices.shared, *layers, prices.head))

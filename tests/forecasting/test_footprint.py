@@ -16,7 +16,7 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.forecasting.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
-from workbench.forecasting.meta_tensors import meta_model
+from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.recipe import Recipe
 from workbench.training.loop import Training
 
@@ -30,10 +30,11 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
     states = training.optimizer.state.values()
     real = sum(t.numel() * t.element_size() for state in states for t in state.values() if torch.is_tensor(t))
     vocabulary = training.assembled.vocabulary
-    said = optimizer_bytes(recipe.optimizer, recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
+    spec = ModelSpec(recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
+    said = optimizer_bytes(recipe.optimizer, spec)
     # Whether a step is counted on the device or on the host is eight bytes per tensor.
     assert said == pytest.approx(real, rel=0.002)
-    found = sizes(recipe.architecture, recipe.objective, vocabulary, recipe.data.longest)
+    found = sizes(spec)
     assert found.parameters == training.assembled.parameters
     matrices = sum(numbers for numbers, _ in found.matrices)
     assert matrices < sum(found.by_layer) < found.parameters
@@ -53,8 +54,8 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
 )
 def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any]) -> None:
     recipe = presets.fast().with_(architecture=architecture)
-    whole = meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)
-    found = sizes(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    whole, found = meta_model(spec), sizes(spec)
     assert found.parameters == count_parameters(whole)
     assert found.by_layer == tuple(count_parameters(block) for block in whole.backbone.blocks)
     groups = {group["role"]: group["params"] for group in parameter_groups(whole, 0.0)}
@@ -62,7 +63,7 @@ def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any
 
 
 def _footprint(recipe: Recipe, plan: LayerPlan, parts: int = 1, rows: int = 4, heap: bool = False) -> Footprint:
-    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    size = sizes(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest))
     return footprint(traced(recipe, rows), size, 1000, plan, parts, False, heap)
 
 
@@ -87,7 +88,7 @@ def test_more_rows_and_more_micro_batches_take_more() -> None:
 
 def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:
     recipe, plan = presets.fast(), LayerPlan.full(4)
-    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    size = sizes(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest))
 
     def peak(**how: bool) -> int:
         asked = {"compiled": False, "heap": True, "moving": False, **how}

@@ -10,6 +10,7 @@ from tests.forecasting.test_trace import VOCABULARY
 from workbench import presets
 from workbench.forecasting import trace as tracing
 from workbench.forecasting.linear_trace import LinearTrace
+from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.trace import shortened, trace
 
 
@@ -17,7 +18,7 @@ def _linear_trace(**change: Any) -> tuple[Any, LinearTrace]:
     recipe = presets.fast().with_(**change)
     short = shortened(recipe.architecture)
     drawn = tracing._linear_trace(
-        short.architecture, short.runs, recipe.objective, VOCABULARY, 64, 64, recipe.execution.precision, "plain"
+        ModelSpec(short.architecture, recipe.objective, VOCABULARY, 64), short.runs, 64, recipe.execution.precision
     )
     return recipe, drawn
 
@@ -39,9 +40,8 @@ def test_the_rows_that_were_traced_do_not_show(
 
 def test_weights_do_not_grow_with_rows_and_activations_do() -> None:
     recipe, _ = _linear_trace()
-    one, two = (
-        trace(recipe.architecture, recipe.objective, VOCABULARY, 64, rows, 64, "fp32", "plain") for rows in (4, 8)
-    )
+    spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    one, two = (trace(spec, rows, 64, "fp32") for rows in (4, 8))
     assert two.labels == 2 * one.labels
     assert two.head_peak < 2 * one.head_peak
     for few, many in zip(one.layers[0].forward, two.layers[0].forward, strict=True):

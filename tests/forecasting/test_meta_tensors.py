@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workbench import presets
 from workbench.choices.data.tokens import Vocabulary
-from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode, meta_model, meta_parameters
+from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode, ModelSpec, meta_model, meta_parameters
 from workbench.ops.attention import sdpa
 
 VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
@@ -91,7 +91,7 @@ def test_fused_attention_is_chosen_as_on_a_real_cpu(learns: bool) -> None:
 
 def test_a_model_is_as_it_was_after_it_was_imagined() -> None:
     recipe = presets.fast()
-    model = meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)
+    model = meta_model(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64))
     before = dict(model.named_parameters()) | dict(model.named_buffers())
     with meta_parameters(model):
         assert all(type(p) is MetaTensor and p.requires_grad for p in model.parameters())

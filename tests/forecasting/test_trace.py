@@ -12,7 +12,7 @@ from workbench.choices.architectures.flops import layer_flops
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Budget, Progress
-from workbench.forecasting.meta_tensors import meta_model
+from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Part, Trace
 from workbench.forecasting.trace import shortened, trace
 from workbench.recipe import Recipe
@@ -22,7 +22,9 @@ VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
 
 def traced(recipe: Recipe, rows: int = 4, precision: str = "fp32", attention: str = "plain") -> Trace:
     length = recipe.data.longest
-    return trace(recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, precision, attention)
+    return trace(
+        ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, attention), rows, length, precision
+    )
 
 
 def product_flops(part: Part) -> float:
@@ -60,7 +62,9 @@ def test_labels_are_counted_and_the_last_layer_computes_them_only() -> None:
 def test_kept_bytes_are_those_of_a_real_forward_pass() -> None:
     recipe = presets.fast().with_(architecture={"layers": 2, "width": 64, "heads": 2})
     found = traced(recipe)
-    model = copy.deepcopy(meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64)).to_empty(device="cpu")
+    model = copy.deepcopy(meta_model(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64))).to_empty(
+        device="cpu"
+    )
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -138,4 +142,6 @@ def test_a_trace_does_not_change_what_others_see() -> None:
     trace_of_others = traced(recipe.with_(architecture={"layers": 9}))
     assert trace_of_others.layers == first.layers
     assert trace_of_others.sorts == (0,) * 8
-    assert all(p.is_meta for p in meta_model(recipe.architecture, recipe.objective, VOCABULARY, 64).parameters())
+    assert all(
+        p.is_meta for p in meta_model(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64)).parameters()
+    )

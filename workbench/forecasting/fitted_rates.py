@@ -11,6 +11,7 @@ import torch
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.forecasting.footprint import sizes
+from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.pricing import Seconds, priced
 from workbench.forecasting.rates import Mode, Rates
 from workbench.forecasting.stopwatch import Reading, Stopwatch, lines
@@ -151,13 +152,11 @@ def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ..
 
 def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float]:
     """Seconds of a small model's step: products, moving, kernels' calls, calls beside them."""
-    length, rows = recipe.data.longest, recipe.data.most_rows
-    found = trace(
-        recipe.architecture, recipe.objective, VOCABULARY, length, rows, length, recipe.execution.precision,
-        recipe.execution.attention,
-    )  # fmt: skip
+    length, execution = recipe.data.longest, recipe.execution
+    spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, execution.attention)
+    found = trace(spec, recipe.data.most_rows, length, execution.precision)
     kernels = rates.model_copy(update={"call": 0.0})
-    whole = priced(found, kernels, False, recipe.execution.device == "cuda")
+    whole = priced(found, kernels, False, execution.device == "cuda")
     total = Seconds()
     layers = [*(whole.layers[sort] for sort in whole.sorts), whole.last]
     for price in (whole.shared, *layers, whole.head):
@@ -169,7 +168,7 @@ def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float]
 
 def optimizer_seconds(recipe: Recipe, rates: Rates) -> float:
     """Seconds of an optimizer's step over all of a small model's parameters."""
-    size = sizes(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest)
+    size = sizes(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, recipe.data.longest))
     return rates.optimizers[recipe.optimizer.kind].seconds_of(size.matrices, size.vectors, size.tables)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import count_parameters
-from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
-from workbench.forecasting.meta_tensors import meta_model
+from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.trace import shortened
 
@@ -70,20 +67,9 @@ class Sizes:
 
 
 @functools.lru_cache(maxsize=64)
-def sizes(
-    architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int, attention: str = "plain"
-) -> Sizes:
-    """The exact numbers of the model that would be built, by role; nothing is allocated.
-
-    Args:
-        architecture, objective: what to build.
-        vocabulary: V rows of the embedding.
-        longest: T, tokens per row.
-        attention: of the model that is looked at; named, it is the one that was traced, and need not be built again.
-    """
-    short = shortened(architecture)
-    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
-    times = _occurrences(model, short.twins)
+def sizes(spec: ModelSpec) -> Sizes:
+    """The exact numbers of the model that would be built, by role; nothing is allocated."""
+    model, times, twins = _short_model(spec)
     roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
     for group in parameter_groups(model, 0.0):
         roles[group["role"]] += group["params"]
@@ -94,37 +80,30 @@ def sizes(
     blocks = [count_parameters(block) for block in model.backbone.blocks]
     return Sizes(
         sum(p.numel() * times[id(p)] for p in model.parameters()),
-        tuple(blocks[twin] for twin in short.twins),
+        tuple(blocks[twin] for twin in twins),
         tuple((numbers, side) for side, numbers in matrices.items()),
         sum(p.numel() for p in roles["embedding"]),
         sum(times[id(p)] for p in roles["vector"]),
     )
 
 
-def _occurrences(model: TrainingModel, twins: Sequence[int]) -> dict[int, int]:
-    """How often each parameter of a shallow model stands in the deep one, by its id."""
+def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[int, ...]]:
+    """A shallow model, how often each of its parameters stands in the deep one, by its id, and the twins of layers."""
+    small, _, twins, _ = shortened(spec.architecture)
+    model = meta_model(spec._replace(architecture=small))
     times = dict.fromkeys(map(id, model.parameters()), 1)
     for layer, block in enumerate(model.backbone.blocks):
         times |= dict.fromkeys(map(id, block.parameters()), twins.count(layer))
-    return times
+    return model, times, twins
 
 
 @functools.lru_cache(maxsize=64)
-def optimizer_bytes(
-    choice: OptimizerChoice, architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int,
-    attention: str = "plain",
-) -> int:  # fmt: skip
+def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec) -> int:
     """Bytes of the optimizer's state once every parameter has had a gradient.
 
     The optimizer itself makes its state, for parameters without memory.
-
-    Args:
-        choice: the optimizer.
-        architecture, objective, vocabulary, longest, attention: as for :func:`sizes`.
     """
-    short = shortened(architecture)
-    model = meta_model(short.architecture, objective, vocabulary, longest, attention)
-    times = _occurrences(model, short.twins)
+    model, times, _ = _short_model(spec)
     optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)
     if start is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -81,18 +81,27 @@ class MetaTensorMode(TorchDispatchMode):
         return out
 
 
-@functools.lru_cache(maxsize=8)
-def meta_model(
-    architecture: Architecture, objective: Objective, vocabulary: Vocabulary, longest: int, attention: str = "plain"
-) -> TrainingModel:
-    """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed.
+class ModelSpec(NamedTuple):
+    """All that decides a model but its weights.
 
-    Args:
+    Attributes:
         architecture, objective: what to build.
         vocabulary: V rows of the embedding.
         longest: T that the model is built for.
         attention: name of the implementation.
     """
+
+    architecture: Architecture
+    objective: Objective
+    vocabulary: Vocabulary
+    longest: int
+    attention: str = "plain"
+
+
+@functools.lru_cache(maxsize=8)
+def meta_model(spec: ModelSpec) -> TrainingModel:
+    """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed."""
+    architecture, objective, vocabulary, longest, attention = spec
     with torch.device("meta"):
         backbone = architecture.build(vocabulary, longest, causal=objective.causal, attention=attention)
         return objective.build(backbone, architecture, vocabulary, 0)

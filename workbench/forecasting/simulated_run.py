@@ -14,6 +14,7 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 from workbench.forecasting.footprint import Footprint, Sizes, compiles_step, footprint, optimizer_bytes, sizes
+from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.pricing import Prices, micro_batch_seconds, priced
 from workbench.forecasting.rates import Rates
@@ -99,7 +100,7 @@ class Simulator:
         self.rates, self.launched = rates, launched
         self.batches = BatchSize(recipe)
         self._prices: dict[Any, tuple[Trace, Prices]] = {}
-        self._stages: dict[int, tuple[Architecture, Sizes]] = {}
+        self._stages: dict[int, tuple[ModelSpec, Sizes]] = {}
         begin = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         places = (Progress(0, 0, 0.0, recipe.budget), *(_at(begin, i / POINTS) for i in range(POINTS)))
         lengths = sorted({self.batches.shape(place).length for place in places})
@@ -109,7 +110,7 @@ class Simulator:
     def run(self) -> SimulatedRun:
         """Simulate from the first step to the last."""
         recipe, simulated = self.recipe, SimulatedRun()
-        simulated.parameters = self._size(recipe.architecture).parameters
+        simulated.parameters = sizes(self._spec(recipe.architecture)).parameters
         progress = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         for index in range(POINTS):
             point = self._point(_at(progress, (index + 0.5) / POINTS))
@@ -172,10 +173,8 @@ class Simulator:
         plans = [recipe.depth.plan(layers, progress, seed, draw) for draw in range(DRAWS)] if drawn else [first]
         labels = max(1, round(recipe.objective.labelled_fraction(progress) * shape.length)) * shape.part_rows
         parts = shape.rows // shape.part_rows
-        size = self.vocabulary.size
-        flops = step_flops(
-            self._stage_model(stage)[0], size, plans, shape.tokens, labels * parts, shape.length, shape.length
-        )
+        architecture, size, length = self._stage_model(stage)[0].architecture, self.vocabulary.size, shape.length
+        flops = step_flops(architecture, size, plans, shape.tokens, labels * parts, length, length)
         both = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
         # Curvature is estimated by one more pass, forward and backward.
         passes = parts * (1 + self._curvature(progress))
@@ -206,9 +205,9 @@ class Simulator:
         rows = self._rows(length, shape)
         key = (stage, length, rows)
         if key not in self._prices:
-            found = self._trace(self._stage_model(stage)[0], rows, length)
-            compiled = self.recipe.execution.compile
-            self._prices[key] = found, priced(found, self.rates, compiled, self.launched)
+            execution = self.recipe.execution
+            found = trace(self._stage_model(stage)[0], rows, length, execution.precision)
+            self._prices[key] = found, priced(found, self.rates, execution.compile, self.launched)
         return self._prices[key]
 
     def _rows(self, length: int, shape: StepShape) -> int:
@@ -217,20 +216,12 @@ class Simulator:
             return shape.part_rows
         return 1 << (shape.part_rows - 1).bit_length()
 
-    def _trace(self, architecture: Architecture, rows: int, length: int) -> Trace:
-        recipe = self.recipe
-        return trace(
-            architecture, recipe.objective, self.vocabulary, recipe.data.longest, rows, length,
-            recipe.execution.precision, self.attention,
-        )  # fmt: skip
-
     def _memory(self, point: Point, moving: bool) -> Footprint:
         recipe = self.recipe
-        architecture, size = self._stage_model(self._stage(point.progress))
+        spec, size = self._stage_model(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
-        found = self._trace(architecture, point.shape.part_rows, point.shape.length)
-        steady, longest = _steady(recipe.optimizer), recipe.data.longest
-        state = optimizer_bytes(steady, architecture, recipe.objective, self.vocabulary, longest, self.attention)
+        found = trace(spec, point.shape.part_rows, point.shape.length, recipe.execution.precision)
+        state = optimizer_bytes(_steady(recipe.optimizer), spec)
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
@@ -238,11 +229,11 @@ class Simulator:
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
-        architecture, size = self._stage_model(stage)
+        spec, size = self._stage_model(stage)
         kind, dearer = self.recipe.optimizer.kind, 1.0
         if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
             kind, dearer = "adamw", _COMPILED_STEP
-        trains = _mean(plans, architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
+        trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
         seconds = self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
         # Gradients are read for their norm.
@@ -256,14 +247,16 @@ class Simulator:
     def _stage(self, progress: Progress) -> int:
         return int(self.recipe.depth.stage(self.recipe.architecture.layers, progress))
 
-    def _stage_model(self, stage: int) -> tuple[Architecture, Sizes]:
+    def _stage_model(self, stage: int) -> tuple[ModelSpec, Sizes]:
         if stage not in self._stages:
-            architecture = self.recipe.depth.architecture_at(self.recipe.architecture, stage)
-            self._stages[stage] = architecture, self._size(architecture)
+            spec = self._spec(self.recipe.depth.architecture_at(self.recipe.architecture, stage))
+            self._stages[stage] = spec, sizes(spec)
         return self._stages[stage]
 
-    def _size(self, architecture: Architecture) -> Sizes:
-        return sizes(architecture, self.recipe.objective, self.vocabulary, self.recipe.data.longest, self.attention)
+    def _spec(self, architecture: Architecture) -> ModelSpec:
+        recipe = self.recipe
+        # With the attention that is traced: the same model then serves for its sizes.
+        return ModelSpec(architecture, recipe.objective, self.vocabulary, recipe.data.longest, self.attention)
 
 
 def _steady(choice: OptimizerChoice) -> OptimizerChoice:

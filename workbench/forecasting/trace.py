@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import torch
 
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.native import PRECISIONS
-from workbench.choices.objectives.objective import Objective
 from workbench.choices.progress import Budget, Progress
 from workbench.forecasting.linear_trace import LinearTrace, TraceRecorder
-from workbench.forecasting.meta_tensors import meta_model, meta_parameters
+from workbench.forecasting.meta_tensors import ModelSpec, meta_model, meta_parameters
 from workbench.forecasting.operations import Trace
 
 # Shape legend: B rows, T positions of a row.
@@ -32,31 +31,19 @@ PRIMES = (10_007, 10_009, 10_037, 10_039, 10_061)
 """Rows that are traced: the first of them that divides no other size of the model."""
 
 
-def trace(
-    architecture: Architecture,
-    objective: Objective,
-    vocabulary: Vocabulary,
-    longest: int,
-    rows: int,
-    length: int,
-    precision: str,
-    attention: str,
-) -> Trace:
+def trace(spec: ModelSpec, rows: int, length: int, precision: str) -> Trace:
     """Forward and backward of one micro-batch; remembered for all numbers of rows and of layers.
 
     Args:
-        architecture, objective: what to build; of equal layers, one.
-        vocabulary: V rows of the embedding.
-        longest: T that the model is built for.
+        spec: of the model; of equal layers, one is built.
         rows, length: B and T of the micro-batch.
         precision: a key of ``PRECISIONS``.
-        attention: name of the implementation.
     """
-    short = shortened(architecture)
-    linear = _linear_trace(short.architecture, short.runs, objective, vocabulary, longest, length, precision, attention)
+    short = shortened(spec.architecture)
+    linear = _linear_trace(spec._replace(architecture=short.architecture), short.runs, length, precision)
     # Of those that run, all but the last stand for layers before the last.
     place = {layer: index for index, layer in enumerate(layer for layer, run in enumerate(short.runs) if run)}
-    return linear.at(rows, tuple(place[short.stands_for(layer)] for layer in range(architecture.layers - 1)))
+    return linear.at(rows, tuple(place[short.stands_for(layer)] for layer in range(spec.architecture.layers - 1)))
 
 
 class Short(NamedTuple):
@@ -110,14 +97,12 @@ def shortened(architecture: Architecture) -> Short:
 
 
 @functools.lru_cache(maxsize=128)
-def _linear_trace(
-    small: Architecture, runs: tuple[bool, ...], objective: Objective, vocabulary: Vocabulary, longest: int,
-    length: int, precision: str, attention: str,
-) -> LinearTrace:  # fmt: skip
+def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, precision: str) -> LinearTrace:
     """A trace for any number of rows; arguments as for :func:`trace`."""
     # A copy: what a model notes about itself while it runs is not for others.
-    model = copy.copy(meta_model(small, objective, vocabulary, longest, attention))
-    sizes = {vocabulary.size, vocabulary.used, longest, length, *_numbers(small.model_dump().values())}
+    model = copy.copy(meta_model(small))
+    vocabulary, knobs = small.vocabulary, small.architecture.model_dump().values()
+    sizes = {vocabulary.size, vocabulary.used, small.longest, length, *_numbers(knobs)}
     rows = next(prime for prime in PRIMES if not any(size and size % prime == 0 for size in sizes))
     recorder = TraceRecorder(model, rows, runs)
     dtype = PRECISIONS[precision]
