@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
 
 import workbench as wb
 from tests.forecasting.machine_rates import RATES
@@ -42,7 +41,7 @@ def ahead(recipe: Recipe, price: float | None = None) -> Forecast:
 def test_parameters_are_those_of_the_finished_model(recipe: Recipe, assignments: list[str]) -> None:
     recipe = recipe.with_assignments(assignments)
     found = ahead(recipe)
-    made = assemble(recipe.with_(depth="full"), prepare(recipe.data, say=lambda line: None), torch.device("cpu"))
+    made = assemble(recipe.with_(depth="full"), prepare(recipe.data, say=lambda line: None))
     assert found.parameters == made.parameters
     assert found.memory["weights"] == 4 * made.parameters
 

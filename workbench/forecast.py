@@ -96,13 +96,12 @@ def forecast(
         4196608
     """
     from workbench.forecasting.calibration import calibrated
-    from workbench.forecasting.rates import mode_of
     from workbench.forecasting.simulated_run import Simulator
 
-    mode = mode_of(recipe.execution)
+    mode = recipe.engine().mode
     rates = rates or calibrated(mode, say)
     vocabulary = _vocabulary(recipe.data)
-    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates, mode.device == "cuda")
+    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates)
     simulated = simulator.run()
     memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
@@ -161,9 +160,10 @@ def _vocabulary(data: Data) -> Vocabulary:
 
 
 def _attention(recipe: Recipe, rates: Rates) -> str:
-    """The recipe's attention; else the fastest at the nearest calibrated length."""
-    if recipe.execution.attention != "auto":
-        return str(recipe.execution.attention)
+    """The engine's attention; where it chooses among several, the fastest at the nearest calibrated length."""
+    attentions = recipe.engine().attentions
+    if len(attentions) == 1:
+        return attentions[0]
     nearest = min(rates.attention_choice, key=lambda length: abs(math.log(int(length) / recipe.data.longest)))
     return rates.attention_choice[nearest]
 

@@ -19,6 +19,7 @@ from workbench.choices.choice import Problem, knob, known_fields, one_of
 from workbench.choices.data.data import Data
 from workbench.choices.depth.plan import Depth
 from workbench.choices.edits import edit, unreadable_value
+from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
@@ -125,6 +126,15 @@ class Recipe(BaseModel):
         fields = self.to_dict()
         edit(Recipe, fields, [(path, _amount(value) if path == "budget" else value) for path, value in changes])
         return Recipe(**fields)
+
+    def engine(self) -> Engine:
+        """What carries this recipe out.
+
+        Raises:
+            RecipeError: the device is not there, or cannot do what is asked.
+        """
+        engine: Engine = self.execution.engine(self)
+        return engine
 
     def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""

@@ -13,8 +13,8 @@ from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.bench import forecast as bench
 from workbench.bench.contender import Contender
+from workbench.choices.execution import Mode
 from workbench.errors import WorkbenchError
-from workbench.forecasting.rates import Mode
 
 
 def _case(time: float, memory: float, mode: str = "eager", inside: bool = True) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from tests.forecasting.conftest import Machine
 from tests.forecasting.machine_rates import RATES
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
+from workbench.choices.execution import Mode
 from workbench.forecasting import calibration, fitted_rates
 from workbench.forecasting.calibration import calibrated
-from workbench.forecasting.rates import Mode, Rates
+from workbench.forecasting.rates import Rates
 from workbench.ops import remembered
 from workbench.ops.remembered import FOLDER, remember
 from workbench.ops.timing import measure

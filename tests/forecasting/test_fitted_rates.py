@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.forecasting.machine_rates import RATES
+from workbench.choices.execution import Mode
 from workbench.forecasting.fitted_rates import (
     VOCABULARY,
     SmallModel,
@@ -17,7 +18,6 @@ from workbench.forecasting.fitted_rates import (
 )
 from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.pricing import priced
-from workbench.forecasting.rates import Mode
 from workbench.forecasting.trace import trace
 from workbench.ops.timing import measure
 
@@ -41,13 +41,13 @@ def test_a_part_that_costs_twice_is_found_and_no_factor_leaves_its_bounds() -> N
 
 def test_kernels_of_a_model_in_training_are_those_of_its_trace() -> None:
     recipe = models(MODE)[0]
-    with SmallModel(recipe, torch.device("cpu")) as small:
+    with SmallModel(recipe) as small:
         timing = measure({"pass": small.pass_seconds}, least_seconds=0.0, limit_seconds=0.0)["pass"]
         readings = small.readings(timing)
         assert [reading.seconds for reading in readings] == list(timing.parts)
         real = sorted(reading.operation.key for reading in readings)
         assert min(small.step_seconds()) > 0
-    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 32), 4, 32, "bf16")
+    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 32), 4, 32, torch.bfloat16)
     parts = [found.shared, *(found.layers[sort] for sort in found.sorts), found.last, found.head]
     traced = sorted(operation.key for part in parts for operation in (*part.forward, *part.backward))
     missing = [key for key in set(real) if key not in traced]
@@ -58,7 +58,7 @@ def test_kernels_of_a_model_in_training_are_those_of_its_trace() -> None:
 def test_parts_of_a_prediction_add_up_to_what_pricing_says() -> None:
     recipe = models(MODE)[1]
     length, rows = recipe.data.longest, recipe.data.most_rows
-    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length), rows, length, "bf16")
+    found = trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length), rows, length, torch.bfloat16)
     prices = priced(found, RATES, False, False)
     layers = [*(prices.layers[sort] for sort in prices.sorts), prices.last]
     whole = sum(sum(p.forward) + sum(p.backward) for p in (prices.shared, *layers, prices.head))

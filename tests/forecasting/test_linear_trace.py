@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from tests.forecasting.test_trace import VOCABULARY
 from workbench import presets
@@ -18,7 +19,7 @@ def _linear_trace(**change: Any) -> tuple[Any, LinearTrace]:
     recipe = presets.fast().with_(**change)
     short = shortened(recipe.architecture)
     drawn = tracing._linear_trace(
-        ModelSpec(short.architecture, recipe.objective, VOCABULARY, 64), short.runs, 64, recipe.execution.precision
+        ModelSpec(short.architecture, recipe.objective, VOCABULARY, 64), short.runs, 64, recipe.engine().dtype
     )
     return recipe, drawn
 
@@ -41,7 +42,7 @@ def test_the_rows_that_were_traced_do_not_show(
 def test_weights_do_not_grow_with_rows_and_activations_do() -> None:
     recipe, _ = _linear_trace()
     spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64)
-    one, two = (trace(spec, rows, 64, "fp32") for rows in (4, 8))
+    one, two = (trace(spec, rows, 64, torch.float32) for rows in (4, 8))
     assert two.labels == 2 * one.labels
     assert two.head_peak < 2 * one.head_peak
     for few, many in zip(one.layers[0].forward, two.layers[0].forward, strict=True):

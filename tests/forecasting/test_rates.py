@@ -1,11 +1,10 @@
-"""Curves of rates, and the mode that an execution asks for."""
+"""Curves of rates."""
 
 from __future__ import annotations
 
 import pytest
 
-from workbench.forecasting.rates import CACHED_NUMBERS, Mode, OptimizerRates, interpolate, mode_of
-from workbench.presets import fast
+from workbench.forecasting.rates import CACHED_NUMBERS, OptimizerRates, interpolate
 
 
 def test_interpolation_runs_along_power_laws_and_goes_on_above() -> None:
@@ -14,11 +13,6 @@ def test_interpolation_runs_along_power_laws_and_goes_on_above() -> None:
     assert interpolate(((10.0, 2.0),), 99.0) == 2.0
     bent = ((1.0, 1.0), (10.0, 1.0), (100.0, 10.0))
     assert [interpolate(bent, x) for x in (5, 10, 100, 1000)] == pytest.approx([1, 1, 10, 100])
-
-
-def test_mode_is_the_executions() -> None:
-    execution = fast().with_(execution={"threads": 3, "precision": "fp32", "device": "cpu"}).execution
-    assert mode_of(execution) == Mode("cpu", 3, "fp32", True)
 
 
 def test_an_optimizers_step_reads_from_memory_what_no_cache_holds() -> None:

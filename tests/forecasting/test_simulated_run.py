@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
 
 
 def simulated(recipe: Recipe) -> SimulatedRun:
-    return Simulator(recipe, VOCABULARY, "plain", RATES, False).run()
+    return Simulator(recipe, VOCABULARY, "plain", RATES).run()
 
 
 @pytest.fixture
@@ -97,16 +97,16 @@ def test_curvature_passes_are_paid_for(small: Recipe) -> None:
 
 def test_memory_is_that_of_the_largest_step(small: Recipe) -> None:
     ramp = small.with_(data={"batch_size": {"kind": "linear", "start": 1, "end": 8}})
-    simulator, constant = (Simulator(r, VOCABULARY, "plain", RATES, False) for r in (ramp, small))
+    simulator, constant = (Simulator(r, VOCABULARY, "plain", RATES) for r in (ramp, small))
     assert simulator.memory(simulator.run()).peak == constant.memory(constant.run()).peak
 
 
 def test_compiling_is_counted_by_kernels(small: Recipe) -> None:
     def seconds(**change: Any) -> float:
-        simulator = Simulator(small.with_(execution={"compile": True}, **change), VOCABULARY, "plain", RATES, False)
+        simulator = Simulator(small.with_(execution={"compile": True}, **change), VOCABULARY, "plain", RATES)
         return simulator.compile_seconds(simulator.run())
 
-    assert Simulator(small, VOCABULARY, "plain", RATES, False).compile_seconds(simulated(small)) == 0.0
+    assert Simulator(small, VOCABULARY, "plain", RATES).compile_seconds(simulated(small)) == 0.0
     constant = seconds(objective={"mask_rate": 0.2})
     # Equal layers share their graphs.
     assert constant == seconds(objective={"mask_rate": 0.2}, architecture={"layers": 12})
@@ -121,7 +121,7 @@ def test_a_compiled_step_of_an_optimizer_costs_about_what_adamw_costs(small: Rec
     dear = RATES.optimizers["lans"].model_copy(update={"matrix": ((128.0, 1e-6),)})
     rates = RATES.model_copy(update={"optimizers": RATES.optimizers | {"lans": dear}})
     eager, compiled = (
-        Simulator(small.with_(optimizer="lans", execution={"compile": c}), VOCABULARY, "plain", rates, False).run()
+        Simulator(small.with_(optimizer="lans", execution={"compile": c}), VOCABULARY, "plain", rates).run()
         for c in (False, True)
     )
     assert compiled.seconds < eager.seconds / 2

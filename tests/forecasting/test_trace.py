@@ -11,6 +11,7 @@ from workbench import presets
 from workbench.choices.architectures.flops import layer_flops
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import Mode
 from workbench.choices.progress import Budget, Progress
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Part, Trace
@@ -22,9 +23,8 @@ VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
 
 def traced(recipe: Recipe, rows: int = 4, precision: str = "fp32", attention: str = "plain") -> Trace:
     length = recipe.data.longest
-    return trace(
-        ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, attention), rows, length, precision
-    )
+    dtype = Mode("cpu", 1, precision, False).dtype
+    return trace(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, attention), rows, length, dtype)
 
 
 def product_flops(part: Part) -> float:

@@ -61,7 +61,7 @@ def build(prepared: PreparedData) -> Callable[..., Training]:
     made: list[Training] = []
 
     def _build(recipe: Recipe, **arguments: Any) -> Training:
-        parts: Assembled = assemble(recipe, prepared, torch.device("cpu"))
+        parts: Assembled = assemble(recipe, prepared)
         made.append(Training(recipe, parts, **arguments))
         return made[-1]
 

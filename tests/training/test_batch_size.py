@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from workbench import presets
 from workbench.recipe import Recipe
-from workbench.training.assemble import micro_batch_size
-from workbench.training.batch_size import cosine_of_halves, scheduled_shape, shapes_ahead, step_shape
+from workbench.training.batch_size import BatchSize, cosine_of_halves, step_shape
 from workbench.training.batches import StepShape
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
@@ -27,8 +26,7 @@ LENGTHS = {"kind": "stages", "values": (16, 32), "until": (0.5,)}
 @settings(max_examples=200, deadline=None)
 @given(rows=st.floats(1, 300), limit=st.integers(1, 40), length=st.sampled_from([8, 16, 24, 64, 96, 120, 128]))
 def test_micro_batches_are_equal_and_never_larger_than_allowed(rows: float, limit: int, length: int) -> None:
-    recipe = Recipe().with_(data={"sequence_length": 128, "batch_size": limit}, execution={"micro_batch_size": limit})
-    shape = step_shape(recipe, rows, length)
+    shape = step_shape(rows, length, 128, limit)
     assert shape.rows % shape.part_rows == 0
     assert shape.part_rows * length <= limit * 128
     assert abs(shape.rows - rows) <= max(0.5, limit / 2), "rounded to the nearest whole micro-batch"
@@ -37,26 +35,24 @@ def test_micro_batches_are_equal_and_never_larger_than_allowed(rows: float, limi
 
 
 def test_shorter_rows_go_together() -> None:
-    recipe = Recipe().with_(data={"sequence_length": 512, "batch_size": 64}, execution={"micro_batch_size": 8})
-    assert step_shape(recipe, 64, 512) == StepShape(64, 512, 8)
-    assert step_shape(recipe, 64, 128) == StepShape(64, 128, 32)
+    assert step_shape(64, 512, 512, 8) == StepShape(64, 512, 8)
+    assert step_shape(64, 128, 512, 8) == StepShape(64, 128, 32)
     # Three would fit, but do not divide the eight micro-batches evenly.
-    assert step_shape(recipe, 64, 168) == StepShape(64, 168, 16)
-    assert step_shape(recipe, 4, 128) == StepShape(4, 128, 4)
+    assert step_shape(64, 168, 512, 8) == StepShape(64, 168, 16)
+    assert step_shape(4, 128, 512, 8) == StepShape(4, 128, 4)
 
 
 def test_a_constant_batch_is_what_it_was() -> None:
-    recipe = Recipe().with_(data={"batch_size": 48, "sequence_length": 100}, execution={"micro_batch_size": 16})
-    assert set(shapes_ahead(recipe)) == {StepShape(48, 100, 16)}
-    assert set(shapes_ahead(recipe.with_(execution={"micro_batch_size": None}))) == {StepShape(48, 100, 48)}
+    assert step_shape(48, 100, 100, 16) == StepShape(48, 100, 16)
+    assert step_shape(48, 100, 100, None) == StepShape(48, 100, 48)
 
 
 def test_evaluation_takes_as_many_tokens_at_once_as_training(tiny: Recipe) -> None:
     phases = {"batch_size": {"kind": "stages", "values": (64, 8), "until": (0.8,)}, "sequence_length": LENGTHS}
     # 64 x 16 until .5, then 64 x 32: held-out rows are 32 long.
-    assert micro_batch_size(tiny.with_(data=phases)) == 64
+    assert tiny.with_(data=phases).engine().rows == 64
     short = {**phases, "sequence_length": {"kind": "stages", "values": (16, 64), "until": (0.8,)}}
-    assert micro_batch_size(tiny.with_(data=short)) == 16
+    assert tiny.with_(data=short).engine().rows == 16
 
 
 def test_a_ramp_and_phases_train_and_are_on_record(tiny: Recipe, build: Build) -> None:
@@ -74,7 +70,7 @@ def test_a_ramp_and_phases_train_and_are_on_record(tiny: Recipe, build: Build) -
     assert [shape.length for shape in shapes] == [16] * 10 + [32] * 10
     assert [shape.rows for shape in shapes] == sorted(shape.rows for shape in shapes)
     assert {shape.rows for shape in shapes} == {4, 8, 12, 16}
-    assert scheduled_shape(recipe, training.progress) == StepShape(16, 32, 4)
+    assert BatchSize(recipe, 4).shape(training.progress) == StepShape(16, 32, 4)
     assert training.model.backbone.sequence_length == recipe.data.longest == 32
 
 
@@ -208,7 +204,7 @@ def test_the_rate_follows_the_rows_that_are_taken(tiny: Recipe, build: Build, sc
         training.step()
         before = training.progress
     training.step()
-    rows = scheduled_shape(recipe, before).rows
+    rows = BatchSize(recipe, None).shape(before).rows
     expected = recipe.optimizer.lr_at(before) * (rows / 16) ** power
     assert training.optimizer.param_groups[0]["lr"] == pytest.approx(expected)
     assert rows < 16

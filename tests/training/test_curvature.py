@@ -29,10 +29,6 @@ def sophia(tiny: Recipe) -> Recipe:
     )
 
 
-def scaler() -> torch.amp.GradScaler:
-    return torch.amp.GradScaler("cpu", enabled=False)
-
-
 def estimate(
     training: Training, plan: LayerPlan, seed: int = 7, cut: int = 1, rows: int = 4
 ) -> dict[str, torch.Tensor]:
@@ -41,7 +37,7 @@ def estimate(
     batch = made.order.batch(torch.arange(rows).numpy())
     parts = [type(batch)(*(tensor[i::cut] for tensor in batch)) for i in range(cut)]
     made.optimizer.state.clear()
-    take_curvature(made, parts, [plan] * cut, training.progress, seed, scaler())
+    take_curvature(made, parts, [plan] * cut, training.progress, seed)
     names = {parameter: name for name, parameter in made.model.named_parameters()}
     return {names[parameter]: state["hessian"].clone() for parameter, state in made.optimizer.state.items()}
 

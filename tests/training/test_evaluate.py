@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.training.conftest import LiveRun
 from workbench.choices.data.tokens import PreparedData
@@ -37,7 +36,7 @@ def test_independent_of_how_it_was_trained(
     tiny: Recipe, prepared: PreparedData, change: dict[str, object], final: bool
 ) -> None:
     other = tiny.with_(**change)
-    one, two = assemble(tiny, prepared, torch.device("cpu")), assemble(other, prepared, torch.device("cpu"))
+    one, two = assemble(tiny, prepared), assemble(other, prepared)
     two.model.load_state_dict(one.model.state_dict())
     heldout = one.heldout if final else one.heldout.part(DURING)
     first, second = evaluate(tiny, one, heldout), evaluate(other, two, heldout)

@@ -63,8 +63,8 @@ def test_the_rate_is_measured_once_and_each_precision_has_its_own(
 
 
 @pytest.mark.process
-def test_the_environment_can_be_written_and_says_what_mfu_means() -> None:
-    said = machine.environment(CPU, torch.float32)
+def test_the_environment_can_be_written_and_says_what_mfu_means(tiny: Recipe) -> None:
+    said = machine.environment(tiny.engine())
     assert json.loads(json.dumps(said)) == said
     assert said["packages"]["torch"] == torch.__version__
     assert said["peak_flops"] is None
@@ -77,8 +77,8 @@ def test_only_what_a_run_relies_on_is_put_to_the_test(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     checked: list[str] = []
     monkeypatch.setattr(machine, "recheck", lambda benchmark, folder: checked.append(benchmark.name))
-    assert machine.contradictions(tiny, CPU, torch.float32) == []
-    machine.contradictions(tiny.with_(execution={"attention": "auto"}), CPU, torch.float32)
+    assert machine.contradictions(tiny.engine()) == []
+    machine.contradictions(tiny.with_(execution={"attention": "auto"}).engine())
     assert checked == ["product", "product", "attention"]
 
 
@@ -87,4 +87,4 @@ def test_a_check_that_finds_no_memory_ends_no_run(tiny: Recipe, monkeypatch: pyt
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(machine, "recheck", full)
-    assert machine.contradictions(tiny, CPU, torch.float32) == []
+    assert machine.contradictions(tiny.engine()) == []

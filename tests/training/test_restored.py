@@ -11,7 +11,7 @@ from tests.training.test_resume import train
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
-from workbench.training.restored import CPU, attention_of_run, restore
+from workbench.training.restored import restore
 
 
 @pytest.mark.parametrize("data", [None, 3, {}, {"vocabulary": None}, {"vocabulary": {"size": 5}}])
@@ -24,13 +24,3 @@ def test_without_its_vocabulary_a_run_cannot_be_restored(
     write_json(run.folder.environment, read_json(run.folder.environment) | {"data": data})
     with pytest.raises(RunError, match="does not say with which vocabulary the run trained"):
         restore(run.folder)
-
-
-def test_attention_is_that_of_the_run_on_the_same_device(tiny: Recipe, live: Callable[[Recipe], LiveRun]) -> None:
-    run = live(tiny)
-    assert attention_of_run(run.folder, CPU) is None
-    train(run, stop_at=1)
-    assert attention_of_run(run.folder, CPU) == "plain"
-    for change in ({"device": "another"}, {"attention": "unheard of"}, {"attention": []}):
-        write_json(run.folder.environment, read_json(run.folder.environment) | change)
-        assert attention_of_run(run.folder, CPU) is None

@@ -18,7 +18,6 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.state import read_state
 from workbench.telemetry import read_telemetry
 from workbench.training import checkpoint, machine
-from workbench.training.assemble import attention_of
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -171,7 +170,7 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
 
 def _poison(device: torch.device, recipe: Recipe, seconds: dict[str, float]) -> Benchmark:
     """Remember ``seconds`` for the attention of a recipe, and an hour for the matrix product."""
-    attention = attention_of(recipe, device, torch.float32)
+    (attention,) = recipe.engine().benchmarks()
     remember(cache_folder() / FOLDER, "attention", attention.subject, seconds, 0.0)
     product = machine.product_benchmark(device, torch.float32)
     remember(cache_folder() / FOLDER, "product", product.subject, {"product": 3600.0}, 0.0)
@@ -186,7 +185,7 @@ def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
     wrong = {"plain": 3600.0, "sdpa": 1800.0}
     attention = _poison(torch.device("cpu"), recipe, wrong)
     session = begin(recipe)
-    assert session.assembled.attention == "sdpa", "what is remembered decides"
+    assert session.engine.attention == "sdpa", "what is remembered decides"
     assert session.environment["gemm_flops"] == pytest.approx(2 * 1024**3 / 3600)
     assert session.run() == "finished"
     events = {event["data"]["name"]: event for event in _measurements(session)}

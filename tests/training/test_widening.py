@@ -14,7 +14,6 @@ from workbench.training.assemble import build_model, build_optimizer
 from workbench.training.widening import _before_logits, _copies, _shares, copy_state, widen
 
 VOCABULARY = Vocabulary(size=128, used=120, cls=1, sep=2, mask=3, pad=0, unk=4)
-CPU = torch.device("cpu")
 ARCHITECTURES = [
     {"kind": "pre_ln"},
     {"kind": "pre_ln", "norm": "layer_norm", "bias": True, "ffn": "geglu"},
@@ -40,9 +39,10 @@ def pair(architecture: dict[str, object], **depth: object) -> tuple[Recipe, Trai
         data={"kind": "embedded", "sequence_length": 16},
         architecture={"layers": 2, "width": 32, "heads": 4, **architecture},
         depth={"kind": "grow_width", **depth},
+        execution={"device": "cpu", "attention": "plain"},
     )
     models = [
-        build_model(recipe, recipe.depth.architecture_at(recipe.architecture, stage), VOCABULARY, "plain", CPU)
+        build_model(recipe, recipe.depth.architecture_at(recipe.architecture, stage), VOCABULARY, recipe.engine())
         for stage in (0, 1)
     ]
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_pieces_of_an_axis_grow_each_by_itself() -> None:
 def test_moments_are_repeated_like_their_weights(optimizer: str) -> None:
     recipe, narrow, wide = pair({"kind": "pre_ln"})
     recipe = recipe.with_(optimizer=optimizer)
-    old, new = build_optimizer(recipe, narrow, CPU), build_optimizer(recipe, wide, CPU)
+    old, new = (build_optimizer(recipe, model, recipe.engine()) for model in (narrow, wide))
     for parameter in narrow.parameters():
         parameter.grad = torch.randn_like(parameter)
     old.step()

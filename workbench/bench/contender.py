@@ -15,8 +15,6 @@ import sys
 import tempfile
 from typing import Any, Self, TextIO
 
-import torch
-
 from workbench.recipe import Recipe
 from workbench.runs.state import die_with_parent
 
@@ -108,11 +106,10 @@ class Stage:
 
 
 def begin() -> tuple[Stage, dict[str, Any], Recipe]:
-    """The child's beginning: its stage, its setting and the setting's recipe, whose CPU threads are set."""
+    """The child's beginning: its stage, its setting and the setting's recipe, whose engine has this process."""
     # A killed parent must not leave its child training.
     die_with_parent()
     stage, setting = Stage(), json.loads(sys.argv[1])
     recipe = Recipe(**setting["recipe"])
-    if recipe.execution.threads:
-        torch.set_num_threads(recipe.execution.threads)
+    recipe.engine().start()
     return stage, setting, recipe

@@ -23,10 +23,11 @@ from rich.table import Table
 from workbench.bench.contender import Contender
 from workbench.bench.forecast_cases import STEPS, cases
 from workbench.bench.result import ResultsFile
+from workbench.choices.execution.engine import Mode
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
 from workbench.forecasting.calibration import measured
-from workbench.forecasting.rates import Mode, Rates, mode_of
+from workbench.forecasting.rates import Rates
 from workbench.recipe import Recipe
 
 MODES = ("eager", "compiled")
@@ -192,11 +193,11 @@ def main(argv: list[str]) -> int:
         references: dict[str, Contender] = {}
         for name in options.only or chosen:
             recipe = chosen[name]
-            if (recipe.execution.compile and options.eager) or results.known(name, recipe) is not None:
+            if (recipe.engine().compiled and options.eager) or results.known(name, recipe) is not None:
                 continue
             console.print(name, style="dim")
-            rates = _rates(results, mode_of(recipe.execution))
-            if (precision := str(recipe.execution.precision)) not in references:
+            rates = _rates(results, recipe.engine().mode)
+            if (precision := recipe.engine().precision) not in references:
                 setting = {"name": f"reference {precision}", "recipe": recipe.to_dict(), "reference": True}
                 references[precision] = stack.enter_context(Contender(TRAINER, setting))
             # One that fails, for want of a package or of memory, says so in the table; the others go on.
@@ -204,7 +205,7 @@ def main(argv: list[str]) -> int:
                 case = compare(recipe, options.steps, rates, references[precision])
             except WorkbenchError as error:
                 case = {"error": str(error)}
-            results.add(name, recipe, {"mode": MODES[recipe.execution.compile], **case})
+            results.add(name, recipe, {"mode": MODES[recipe.engine().compiled], **case})
             results.put(summary=summary(results.data["runs"]))
     show(console, results.data["runs"])
     console.print_json(data=results.data.get("summary", {}))

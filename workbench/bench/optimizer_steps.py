@@ -35,8 +35,6 @@ FOREACH = "adamw (foreach)"
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
-CPU = torch.device("cpu")
-
 
 def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.optim.Optimizer, float]]:
     """Both AdamWs and one optimizer per kind over the same parameters, each with the seconds it took to compile.
@@ -49,11 +47,12 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     """
     size = recipe.data.tokenizer.vocabulary_size
     vocabulary = Vocabulary(size=size, used=size, pad=0, unk=1, cls=2, sep=3, mask=4)
-    model = build_model(recipe, recipe.architecture, vocabulary, "plain", CPU)
+    recipe = recipe.with_(execution={"device": "cpu", "attention": "plain"})
+    model = build_model(recipe, recipe.architecture, vocabulary, recipe.engine())
     for parameter in model.parameters():
         parameter.grad = 1e-3 * torch.randn_like(parameter)
     optimizers: dict[str, tuple[torch.optim.Optimizer, float]] = {
-        BASELINE: (build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, CPU), 0.0),
+        BASELINE: (build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, recipe.engine()), 0.0),
         FOREACH: (torch.optim.AdamW(parameter_groups(model, 0.01), lr=1e-4, foreach=True), 0.0),
     }
     for kind in kinds:
@@ -61,12 +60,11 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
             continue  # the baseline itself
         for name, compiled in ((kind, True), (f"{kind} (eager)", False)):
             variant = recipe.with_(optimizer={"kind": kind, "lr": 1e-4}, execution={"compile": compiled})
-            optimizer = build_optimizer(variant, model, CPU)
-            compile_step = getattr(optimizer, "compile_step", None)
+            engine = variant.engine()
+            optimizer = build_optimizer(variant, model, engine)
             began = time.perf_counter()
-            if compile_step is not None and compiled:
-                compile_step()
-            if compiled or compile_step is not None:
+            engine.compile_step(optimizer)
+            if compiled or hasattr(optimizer, "compile_step"):
                 optimizers[name] = (optimizer, time.perf_counter() - began)
     return optimizers
 

@@ -19,7 +19,7 @@ from workbench.training.warmup import compile_ahead
 def main() -> None:
     """Child process: ``python -m workbench.bench.peer_workbench '{"recipe": ..., "warmup": ..., ...}'``."""
     stage, setting, recipe = begin()
-    assembled = assemble(recipe, prepare(recipe.data), recipe.execution.resolve_device())
+    assembled = assemble(recipe, prepare(recipe.data))
     with tempfile.TemporaryDirectory() as folder:
         training = Training(recipe, assembled, TelemetryWriter(Path(folder)))
         start = time.perf_counter()
@@ -28,8 +28,8 @@ def main() -> None:
             training.step()
         training.settle()
         ready = {
-            "parameters": assembled.parameters, "attention": assembled.attention, "threads": torch.get_num_threads(),
-            "warmup_seconds": time.perf_counter() - start,
+            "parameters": assembled.parameters, "attention": training.engine.attention,
+            "threads": torch.get_num_threads(), "warmup_seconds": time.perf_counter() - start,
         }  # fmt: skip
         stage.say({"ready": ready})
         while (steps := stage.next_steps()) is not None:

@@ -77,7 +77,7 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
     if steps % every:
         raise ValueError(f"steps {steps} must be a multiple of execution.layers_every {every}")
     prepared = prepare(recipe.data, say=lambda line: None)
-    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    assembled = assemble(recipe, prepared)
     with tempfile.TemporaryDirectory() as folder:
         writer = TelemetryWriter(Path(folder))
         training = Training(recipe, assembled, writer, peak_flops=1e12)

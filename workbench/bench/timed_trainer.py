@@ -17,7 +17,6 @@ import torch
 from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
 from workbench.forecasting.fitted_rates import REFERENCE, SmallModel, models
-from workbench.forecasting.rates import mode_of
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -90,10 +89,9 @@ def main() -> None:
     says the mode only, and the calibration's own model is trained.
     """
     stage, setting, recipe = begin()
-    device = recipe.execution.resolve_device()
+    engine = recipe.engine()
     if setting.get("reference"):
-        mode = mode_of(recipe.execution)
-        with SmallModel(models(mode)[REFERENCE], device) as small:
+        with SmallModel(models(engine.mode)[REFERENCE]) as small:
             stage.say({"ready": {}})
             while (steps := stage.next_steps()) is not None:
                 stage.say({"seconds": [small.step() for _ in range(steps)]})
@@ -101,10 +99,10 @@ def main() -> None:
     prepared = prepare(recipe.data)
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    with PeakMemory(device) if setting.get("memory") else contextlib.nullcontext() as memory:
-        training = Training(recipe, assemble(recipe, prepared, device))
+    with PeakMemory(engine.device) if setting.get("memory") else contextlib.nullcontext() as memory:
+        training = Training(recipe, assemble(recipe, prepared, engine))
         ready = {"parameters": training.assembled.parameters, "compile_seconds": 0.0, "compile_wall_seconds": 0.0}
-        if recipe.execution.compile:
+        if engine.compiled:
             wall, before = time.perf_counter(), processor_seconds()
             compile_ahead(training)
             ready["compile_seconds"] = processor_seconds() - before

@@ -27,7 +27,7 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
         ``loss`` (held-out, nats; None when the run diverged), ``evaluated_tokens``, ``steps``, ``tokens``,
         ``compile_seconds``, ``cpu_seconds`` and ``wall_seconds`` of training, ``flops`` (useful ones).
     """
-    assembled = assemble(recipe, prepared, recipe.execution.resolve_device())
+    assembled = assemble(recipe, prepared)
     training = Training(recipe, assembled)
     answer: dict[str, Any] = {"loss": None, "compile_seconds": round(compile_ahead(training), 2)}
     wall, cpu = time.perf_counter(), time.process_time()

@@ -101,6 +101,10 @@ class Progress:
         return self.amount(self.budget.unit) >= self.budget.amount
 
 
+LOOK_AHEAD = 32
+"""Points of the budget at which the batches of a run are looked up before it begins."""
+
+
 def progress_at(budget: Budget, fraction: float) -> Progress:
     """Where a run stands when a share of its budget is spent, from 0 to 1; units that it does not count stay at 0."""
     amount = fraction * budget.amount

@@ -23,13 +23,13 @@ from pydantic import ValidationError
 
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
-from workbench.choices.execution.native import PRECISIONS
+from workbench.choices.execution.engine import Mode
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
 from workbench.forecasting.fitted_rates import fit_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
-from workbench.forecasting.rates import FusedRates, Mode, OptimizerRates, Rates
+from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
 from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
@@ -78,7 +78,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     with contextlib.suppress(ValidationError):
         if (record := recalled(folder, NAME, subject)) is not None:
             known = Rates.model_validate(record.value)
-            product = product_benchmark(device, PRECISIONS[mode.precision], mode.threads).recalled(folder)
+            product = product_benchmark(device, mode.dtype, mode.threads).recalled(folder)
             why = contradiction({"product": known.product}, product) if product else ""
             if not why or record.age_seconds < RETRY_SECONDS:
                 return known
@@ -130,7 +130,7 @@ def _run_child(mode: Mode, *part: str) -> str:
 def rates_here(mode: Mode) -> Rates:
     """Measure everything here and now, in this process, with its present threads (about fifteen seconds on a CPU)."""
     began = time.perf_counter()
-    device, dtype = torch.device(mode.device), PRECISIONS[mode.precision]
+    device, dtype = torch.device(mode.device), mode.dtype
     torch.manual_seed(0)
     # Measured anew: how fast the machine is right now.
     product = product_benchmark(device, dtype).measured(None)["product"]
@@ -239,7 +239,7 @@ def main() -> None:
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
     if sys.argv[2:] == [FUSED]:
-        print(compiled_rates(torch.device(mode.device), PRECISIONS[mode.precision]).model_dump_json())
+        print(compiled_rates(torch.device(mode.device), mode.dtype).model_dump_json())
     else:
         print(rates_here(mode).model_dump_json())
 

@@ -6,14 +6,14 @@ import contextlib
 from typing import Any
 
 import numpy as np
-import torch
 
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.engine import Mode
 from workbench.forecasting.footprint import sizes
 from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.pricing import Seconds, priced
-from workbench.forecasting.rates import Mode, Rates
+from workbench.forecasting.rates import Rates
 from workbench.forecasting.stopwatch import Reading, Stopwatch, lines
 from workbench.forecasting.trace import trace
 from workbench.ops.timing import Timing, clock_of, measure, wait_for
@@ -69,13 +69,12 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
 
     Args:
         recipe: what to train.
-        device: where.
     """
 
-    def __init__(self, recipe: Recipe, device: torch.device) -> None:
-        self.recipe, self._device = recipe, device
-        self._training = Training(recipe, assemble(recipe, _random_text(), device))
-        self._clock = clock_of(device)
+    def __init__(self, recipe: Recipe) -> None:
+        self._training = Training(recipe, assemble(recipe, _random_text()))
+        self._device = self._training.device
+        self._clock = clock_of(self._device)
 
     def __exit__(self, *_: object) -> None:
         self._training.close()
@@ -85,8 +84,8 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
         assembled, training = self._training.assembled, self._training
         batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
         with Stopwatch(self._clock, lambda: wait_for(self._device)) as watch:
-            with assembled.autocast():
-                loss = assembled.model(batch, LayerPlan.full(assembled.layers), training.progress)
+            plan = LayerPlan.full(assembled.layers)
+            loss = training.engine.forward(assembled.model, batch, plan, training.progress)
             loss.loss.backward()
         assembled.model.zero_grad(set_to_none=True)
         self.operations = [reading.operation for reading in watch.readings]
@@ -111,10 +110,9 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
 
 def fit_rates(rates: Rates, mode: Mode) -> Rates:
     """The rates with kernels read from small models in training, and factors that make their steps come out right."""
-    device = torch.device(mode.device)
     recipes = models(mode)
     with contextlib.ExitStack() as stack:
-        trained = {str(index): stack.enter_context(SmallModel(recipe, device)) for index, recipe in enumerate(recipes)}
+        trained = {str(index): stack.enter_context(SmallModel(recipe)) for index, recipe in enumerate(recipes)}
         passes = measure({name: small.pass_seconds for name, small in trained.items()})
         steps = measure({name: small.step_seconds for name, small in trained.items()})
         readings = [reading for name, small in trained.items() for reading in small.readings(passes[name])]
@@ -152,11 +150,11 @@ def fitted_factors(rows_NK: np.ndarray, wanted_N: np.ndarray) -> tuple[float, ..
 
 def predicted(recipe: Recipe, rates: Rates) -> tuple[float, float, float, float]:
     """Seconds of a small model's step: products, moving, kernels' calls, calls beside them."""
-    length, execution = recipe.data.longest, recipe.execution
-    spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, execution.attention)
-    found = trace(spec, recipe.data.most_rows, length, execution.precision)
+    length, engine = recipe.data.longest, recipe.engine()
+    spec = ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, length, engine.attention)
+    found = trace(spec, recipe.data.most_rows, length, engine.dtype)
     kernels = rates.model_copy(update={"call": 0.0})
-    whole = priced(found, kernels, False, execution.device == "cuda")
+    whole = priced(found, kernels, False, engine.device.type == "cuda")
     total = Seconds()
     layers = [*(whole.layers[sort] for sort in whole.sorts), whole.last]
     for price in (whole.shared, *layers, whole.head):

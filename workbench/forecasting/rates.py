@@ -5,12 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-import torch
 from pydantic import BaseModel, ConfigDict
-
-from workbench.choices.execution.native import Native
 
 Curve = tuple[tuple[float, float], ...]
 """(size, value) pairs, sizes rising; between them values run along a power law."""
@@ -18,22 +14,6 @@ Curve = tuple[tuple[float, float], ...]
 
 CACHED_NUMBERS = 1 << 21
 """Parameters that fit a cache of 32 MiB with their gradients and two moments."""
-
-
-class Mode(NamedTuple):
-    """What a calibration is valid for, besides the machine.
-
-    Attributes:
-        device: ``cpu`` or ``cuda``.
-        threads: of the trainer.
-        precision: of products.
-        compiled: whether blocks are.
-    """
-
-    device: str
-    threads: int
-    precision: str
-    compiled: bool
 
 
 class OptimizerRates(BaseModel):
@@ -140,13 +120,3 @@ def interpolate(curve: Curve, size: float) -> float:
     pairs = list(itertools.pairwise(curve))
     (x0, y0), (x1, y1) = next((pair for pair in pairs if size <= pair[1][0]), pairs[-1])
     return float(y0 * (y1 / y0) ** (math.log(size / x0) / math.log(x1 / x0)))
-
-
-def mode_of(execution: Native) -> Mode:
-    """The mode that an execution runs in here.
-
-    Raises:
-        RecipeError: it asks for a device that is not there.
-    """
-    threads = execution.threads or torch.get_num_threads()
-    return Mode(execution.resolve_device().type, threads, execution.precision, execution.compile)

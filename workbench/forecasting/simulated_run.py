@@ -92,13 +92,15 @@ class Simulator:
         vocabulary: of its data.
         attention: name of the implementation in force.
         rates: of the machine.
-        launched: calls run beside the work (a GPU).
     """
 
-    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates, launched: bool) -> None:
-        self.recipe, self.vocabulary, self.attention = recipe, vocabulary, attention
-        self.rates, self.launched = rates, launched
-        self.batches = BatchSize(recipe)
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates) -> None:
+        self.recipe, self.vocabulary, self.attention, self.rates = recipe, vocabulary, attention, rates
+        engine = recipe.engine()
+        self.mode = engine.mode
+        # A GPU's calls run beside the work.
+        self.launched = self.mode.device == "cuda"
+        self.batches = BatchSize(recipe, engine.micro_batch_size)
         self._prices: dict[Any, tuple[Trace, Prices]] = {}
         self._stages: dict[int, tuple[ModelSpec, Sizes]] = {}
         begin = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
@@ -143,7 +145,7 @@ class Simulator:
     def compile_seconds(self, simulated: SimulatedRun) -> float:
         """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
         fused = self.rates.fused
-        if fused is None or not self.recipe.execution.compile:
+        if fused is None or not self.mode.compiled:
             return 0.0
         points = simulated.points
         shapes = {(point.shape.part_rows, point.shape.length) for point in points}
@@ -205,9 +207,8 @@ class Simulator:
         rows = self._rows(length, shape)
         key = (stage, length, rows)
         if key not in self._prices:
-            execution = self.recipe.execution
-            found = trace(self._stage_model(stage)[0], rows, length, execution.precision)
-            self._prices[key] = found, priced(found, self.rates, execution.compile, self.launched)
+            found = trace(self._stage_model(stage)[0], rows, length, self.mode.dtype)
+            self._prices[key] = found, priced(found, self.rates, self.mode.compiled, self.launched)
         return self._prices[key]
 
     def _rows(self, length: int, shape: StepShape) -> int:
@@ -220,18 +221,18 @@ class Simulator:
         recipe = self.recipe
         spec, size = self._stage_model(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
-        found = trace(spec, point.shape.part_rows, point.shape.length, recipe.execution.precision)
+        found = trace(spec, point.shape.part_rows, point.shape.length, self.mode.dtype)
         state = optimizer_bytes(_steady(recipe.optimizer), spec)
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
-        return footprint(found, size, state, worst, parts, recipe.execution.compile, not self.launched, moving)
+        return footprint(found, size, state, worst, parts, self.mode.compiled, not self.launched, moving)
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
         spec, size = self._stage_model(stage)
         kind, dearer = self.recipe.optimizer.kind, 1.0
-        if self.recipe.execution.compile and compiles_step(_steady(self.recipe.optimizer)):
+        if self.mode.compiled and compiles_step(_steady(self.recipe.optimizer)):
             kind, dearer = "adamw", _COMPILED_STEP
         trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))

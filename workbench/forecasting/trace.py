@@ -19,7 +19,6 @@ import torch
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution.native import PRECISIONS
 from workbench.choices.progress import Budget, Progress
 from workbench.forecasting.linear_trace import LinearTrace, TraceRecorder
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model, meta_parameters
@@ -31,16 +30,16 @@ PRIMES = (10_007, 10_009, 10_037, 10_039, 10_061)
 """Rows that are traced: the first of them that divides no other size of the model."""
 
 
-def trace(spec: ModelSpec, rows: int, length: int, precision: str) -> Trace:
+def trace(spec: ModelSpec, rows: int, length: int, dtype: torch.dtype) -> Trace:
     """Forward and backward of one micro-batch; remembered for all numbers of rows and of layers.
 
     Args:
         spec: of the model; of equal layers, one is built.
         rows, length: B and T of the micro-batch.
-        precision: a key of ``PRECISIONS``.
+        dtype: of products.
     """
     short = shortened(spec.architecture)
-    linear = _linear_trace(spec._replace(architecture=short.architecture), short.runs, length, precision)
+    linear = _linear_trace(spec._replace(architecture=short.architecture), short.runs, length, dtype)
     # Of those that run, all but the last stand for layers before the last.
     place = {layer: index for index, layer in enumerate(layer for layer, run in enumerate(short.runs) if run)}
     return linear.at(rows, tuple(place[short.stands_for(layer)] for layer in range(spec.architecture.layers - 1)))
@@ -97,7 +96,7 @@ def shortened(architecture: Architecture) -> Short:
 
 
 @functools.lru_cache(maxsize=128)
-def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, precision: str) -> LinearTrace:
+def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, dtype: torch.dtype) -> LinearTrace:
     """A trace for any number of rows; arguments as for :func:`trace`."""
     # A copy: what a model notes about itself while it runs is not for others.
     model = copy.copy(meta_model(small))
@@ -105,7 +104,6 @@ def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, precisi
     sizes = {vocabulary.size, vocabulary.used, small.longest, length, *_numbers(knobs)}
     rows = next(prime for prime in PRIMES if not any(size and size % prime == 0 for size in sizes))
     recorder = TraceRecorder(model, rows, runs)
-    dtype = PRECISIONS[precision]
     start = Progress(step=0, tokens=0, seconds=0.0, budget=Budget())
     layers = len(runs)
     plan = LayerPlan(runs, (1.0,) * layers, (True,) * layers, (1.0,) * layers, layers)

@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from workbench.choices.progress import Progress, progress_at
+from workbench.choices.progress import LOOK_AHEAD, Progress
 from workbench.recipe import Recipe
 from workbench.training.batches import StepShape
 
-LOOK_AHEAD = 32
-"""Points of the budget at which the batches of a run are looked up before it begins."""
 
-
-def step_shape(recipe: Recipe, rows: float, length: int) -> StepShape:
+def step_shape(rows: float, length: int, longest: int, limit: int | None) -> StepShape:
     """The batch of ``rows`` rows that micro-batches allow, and its cut.
 
-    ``execution.micro_batch_size`` is in rows of the longest length. A batch at least that large is rounded to a
-    multiple of it, so that all micro-batches are equal and their mean is the mean over the batch; a smaller one is
-    one micro-batch. Shorter rows go together in larger micro-batches: as many whole ones as have no more tokens than
-    one at the longest length.
+    A batch of at least ``limit`` rows is rounded to a multiple of it, so that all micro-batches are equal and their
+    mean is the mean over the batch; a smaller one is one micro-batch. Shorter rows go together in larger micro-batches:
+    as many whole ones as have no more tokens than one at the longest length.
 
     Args:
-        recipe: for the micro-batch and the longest length.
         rows: wanted.
         length: T, tokens per row.
+        longest: of the run, in tokens.
+        limit: rows of the longest length per micro-batch; None for any number.
     """
-    limit = recipe.execution.micro_batch_size
     if limit is None or rows < limit:
         whole = max(1, round(rows))
         return StepShape(whole, length, whole)
     count = round(rows / limit)
     # A divisor of the count, so that no micro-batch is smaller than the others.
-    together = max(n for n in range(1, max(1, recipe.data.longest // length) + 1) if count % n == 0)
+    together = max(n for n in range(1, max(1, longest // length) + 1) if count % n == 0)
     return StepShape(count * limit, length, together * limit)
-
-
-def scheduled_shape(recipe: Recipe, progress: Progress) -> StepShape:
-    """The batch that the schedules of ``data.batch_size`` and ``data.sequence_length`` ask for at ``progress``."""
-    return step_shape(recipe, recipe.data.rows_at(progress), recipe.data.length_at(progress))
-
-
-def shapes_ahead(recipe: Recipe) -> Iterator[StepShape]:
-    """What :func:`scheduled_shape` gives at points spread evenly over the budget, repeated ones included."""
-    for point in range(LOOK_AHEAD):
-        yield scheduled_shape(recipe, progress_at(recipe.budget, point / LOOK_AHEAD))
 
 
 class BatchSize:
@@ -55,11 +40,12 @@ class BatchSize:
 
     Args:
         recipe: with every knob change so far applied.
+        limit: the engine's ``micro_batch_size``.
         state: what :meth:`state` was at the step to go on from; None for the beginning.
     """
 
-    def __init__(self, recipe: Recipe, state: Mapping[str, float | None] | None = None) -> None:
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, limit: int | None, state: Mapping[str, float | None] | None = None) -> None:
+        self.recipe, self._limit = recipe, limit
         saved = state or {}
         self._rows, self._cosine = saved.get("rows"), saved.get("cosine")
         self._first_half: list[Tensor | None] = []
@@ -113,7 +99,8 @@ class BatchSize:
         return rows
 
     def _whole(self, progress: Progress) -> StepShape:
-        return step_shape(self.recipe, self._wanted(progress), self.recipe.data.length_at(progress))
+        data = self.recipe.data
+        return step_shape(self._wanted(progress), data.length_at(progress), data.longest, self._limit)
 
 
 def halved(shape: StepShape) -> StepShape:

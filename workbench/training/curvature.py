@@ -38,7 +38,6 @@ def take_curvature(
     plans: Sequence[LayerPlan],
     progress: Progress,
     seed: int,
-    scaler: torch.amp.GradScaler,
 ) -> None:
     """Run the step's micro-batches forward and backward on sampled labels and hand the gradients to the optimizer.
 
@@ -53,22 +52,24 @@ def take_curvature(
         plans: one per micro-batch.
         progress: of the step about to be taken.
         seed: of the recipe.
-        scaler: of the run; consulted for its factor only, since it allows one unscaling per step.
     """
+    engine = assembled.engine
     counts: list[int] = []
     for part, plan in zip(parts, plans, strict=True):
-        batch = part.to(assembled.device)
-        with assembled.autocast():
+        batch = part.to(engine.device)
+        with engine.autocast():
             loss = assembled.model.sampled(batch, plan, progress, _uniform(batch, seed))
         counts.append(loss.count)
         # As in the ordinary pass: every part is taken to have as many labels as the first, corrected at the end.
-        scaler.scale(loss.loss * (loss.count / (counts[0] * len(parts)))).backward()
+        engine.backward(loss.loss, loss.count / (counts[0] * len(parts)))
     gradients = [p.grad for group in assembled.optimizer.param_groups for p in group["params"] if p.grad is not None]
-    factor = counts[0] * len(parts) / sum(counts) / scaler.get_scale()
+    # Divided by rather than finished: an engine may allow one unscaling per step.
+    scale = engine.loss_scale
+    factor = counts[0] * len(parts) / sum(counts) / (scale or 1.0)
     if factor != 1:
         torch._foreach_mul_(gradients, factor)
     # Only float16 overflows; elsewhere nothing is read, and a loss that is not finite ends the run anyway.
-    if not scaler.is_enabled() or all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(gradients)):
+    if scale is None or all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(gradients)):
         cast(EstimatesCurvature, assembled.optimizer).curvature(sum(counts))
     assembled.optimizer.zero_grad(set_to_none=True)
 

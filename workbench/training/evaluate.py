@@ -20,7 +20,6 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution.native import PRECISIONS
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_floors import text_floors
 from workbench.choices.progress import Progress
@@ -29,10 +28,10 @@ from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import number
-from workbench.training.assemble import TrainedModel, choose, heldout_set, micro_batch_size
+from workbench.training.assemble import TrainedModel, heldout_set
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
-from workbench.training.restored import attention_of_run, restore, say
+from workbench.training.restored import restore, say
 
 YARDSTICK = ("score", "unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")
 """Names in ``environment.json`` and ``evaluations.json`` of what a run's losses are held against."""
@@ -69,7 +68,7 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     a short run more than it saves.
 
     Args:
-        recipe: for the size of a batch.
+        recipe: for the layers of the finished model.
         trained: the model.
         heldout: the set, or a part of it; read in the longest rows of the run, whatever training reads.
 
@@ -79,14 +78,14 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     """
     # All layers that exist now: a model that grows is evaluated as it is.
     plan = LayerPlan.full(trained.layers, recipe.architecture.layers)
-    training, total = trained.model.training, torch.zeros((), dtype=torch.float64)
+    engine, training, total = trained.engine, trained.model.training, torch.zeros((), dtype=torch.float64)
     trained.model.eval()
     try:
-        with torch.no_grad(), torch.compiler.set_stance("force_eager"), trained.autocast():
-            for batch, seen in heldout.batches(trained.longest, micro_batch_size(recipe)):
-                seen = seen.to(trained.device)
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"), engine.autocast():
+            for batch, seen in heldout.batches(trained.longest, engine.rows):
+                seen = seen.to(engine.device)
                 # On the host: the sum must not depend on how many rows went into a batch.
-                total += trained.model.heldout(batch.to(trained.device), seen, plan).cpu()
+                total += trained.model.heldout(batch.to(engine.device), seen, plan).cpu()
     finally:
         trained.model.train(training)
     scored = len(heldout.scored_S)
@@ -139,11 +138,9 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
         DataError: the run did not keep its held-out set, and the data cannot be prepared again.
     """
-    recipe = Recipe.load(folder.recipe)
-    device = recipe.execution.resolve_device()
-    precision = PRECISIONS[recipe.execution.precision]
-    attention = attention_of_run(folder, device) or choose(recipe, device, precision)
-    recipe, trained, saved = restore(folder, step, device, precision, attention)
+    engine = Recipe.load(folder.recipe).engine()
+    engine.resume(read_object(folder.environment))
+    recipe, trained, saved = restore(folder, step, engine)
     heldout, measured_with = _scored_with(folder, recipe, trained.vocabulary)
     result = evaluate(recipe, trained, heldout)
     return {

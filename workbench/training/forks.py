@@ -51,6 +51,8 @@ def as_forked(
     # The other rule's count of rows means nothing to this one.
     if "data.batch_rule.kind" in diff:
         meta |= {"batch": None}
+    if "execution.kind" in diff:
+        meta |= {"engine": None}
     changed = ", ".join(f"{path} {before} -> {after}" for path, (before, after) in diff.items() if path != "name")
     text = f"forked from {origin.get('run')} at step {saved.step}: {changed or 'nothing changed'}" + (
         f"; the optimizer begins without state, since {', '.join(map(str, fresh))} changed" if fresh else ""

@@ -97,7 +97,7 @@ class Growth:
         if _architecture(recipe, stage) != assembled.architecture:
             wide = self._ready.pop(stage, None) or _build(recipe, assembled, stage)
             places = widen(assembled.model, wide, recipe.seed)
-            optimizer = build_optimizer(recipe, wide, assembled.device)
+            optimizer = build_optimizer(recipe, wide, assembled.engine)
             if transition.state == "copy":
                 copy_state(assembled.optimizer, optimizer, places)
             # Made ahead, perhaps, and a knob turned since.
@@ -107,7 +107,7 @@ class Growth:
             add_layers(assembled, transition)
             if transition.state == "reset":
                 # Built anew rather than emptied: whatever the optimizer keeps beside its state starts afresh, too.
-                assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.device)
+                assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.engine)
         settle_in(recipe, assembled, stage)
 
     def _announce(
@@ -125,7 +125,7 @@ def enter(recipe: Recipe, assembled: Assembled, stage: int) -> None:
     """Give ``assembled`` the form of ``stage``, with fresh weights, before a checkpoint of that stage is loaded."""
     if _architecture(recipe, stage) != assembled.architecture:
         assembled.model = _build(recipe, assembled, stage)
-        assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.device)
+        assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.engine)
     settle_in(recipe, assembled, stage)
 
 
@@ -183,6 +183,4 @@ def _architecture(recipe: Recipe, stage: int) -> Architecture:
 
 
 def _build(recipe: Recipe, assembled: Assembled, stage: int) -> TrainingModel:
-    return build_model(
-        recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.attention, assembled.device
-    )
+    return build_model(recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.engine)

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from workbench.choices.architectures.flops import step_flops
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Loss
 from workbench.choices.progress import Progress
+from workbench.ops.timing import wait_for
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import Assembled
@@ -85,14 +85,15 @@ class Training:
         grown: dict[str, Any] | None = None,
         batch: dict[str, float | None] | None = None,
     ) -> None:
-        self.recipe, self.assembled, self.device = recipe, assembled, assembled.device
+        self.recipe, self.assembled, self.engine = recipe, assembled, assembled.engine
+        self.device = self.engine.device
         self.growth = Growth(assembled, writer, grown)
         self._warnings: set[str] = set()
         self.progress = progress or Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         execution = recipe.execution
         self.recorder = Recorder(
             writer,
-            assembled.device,
+            self.device,
             execution.scalars_every,
             execution.layers_every,
             self.progress,
@@ -100,10 +101,8 @@ class Training:
             done_flops,
         )
         self._take_over()
-        # In force for fp16 only; for other precisions every call passes through.
-        self.scaler = torch.amp.GradScaler(assembled.device.type, enabled=assembled.precision == torch.float16)
-        self.batch_size = BatchSize(recipe, batch)
-        self.batches = Prefetch(assembled.order, pin=assembled.device.type == "cuda")
+        self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
+        self.batches = Prefetch(assembled.order, pin=self.device.type == "cuda")
 
     def step(self) -> None:
         """Take one optimizer step and write what it has to say.
@@ -124,7 +123,7 @@ class Training:
             times.mark("data")
             if self.recipe.optimizer.curvature_due(before.step):
                 plans = [self.plan(index) for index in range(len(batch.parts))]
-                take_curvature(self.assembled, batch.parts, plans, before, self.recipe.seed, self.scaler)
+                take_curvature(self.assembled, batch.parts, plans, before, self.recipe.seed)
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before.step)
             result = self._gradients(batch, times, layered)
@@ -133,10 +132,7 @@ class Training:
                 self.meter.gradients()
             if self.recipe.depth.momentum_acts:
                 self._let_momentum_act(result.plans)
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            # None, not zeros: a dropped layer must look untouched; whether it rests is for the depth method to say.
-            self.optimizer.zero_grad(set_to_none=True)
+            self.engine.step(self.optimizer)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
             measuring = time.perf_counter()
@@ -165,8 +161,7 @@ class Training:
             NotFinite: no checkpoint is ever taken of a model whose loss nobody has looked at.
         """
         with self._charged():
-            if self.device.type == "cuda":
-                torch.cuda.synchronize(self.device)
+            wait_for(self.device)
             self.recorder.settle()
 
     def change(self, recipe: Recipe) -> None:
@@ -177,7 +172,7 @@ class Training:
 
     def not_finite(self, what: str) -> NotFinite:
         """The error to raise when ``what`` is NaN or infinite before the next backward pass: says what broke it."""
-        return not_finite(what, self.model, self.norm, self.optimizer)
+        return not_finite(what, self.model, self.norm, self.optimizer, self.engine.overflow_advice)
 
     def close(self) -> None:
         """Let the data thread end."""
@@ -229,15 +224,14 @@ class Training:
             self.meter.saw(plan)
             if layered and index == len(batch.parts) - 1:
                 self.meter.before()
-            with self.assembled.autocast():
-                loss: Loss = self.model(part.to(self.device), plan, self.progress)
+            loss = self.engine.forward(self.model, part.to(self.device), plan, self.progress)
             times.mark("forward")
             # Before the backward pass, where looking costs nothing: the weights still show what broke them.
             if self.device.type == "cpu" and not math.isfinite(value := float(loss.loss.detach())):
                 raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
             # How many labels the later parts have is not known yet: assume as many as the first, correct at the end.
             expected = (result.counts or [loss.count])[0] * len(batch.parts)
-            self.scaler.scale(loss.loss * (loss.count / expected)).backward()
+            self.engine.backward(loss.loss, loss.count / expected)
             self.batch_size.after_part(self.progress, index, len(batch.parts), self._parameters)
             times.mark("backward")
             result.losses.append(loss.loss.detach())
@@ -254,9 +248,8 @@ class Training:
                     weight.grad = torch.zeros_like(weight)
 
     def _clip(self, result: Gradients) -> Tensor | None:
-        """Finish the gradients: unscale, correct the mean, clip. Returns their norm before clipping, 0-d."""
-        # First: the norm that is limited and reported is that of the true gradients.
-        self.scaler.unscale_(self.optimizer)
+        """Finish the gradients, correct the mean, clip. Returns their norm before clipping, 0-d."""
+        self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         expected, total = result.counts[0] * len(result.counts), sum(result.counts)
         if total != expected:

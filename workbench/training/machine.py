@@ -13,10 +13,9 @@ from typing import Any
 import torch
 
 from workbench.choices.data.data import cache_folder
+from workbench.choices.execution.engine import Engine
 from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
 from workbench.ops.timing import Sample, timed
-from workbench.recipe import Recipe
-from workbench.training.assemble import attention_of
 
 PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
     # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32.
@@ -74,39 +73,37 @@ def product_benchmark(device: torch.device, precision: torch.dtype, threads: int
     return Benchmark("product", subject, ("product",), samples)
 
 
-def contradictions(recipe: Recipe, device: torch.device, precision: torch.dtype) -> list[Contradiction]:
-    """Put to the test what a run of this recipe relies on; what a few rounds contradict is measured again.
+def contradictions(engine: Engine) -> list[Contradiction]:
+    """Put to the test what a run of this engine relies on; what a few rounds contradict is measured again.
 
     Why not by the run's own speed: it shows nothing of the implementation that the run does not use, and the wrong
     reading is most often that one's. A run's steps are another moment than its start, and that is what counts.
     """
-    benchmarks = [product_benchmark(device, precision)]
-    if recipe.execution.attention == "auto":
-        benchmarks.append(attention_of(recipe, device, precision))
     found = []
-    for benchmark in benchmarks:
+    for benchmark in (product_benchmark(engine.device, engine.dtype), *engine.benchmarks()):
         # A check must never end a run: a full device has no room for its tensors.
         with contextlib.suppress(RuntimeError, MemoryError):
             found.append(recheck(benchmark, cache_folder() / FOLDER))
     return [each for each in found if each is not None]
 
 
-def environment(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
-    """The part of ``environment.json`` that the machine and the installation decide."""
+def environment(engine: Engine) -> dict[str, Any]:
+    """The part of ``environment.json`` that the machine, the installation and the engine decide."""
     import os
 
-    peak = peak_flops(device, precision)
+    peak = peak_flops(engine.device, engine.dtype)
     return {
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "git": revision(),
         "host": platform.node(),
-        "device": device_name(device),
+        "device": device_name(engine.device),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "gemm_flops": gemm_flops(device, precision),
+        "gemm_flops": gemm_flops(engine.device, engine.dtype),
         "peak_flops": peak,
         "mfu_is_share_of": "the data sheet's peak" if peak else "the matrix product rate measured here",
+        **engine.described(),
     }
 
 

@@ -28,7 +28,9 @@ class NotFinite(ArithmeticError):
     """The loss or the weights became NaN or infinite; the message names the step, the cause and what helps."""
 
 
-def not_finite(what: str, model: nn.Module, norm: Tensor | None, optimizer: torch.optim.Optimizer) -> NotFinite:
+def not_finite(
+    what: str, model: nn.Module, norm: Tensor | None, optimizer: torch.optim.Optimizer, advice: str = ""
+) -> NotFinite:
     """The error for a model whose last update can still be looked at.
 
     Args:
@@ -36,6 +38,7 @@ def not_finite(what: str, model: nn.Module, norm: Tensor | None, optimizer: torc
         model: as the last update left it.
         norm: of the gradients of that update, 0-d, before clipping; None when nobody computed it.
         optimizer: that made the update.
+        advice: of the engine, against gradients that overflow.
     """
     broken = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
     if norm is None or not broken:
@@ -43,7 +46,7 @@ def not_finite(what: str, model: nn.Module, norm: Tensor | None, optimizer: torc
     if not norm.isfinite():
         return NotFinite(
             f"{what}: the loss before it was finite, its gradients were not, so the backward pass overflowed; "
-            f"{RESCUE}; if execution.precision is 'fp16', 'bf16' and 'fp32' reach further"
+            f"{RESCUE}{advice and f'; or {advice}'}"
         )
     return NotFinite(
         f"{what}: the gradients before it were finite (norm {float(norm):.4g}), but {type(optimizer).__name__} left "

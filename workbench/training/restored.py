@@ -8,15 +8,12 @@ from dataclasses import fields
 import torch
 
 from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.execution.engine import Engine
 from workbench.errors import RunError
-from workbench.ops.attention import ATTENTION
-from workbench.ops.remembered import device_name
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
-
-CPU = torch.device("cpu")
 
 
 def say(line: str) -> None:
@@ -49,39 +46,28 @@ def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.C
 
 
 def restore(
-    folder: RunFolder,
-    step: int | None = None,
-    device: torch.device = CPU,
-    precision: torch.dtype = torch.float32,
-    attention: str = "plain",
+    folder: RunFolder, step: int | None = None, engine: Engine | None = None
 ) -> tuple[Recipe, TrainedModel, checkpoint.Checkpoint]:
     """A saved run's recipe and model, in the stage that its checkpoint is from.
 
     Args:
         folder: of the run.
         step: which checkpoint; None for the newest good one.
-        device, precision: where and in which dtype the matmuls run.
-        attention: name of the implementation; ``plain`` runs everywhere.
+        engine: that will carry the model out; None for the plainest, which runs everywhere.
 
     Raises:
         RunError: no such run, it has no such checkpoint, or its folder lacks what its trainer wrote when it began.
         CheckpointError: the checkpoint is damaged, or of another model.
     """
     recipe, saved = Recipe.load(folder.recipe), saved_checkpoint(folder, step)
+    engine = engine or Engine(recipe, torch.device("cpu"))
     vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)
     architecture = recipe.depth.architecture_at(recipe.architecture, stage)
-    model = build_model(recipe, architecture, vocabulary, attention, device)
+    model = build_model(recipe, architecture, vocabulary, engine)
     checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
     layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
-    trained = TrainedModel(model, vocabulary, recipe.data.longest, device, precision, architecture, layers)
+    trained = TrainedModel(model, vocabulary, recipe.data.longest, engine, architecture, layers)
     return recipe, trained, saved
-
-
-def attention_of_run(folder: RunFolder, device: torch.device) -> str | None:
-    """The attention that a run trained with, where this is the device it began on; else None."""
-    begun = read_object(folder.environment)
-    same = begun.get("device") == device_name(device)
-    return next((name for name in ATTENTION if same and name == begun.get("attention")), None)
 
 
 def _vocabulary(folder: RunFolder) -> Vocabulary:

@@ -28,7 +28,6 @@ from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
 from workbench.training.requests import Requests
-from workbench.training.restored import attention_of_run
 from workbench.training.status import Status
 from workbench.training.warmup import compile_ahead
 
@@ -81,9 +80,8 @@ class Session:
             meta.get("growth"),
             meta.get("batch"),
         )
-        # Empty unless the precision was fp16, which a fork may have changed.
-        if meta.get("scaler"):
-            self.training.scaler.load_state_dict(meta["scaler"])
+        # Checkpoints from before there were engines hold a loss scale.
+        self.engine.restore(meta.get("engine", meta.get("scaler")) or {})
         self.requests = Requests(self)
         self._evaluations = self._rewind(progress.step if resume else 0)
         # What an earlier attempt has evaluated is not due again.
@@ -155,15 +153,12 @@ class Session:
             check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
         # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
-        # Before assembling, since the probe of attention must measure with the threads that training will have.
-        if self.launched.execution.threads:
-            torch.set_num_threads(self.launched.execution.threads)
         self.status.write(message="building the model")
-        device = self.launched.execution.resolve_device()
-        self._held_before = held_gib(device)
-        # A resumed run repeats bit for bit, whatever was measured since it began.
-        attention = attention_of_run(self.folder, device) if resume else None
-        assembled = assemble(self.launched, prepared, device, attention)
+        self.engine = self.launched.engine()
+        self._held_before = held_gib(self.engine.device)
+        if isinstance(begun, dict):
+            self.engine.resume(begun)
+        assembled = assemble(self.launched, prepared, self.engine)
         assembled.heldout.save(self.folder.heldout)
         return prepared, assembled
 
@@ -198,9 +193,8 @@ class Session:
         return saved
 
     def _describe(self) -> dict[str, Any]:
-        environment = machine.environment(self.assembled.device, self.assembled.precision) | {
+        environment = machine.environment(self.engine) | {
             "data": self.prepared.fingerprint,
-            "attention": self.assembled.attention,
             "parameters": self.assembled.parameters,
             **self._yardstick,
             "compile_seconds": None,
@@ -227,7 +221,7 @@ class Session:
 
     def _compile(self) -> None:
         step, layers = self.training.progress.step, self.launched.architecture.layers
-        self.status.write(message=f"compiling {layers} blocks" if self.launched.execution.compile else "warming up")
+        self.status.write(message=f"compiling {layers} blocks" if self.engine.compiled else "warming up")
         seconds = compile_ahead(self.training)
         self.environment["compile_seconds"] = round(seconds, 3)
         write_json(self.folder.environment, self.environment)
@@ -251,12 +245,12 @@ class Session:
             return
         self._rechecks_at = None
         self.training.settle()
-        for found in machine.contradictions(self.training.recipe, self.assembled.device, self.assembled.precision):
+        for found in machine.contradictions(self.engine):
             self.writer.event(
-                progress.step, "measurement", found.text, **asdict(found), attention=self.assembled.attention
+                progress.step, "measurement", found.text, **asdict(found), attention=self.engine.attention
             )
             # From here on MFU is a share of what holds now.
-            self.environment["gemm_flops"] = machine.gemm_flops(self.assembled.device, self.assembled.precision)
+            self.environment["gemm_flops"] = machine.gemm_flops(self.engine.device, self.engine.dtype)
             self.training.recorder.peak_flops = self._peak_flops
             write_json(self.folder.environment, self.environment)
 
@@ -298,7 +292,7 @@ class Session:
             "seconds": progress.seconds,
             "useful_flops": training.recorder.useful_flops,
             "optimizer": rest,
-            "scaler": training.scaler.state_dict(),
+            "engine": self.engine.state(),
             "tied": tied,
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),

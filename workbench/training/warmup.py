@@ -11,8 +11,8 @@ import torch
 
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.choices.progress import Progress, progress_at
-from workbench.training.batch_size import LOOK_AHEAD
+from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.ops.timing import wait_for
 from workbench.training.batches import StepShape, step_batch
 from workbench.training.compiled_cache import mending
 from workbench.training.loop import Training
@@ -28,34 +28,28 @@ def compile_ahead(training: Training) -> float:
     """
     began = time.perf_counter()
     mending(lambda: _meet_graphs(training))
-    if training.assembled.device.type == "cuda":
-        torch.cuda.synchronize(training.assembled.device)
+    wait_for(training.engine.device)
     return time.perf_counter() - began
 
 
 def _meet_graphs(training: Training) -> None:
-    recipe, assembled = training.recipe, training.assembled
+    recipe, assembled, engine = training.recipe, training.assembled, training.engine
     models: list[TrainingModel] = []
     for plan, progress, shape in _variants(training):
         model = training.growth.model_of(recipe, recipe.depth.stage(recipe.architecture.layers, progress))
         if model not in models:
             models.append(model)
-            if recipe.execution.compile:
-                model.compile()
+            engine.compile(model)
         training.growth.follow(plan, model)
         # Any rows would do: only the shapes matter.
-        batch = step_batch(assembled.order.of_length(shape.length), 0, shape).parts[0].to(assembled.device)
+        batch = step_batch(assembled.order.of_length(shape.length), 0, shape).parts[0].to(engine.device)
         # Dropout draws here; every step seeds itself, so nothing of it is left.
         torch.manual_seed(recipe.seed)
-        with assembled.autocast():
-            loss = model(batch, plan, progress)
-        # As in a step: the scale factor is a number of its own, so the graph is the same.
-        training.scaler.scale(loss.loss * 1.0).backward()
+        loss = engine.forward(model, batch, plan, progress)
+        # As in a step: the share is a number of its own, so the graph is the same.
+        engine.backward(loss.loss, 1.0)
         model.zero_grad(set_to_none=True)
-    # Some optimizers have a step to compile; that touches neither weights nor state.
-    compile_step = getattr(training.optimizer, "compile_step", None)
-    if recipe.execution.compile and compile_step is not None:
-        compile_step()
+    engine.compile_step(training.optimizer)
 
 
 def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepShape]]:

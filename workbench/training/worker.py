@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.state import die_with_parent, disk_full, keep_lock, process_identity, take_lock
+from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
 from workbench.training.status import Status
 
 if TYPE_CHECKING:
+    from workbench.choices.execution import Process
     from workbench.training.session import Session
 
 
@@ -30,11 +31,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="workbench.training.worker")
     parser.add_argument("folder", type=Path, help="folder of the run")
     parser.add_argument("--resume", action="store_true", help="go on from the newest good checkpoint")
+    parser.add_argument("--moved", action="store_true", help="this is the process of the recipe's engine")
     options = parser.parse_args(argv)
     folder = RunFolder(options.folder.absolute())
-    if keep_lock(folder) is None:
+    lock = keep_lock(folder)
+    if lock is None:
         try:
-            take_lock(folder)  # started without a supervisor; the kernel lets go of it when this process ends
+            lock = take_lock(folder)  # started without a supervisor; the kernel lets go of it when this process ends
         except (RunError, OSError) as error:
             print(f"worker: {error}", file=sys.stderr)
             return 1
@@ -42,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         die_with_parent()
     status = Status(folder)
     try:
-        return _train(folder, status, options.resume)
+        return _train(folder, lock, status, options)
     except BaseException as error:
         # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the traceback,
         # since the log may lie on a disk that is full.
@@ -54,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         status.close()
 
 
-def _train(folder: RunFolder, status: Status, resume: bool) -> int:
+def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Namespace) -> int:
     reasons: list[str] = []
     session: Session | None = None
 
@@ -68,13 +71,27 @@ def _train(folder: RunFolder, status: Status, resume: bool) -> int:
         signal.signal(number, stop)
     status.write(status="starting", message="loading torch", error="", exit_code=None, **process_identity())
     _keep_compiled_graphs()
+    from workbench.recipe import Recipe
+
+    if not options.moved:
+        _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
     from workbench.training.session import Session
 
-    session = Session(folder, status, resume)
+    session = Session(folder, status, options.resume)
     if reasons:
         session.stop(reasons[0])
     session.run()
     return 0
+
+
+def _move(process: Process, folder: RunFolder, lock: int, resume: bool) -> None:
+    """Go on where the engine trains, unless that is here: as the same process, in its Python and environment."""
+    if process.python == sys.executable and not process.environment:
+        return
+    os.set_inheritable(lock, True)
+    environment = {**os.environ, **process.environment, LOCK_VARIABLE: str(lock)}
+    command = [process.python, "-P", "-m", "workbench.training.worker", str(folder.path), "--moved"]
+    os.execve(process.python, [*command, *(["--resume"] if resume else [])], environment)
 
 
 def _keep_compiled_graphs() -> None:

@@ -1,28 +1,17 @@
-"""The native engine: device in force, combinations it refuses."""
+"""The native engine: what it makes of its knobs, combinations it refuses."""
 
 from __future__ import annotations
+
+import json
+import math
 
 import pytest
 import torch
 
-from workbench.choices.execution.native import PRECISIONS, Native
+from workbench.choices.execution import Mode
+from workbench.choices.execution.native import Native, NativeEngine
 from workbench.errors import RecipeError
 from workbench.recipe import Recipe
-
-
-def test_auto_takes_a_gpu_if_there_is_one() -> None:
-    assert Native().resolve_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert Native(device="cpu").resolve_device() == torch.device("cpu")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
-def test_a_missing_gpu_is_said_with_the_way_out() -> None:
-    with pytest.raises(RecipeError, match=r"execution\.device: 'cuda' was asked for.*use 'auto' or 'cpu'"):
-        Native(device="cuda").resolve_device()
-
-
-def test_every_precision_has_a_type() -> None:
-    assert {name: dtype.itemsize for name, dtype in PRECISIONS.items()} == {"fp32": 4, "bf16": 2, "fp16": 2}
 
 
 def test_half_precision_needs_a_gpu() -> None:
@@ -30,29 +19,78 @@ def test_half_precision_needs_a_gpu() -> None:
         Recipe(execution={"kind": "native", "device": "cpu", "precision": "fp16"})
 
 
-@pytest.mark.parametrize("rows", [5, 48])
-def test_micro_batches_must_divide_the_batch(rows: int) -> None:
-    message = (
-        rf"execution\.micro_batch_size: {rows} rows do not divide data\.batch_size 32; use one of 1, 2, 4, 8, 16, 32"
-    )
-    with pytest.raises(RecipeError, match=message):
-        Recipe(execution={"kind": "native", "micro_batch_size": rows})
-    assert Recipe(execution={"kind": "native", "micro_batch_size": 8}).execution.micro_batch_size == 8
-
-
-def test_micro_batches_must_divide_both_ends_of_a_ramp() -> None:
-    def ramp(start: int, end: int) -> Recipe:
-        return Recipe().with_(data={"batch_size": {"kind": "linear", "start": start, "end": end}})
-
-    assert ramp(8, 64).with_(execution={"micro_batch_size": 8}).execution.micro_batch_size == 8
-    # A batch smaller than a micro-batch is one by itself, but the largest batch is made of whole ones.
-    assert ramp(4, 64).with_(execution={"micro_batch_size": 16}).execution.micro_batch_size == 16
-    for start, end, wrong in ((24, 64, 24), (16, 60, 60), (4, 12, 12)):
-        with pytest.raises(RecipeError, match=f"16 rows do not divide data.batch_size {wrong}"):
-            ramp(start, end).with_(execution={"micro_batch_size": 16})
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device, where fp16 is legal")
 def test_fp16_is_refused_where_auto_means_a_cpu() -> None:
     with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device.*use bf16 or fp32"):
         Native(precision="fp16").resolve_device()
+
+
+def native(**knobs: object) -> NativeEngine:
+    recipe = Recipe(execution={"kind": "native", "device": "cpu", **knobs})
+    return recipe.execution.engine(recipe)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_products_have_the_precision_and_weights_keep_theirs(precision: str, dtype: torch.dtype) -> None:
+    engine, one = native(precision=precision), torch.ones(2, 2)
+    with engine.autocast():
+        assert (one @ one).dtype == dtype == engine.dtype
+        assert one.dtype == torch.float32
+
+
+def test_attention_is_the_one_asked_for_or_a_measured_one() -> None:
+    assert native(attention="sdpa").attention == "sdpa"
+    assert native(attention="sdpa").benchmarks() == []
+    measured = native(attention="auto", precision="fp32")
+    assert measured.attention in measured.attentions == ("plain", "sdpa")
+    assert [benchmark.name for benchmark in measured.benchmarks()] == ["attention"]
+
+
+def test_a_mode_is_what_the_knobs_say() -> None:
+    assert native(precision="fp32", threads=3).mode == Mode("cpu", 3, "fp32", compiled=True)
+
+
+def test_only_what_is_asked_for_is_compiled() -> None:
+    compiled: list[str] = []
+
+    class Model(torch.nn.Module):
+        def compile(self, **_: object) -> None:
+            compiled.append("model")
+
+    class Optimizer:
+        def compile_step(self) -> None:
+            compiled.append("step")
+
+    for engine in (native(compile=False), native()):
+        engine.compile(Model())  # type: ignore[arg-type]
+        engine.compile_step(Optimizer())  # type: ignore[arg-type]
+    assert compiled == ["model", "step"]
+    # Those without a step of their own to compile, as most are.
+    native().compile_step(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))]))
+
+
+def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, whose scaler is the same: gradients are scaled until they are finished, and overflow moves nothing."""
+    monkeypatch.setattr(Native, "resolve_device", lambda self: torch.device("cpu"))
+    recipe = Recipe(execution={"kind": "native", "precision": "fp16"})
+    engine, weight = recipe.execution.engine(recipe), torch.nn.Parameter(torch.tensor([2.0]))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    assert engine.loss_scale == 2.0**16
+    engine.backward((weight * 3).sum(), 0.5)
+    assert weight.grad is not None
+    assert weight.grad.item() == 1.5 * 2.0**16
+    engine.finish(optimizer)
+    assert weight.grad.item() == 1.5
+    engine.step(optimizer)
+    assert weight.item() == 0.5
+    assert weight.grad is None
+    engine.backward((weight * math.inf).sum(), 1.0)
+    engine.finish(optimizer)
+    engine.step(optimizer)
+    assert weight.item() == 0.5
+    again = recipe.execution.engine(recipe)
+    again.restore(json.loads(json.dumps(engine.state())))
+    assert again.loss_scale == engine.loss_scale == 2.0**15
+    assert native().state() == {}
+    native().restore({})
+    native().restore(engine.state())  # a fork in another precision

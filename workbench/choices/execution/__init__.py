@@ -1,6 +1,7 @@
 """Execution: how the same mathematics is carried out."""
 
-from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.engine import Engine, Mode
+from workbench.choices.execution.execution import Execution, Process
 from workbench.choices.execution.native import Native
 
-__all__ = ["Execution", "Native"]
+__all__ = ["Engine", "Execution", "Mode", "Native", "Process"]

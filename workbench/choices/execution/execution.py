@@ -1,13 +1,87 @@
-"""What an execution choice is: how the same mathematics is carried out."""
+"""What an execution choice is: how the same mathematics is carried out, and the engine that it prepares."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+import sys
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from workbench.choices.choice import Choice
+import torch
+
+from workbench.choices.choice import Choice, Problem, knob
+from workbench.choices.execution.engine import Engine
+from workbench.errors import RecipeError
+
+
+class Process(NamedTuple):
+    """Where an engine trains.
+
+    Attributes:
+        python: path of the interpreter.
+        environment: variables that it needs, beside those of every trainer.
+    """
+
+    python: str = sys.executable
+    environment: Mapping[str, str] = MappingProxyType({})
 
 
 class Execution(Choice):
-    """Base of the execution engines: device, precision, compilation, memory, telemetry cadence."""
+    """Base of the execution engines: device, threads, micro-batches and how often telemetry is taken."""
 
     axis: ClassVar[str] = "execution"
+    device: Literal["auto", "cpu", "cuda"] = knob("auto", "where to train; auto takes a GPU if there is one")
+    threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
+    micro_batch_size: int | None = knob(
+        None, "longest rows per micro-batch (gradient accumulation); empty means all", unit="rows", ge=1
+    )
+    scalars_every: int = knob(1, "steps between scalar telemetry records", unit="steps", ge=1)
+    layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)
+
+    def engine(self, recipe: Any) -> Engine:
+        """What carries out ``recipe``, whose execution this is; light, see :class:`Engine`.
+
+        Raises:
+            RecipeError: the device is not there, or cannot do what is asked.
+        """
+        raise NotImplementedError
+
+    def process(self) -> Process:
+        """Where the trainer runs; unless overridden, in this Python with nothing added.
+
+        Raises:
+            RecipeError: there is no such place; the message says how to make it.
+        """
+        return Process()
+
+    def resolve_device(self) -> torch.device:
+        """The device in force.
+
+        Raises:
+            RecipeError: ``cuda`` without a CUDA device.
+        """
+        # is_available counts devices; it makes no CUDA context.
+        there = torch.cuda.is_available()
+        if self.device == "cuda" and not there:
+            raise RecipeError(
+                "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
+            )
+        return torch.device("cuda" if there and self.device != "cpu" else "cpu")
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Micro-batches whose rows do not divide the batch."""
+        size = self.micro_batch_size
+        if size is None:
+            return
+        # The ends of a schedule stand for it: what lies between is rounded to whole micro-batches as it moves.
+        for rows in sorted({recipe.data.fewest_rows, recipe.data.most_rows}):
+            # A batch smaller than a micro-batch is one by itself, when a schedule begins or ends with it.
+            if rows % size == 0 or (rows < size and rows != recipe.data.most_rows):
+                continue
+            # Divisors only: graphs are compiled for one shape, and equal parts let a mean of means be the mean.
+            legal = [part for part in range(1, rows + 1) if rows % part == 0]
+            shown = ", ".join(map(str, legal if len(legal) <= 12 else [*legal[:6], "...", *legal[-5:]]))
+            yield Problem(
+                "execution.micro_batch_size",
+                f"{size} rows do not divide data.batch_size {rows}; use one of {shown}",
+            )

@@ -1,0 +1,204 @@
+"""What an engine is: everything between a recipe's mathematics and the device that carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from workbench.choices.data.data import cache_folder
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss, TrainingModel
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.ops.attention import attention_benchmark
+from workbench.ops.remembered import FOLDER, Benchmark, device_name, fastest
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Mode(NamedTuple):
+    """What decides how fast an engine is on a machine, and so what a forecast is valid for.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        threads: of the trainer.
+        precision: of products.
+        compiled: whether blocks are.
+    """
+
+    device: str
+    threads: int
+    precision: str
+    compiled: bool
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What products read and write."""
+        return _DTYPES[self.precision]
+
+
+class Engine:
+    """A recipe's execution at work: as it stands, torch on one device, eager and in float32.
+
+    The only thing that loop, assembly, warm-up, evaluation, forecast and benchmarks ask about execution. Making one is
+    light, whatever the engine: a notebook makes it for a forecast. Only :meth:`start` takes over a process. An engine
+    that trains on several devices joins them there, reduces gradients in :meth:`finish`, and says its rank and their
+    number in :meth:`described`.
+
+    Args:
+        recipe: to carry out.
+        device: instead of the one that the recipe asks for.
+
+    Attributes:
+        device: of model, batches and gradients.
+        precision: of products, by name; weights and losses are float32.
+        compiled: whether blocks are.
+        attentions: implementations of attention to choose from.
+        micro_batch_size: rows of the longest length that go through the model at once, at most; None for any number.
+        overflow_advice: what helps against gradients that overflow, beside a lower learning rate.
+    """
+
+    precision: str = "fp32"
+    compiled: bool = False
+    attentions: tuple[str, ...] = ("plain",)
+    overflow_advice: str = ""
+
+    def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
+        self.recipe = recipe
+        self.device: torch.device = device or recipe.execution.resolve_device()
+        self.micro_batch_size: int | None = recipe.execution.micro_batch_size
+        self._attention = ""
+
+    # --- what it is, for forecasts and records --------------------------------------------------------------------
+
+    @property
+    def mode(self) -> Mode:
+        """What forecasts price."""
+        threads = self.recipe.execution.threads or torch.get_num_threads()
+        return Mode(self.device.type, threads, self.precision, self.compiled)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What products read and write."""
+        return self.mode.dtype
+
+    @property
+    def rows(self) -> int:
+        """Rows of the longest length per pass: :attr:`micro_batch_size`, or enough for the run's largest batch."""
+        if self.micro_batch_size is not None:
+            return self.micro_batch_size
+        data, budget = self.recipe.data, self.recipe.budget
+        points = [progress_at(budget, point / LOOK_AHEAD) for point in range(LOOK_AHEAD)]
+        return max(1, max(data.rows_at(point) * data.length_at(point) for point in points) // data.longest)
+
+    @property
+    def attention(self) -> str:
+        """The implementation in force: of several, the one measured fastest for this recipe, or that of the run."""
+        if not self._attention:
+            several = len(self.attentions) > 1
+            benchmark = self._attention_benchmark
+            self._attention = fastest(benchmark().seconds(cache_folder() / FOLDER)) if several else self.attentions[0]
+        return self._attention
+
+    def benchmarks(self) -> list[Benchmark]:
+        """Measurements that a run relies on; they are checked again when it has settled."""
+        return [self._attention_benchmark()] if len(self.attentions) > 1 else []
+
+    def described(self) -> dict[str, Any]:
+        """What ``environment.json`` says of it, JSON-able."""
+        return {"attention": self.attention}
+
+    def resume(self, begun: Mapping[str, Any]) -> None:
+        """Carry on as a run began, so that it repeats bit for bit whatever was measured since.
+
+        Args:
+            begun: its ``environment.json``.
+        """
+        same = begun.get("device") == device_name(self.device)
+        self._attention = next((name for name in self.attentions if same and name == begun.get("attention")), "")
+
+    # --- before the first step ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make this process a trainer: set what belongs to the process as a whole."""
+        if self.recipe.execution.threads:
+            torch.set_num_threads(self.recipe.execution.threads)
+
+    def place(self, model: TrainingModel) -> TrainingModel:
+        """The model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold them."""
+        return model.to(self.device)
+
+    def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimizer over the parameters of a placed model, without any state; its groups keep their names.
+
+        Args:
+            choice: which.
+            groups: as :func:`~workbench.choices.optimizers.optimizer.parameter_groups` gives them.
+        """
+        optimizer = choice.build(groups, self.device)
+        for group in optimizer.param_groups:
+            # Of optimizers that have a compiled step. Here, so that one that is built at a later stage takes it, too.
+            if "compile" in group:
+                group["compile"] = self.compiled
+        return optimizer
+
+    def compile(self, model: TrainingModel) -> None:
+        """Make ``model`` compile at its next passes, which are a rehearsal; not called again for the same model."""
+
+    def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Compile the optimizer's step, if that is ever done, without touching weights or state."""
+
+    # --- a step ---------------------------------------------------------------------------------------------------
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context of every pass through the model, also of those that score or sample."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+
+    def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """Loss of a micro-batch, to be trained on.
+
+        Args:
+            model: as :meth:`place` gave it.
+            batch: rows of tokens, (B, T), on the device.
+            plan, progress: as for :class:`TrainingModel`.
+        """
+        with self.autocast():
+            loss: Loss = model(batch, plan, progress)
+        return loss
+
+    @property
+    def loss_scale(self) -> float | None:
+        """Factor on the gradients until :meth:`finish`; None where nothing is scaled. Waits for the device."""
+        return None
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradients of a micro-batch's loss, 0-d, times its share of the step, to those that are there."""
+        (loss * share).backward()
+
+    def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        """After the last micro-batch: make the gradients those of the whole step, unscaled."""
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Update the weights, and leave no gradients."""
+        optimizer.step()
+        # None, not zeros: a dropped layer must look untouched; whether it rests is for the depth method to say.
+        optimizer.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it, JSON-able."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Inverse of :meth:`state`; a checkpoint of this kind of engine, perhaps with other knobs."""
+
+    def _attention_benchmark(self) -> Benchmark:
+        architecture, data = self.recipe.architecture, self.recipe.data
+        head_dim = architecture.width // architecture.heads
+        return attention_benchmark(
+            self.device, self.dtype, self.rows, data.longest, architecture.heads, head_dim, self.recipe.objective.causal
+        )
