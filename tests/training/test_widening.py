@@ -39,7 +39,7 @@ def pair(architecture: dict[str, object], **depth: object) -> tuple[Recipe, Trai
         data={"kind": "embedded", "sequence_length": 16},
         architecture={"layers": 2, "width": 32, "heads": 4, **architecture},
         depth={"kind": "grow_width", **depth},
-        execution={"device": "cpu", "attention": "plain"},
+        execution={"kind": "native", "device": "cpu", "attention": "plain"},
     )
     models = [
         build_model(recipe, recipe.depth.architecture_at(recipe.architecture, stage), VOCABULARY, recipe.engine())
