@@ -228,11 +228,11 @@ def test_a_resumed_run_keeps_its_attention_whatever_was_measured_since(
     session.stop("enough")
     session.run()
     _poison(torch.device("cpu"), recipe, {"plain": 0.5, "sdpa": 1.0})
-    assert begin(recipe, resume=True).assembled.attention == "sdpa"
-    assert begin(recipe).assembled.attention == "plain"
+    assert begin(recipe, resume=True).engine.attention == "sdpa"
+    assert begin(recipe).engine.attention == "plain"
     for damage in ("[]", '{"attention": "flash"}', "{"):
         session.folder.environment.write_text(damage)
-        assert begin(recipe, resume=True).assembled.attention == "plain"
+        assert begin(recipe, resume=True).engine.attention == "plain"
 
 
 def _measurements(session: Session) -> list[dict[str, Any]]:
