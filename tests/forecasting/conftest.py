@@ -7,8 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.training.conftest import _one_thread, build, prepared, tiny
+from workbench.choices.execution import Mode
 from workbench.forecasting import calibration
-from workbench.forecasting.rates import Mode, Rates
+from workbench.forecasting.rates import Rates
 
 __all__ = ["_one_thread", "build", "prepared", "tiny"]
 
