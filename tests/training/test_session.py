@@ -170,7 +170,7 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
 
 def _poison(device: torch.device, recipe: Recipe, seconds: dict[str, float]) -> Benchmark:
     """Remember ``seconds`` for the attention of a recipe, and an hour for the matrix product."""
-    (attention,) = recipe.engine().benchmarks()
+    (attention,) = recipe.with_(execution={"attention": "auto"}).engine().benchmarks()
     remember(cache_folder() / FOLDER, "attention", attention.subject, seconds, 0.0)
     product = machine.product_benchmark(device, torch.float32)
     remember(cache_folder() / FOLDER, "product", product.subject, {"product": 3600.0}, 0.0)
