@@ -7,10 +7,12 @@ browser context, and no kernel outlives the test that started it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +48,23 @@ def chromium() -> str:
             pytest.fail(why)
         pytest.skip(why)
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_machine(shared_cache: Path) -> None:
+    """Rates in the modes of presets: every Lab that opens would take most of a minute to measure them.
+
+    Those of :func:`tests.runs.tiny.tiny_recipe`, in fp32, are left to be measured for real.
+    """
+    from tests.forecasting.machine_rates import RATES
+    from workbench.forecasting import calibration
+
+    # So fast that no run finds this machine faster, which would have it measured again.
+    rates = RATES.model_copy(update={"product": 1e-12})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibration, "measured", lambda mode: rates)
+        for threads, compiled in itertools.product(range(1, (os.cpu_count() or 1) + 1), (False, True)):
+            calibration.calibrated(calibration.Mode("cpu", threads, "bf16", compiled))
 
 
 @pytest.fixture(scope="session")
