@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -48,6 +49,12 @@ class TestRules:
     def test_cells_are_short(self, path: Path) -> None:
         for cell in _code(path):
             assert len(cell.source.splitlines()) <= LONGEST_CELL, cell.id
+
+    def test_what_it_imports_of_us_is_there(self, path: Path) -> None:
+        for cell in _code(path):
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("workbench"):
+                    exec(ast.unparse(node), {})
 
     def test_papermill_can_read_every_parameter(self, path: Path) -> None:
         parameters = papermill.inspect_notebook(str(path))
