@@ -31,8 +31,10 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # Looked for by hand: with --json, an option that cannot be parsed gets its answer in JSON, too.
     as_json = "--json" in argv
-    if "_ARGCOMPLETE" in os.environ:
-        _complete()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could stand at the cursor
+        import argcomplete
+
+        argcomplete.autocomplete(_parser())
     try:
         code = _run(argv)
         # Here, while an error can still be told: at exit the interpreter would complain in words of its own.
@@ -77,13 +79,6 @@ def _run(argv: list[str]) -> int:
     module_name, _, function = options.verb.partition(":")
     verb: Verb = getattr(importlib.import_module(f"workbench.cli.{module_name}"), function)
     return verb(options)
-
-
-def _complete() -> None:
-    """Answer a shell that asks what could stand at the cursor, and exit."""
-    import argcomplete
-
-    argcomplete.autocomplete(_parser())
 
 
 def _fail(code: int, error: object, as_json: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+from typing import get_args
 
 import pytest
 import torch
@@ -13,8 +14,6 @@ from torch._dynamo.utils import counters
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.choices.architectures.feed_forward import ACTIVATIONS
 from workbench.choices.architectures.modular import Modular, ModularStack
-from workbench.choices.architectures.norms import NORMS
-from workbench.choices.architectures.positions import POSITIONS
 from workbench.choices.architectures.post_ln import PostLN
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.data.tokens import Batch
@@ -27,7 +26,7 @@ KINDS: tuple[type[Modular], ...] = (PreLN, PostLN)
 SMALL = {"layers": 3, "width": 16, "heads": 2, "dropout": 0.0}
 FULL = LayerPlan.full(3)
 every_kind = pytest.mark.parametrize("kind", KINDS)
-every_position = pytest.mark.parametrize("positions", POSITIONS)
+every_position = pytest.mark.parametrize("positions", get_args(Modular.model_fields["positions"].annotation))
 
 
 def build(choice: Modular, *, causal: bool = False, attention: str = "plain", length: int = 24) -> ModularStack:
@@ -81,7 +80,7 @@ def test_chunks_of_a_long_row_equal_the_masks_of_short_ones(positions: str, caus
 
 
 @every_kind
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", get_args(Modular.model_fields["norm"].annotation))
 @pytest.mark.parametrize("ffn", sorted(ACTIVATIONS))
 def test_packing_counting_and_json_for_norms_parts_and_biases(kind: type[Modular], norm: str, ffn: str) -> None:
     torch.manual_seed(2)

@@ -4,30 +4,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench.choices.architectures.norms import NORMS, build_norm
+from workbench.choices.architectures.norms import LayerNorm, RMSNorm
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rms_norm_against_float64(dtype: torch.dtype) -> None:
-    norm, x = build_norm("rms_norm", 7), (torch.randn(3, 5, 7) * 4).to(dtype)
+    norm, x = RMSNorm(7), (torch.randn(3, 5, 7) * 4).to(dtype)
     torch.nn.init.normal_(norm.weight)
     exact = x.double() / (x.double().square().mean(-1, keepdim=True) + 1e-6).sqrt() * norm.weight.double()
     torch.testing.assert_close(norm(x).double(), exact, rtol=1e-5, atol=1e-6)
 
 
 def test_layer_norm_has_no_bias() -> None:
-    norm, x = build_norm("layer_norm", 7), torch.randn(3, 7)
+    norm, x = LayerNorm(7), torch.randn(3, 7)
     torch.testing.assert_close(norm(x), F.layer_norm(x, (7,)))
     assert [name for name, _ in norm.named_parameters()] == ["weight"]
 
 
-@pytest.mark.parametrize("kind", sorted(NORMS))
-def test_a_zero_vector_stays_finite(kind: str) -> None:
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+def test_a_zero_vector_stays_finite(kind: type[LayerNorm | RMSNorm]) -> None:
     x = torch.zeros(2, 7, requires_grad=True)
-    build_norm(kind, 7)(x).sum().backward()
+    kind(7)(x).sum().backward()
     assert torch.isfinite(x.grad).all()
-
-
-def test_an_unknown_norm_names_the_legal_ones() -> None:
-    with pytest.raises(ValueError, match=r"architecture.norm: unknown value 'rmsnorm'; did you mean 'rms_norm'"):
-        build_norm("rmsnorm", 4)

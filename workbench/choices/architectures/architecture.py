@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
-from workbench.choices.architectures.heads import build_head
+from workbench.choices.architectures.heads import HEADS
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
@@ -111,7 +111,7 @@ class Architecture(Choice):
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """A freshly initialised head over ``backbone``'s vocabulary: states (N, D) -> logits (N, V)."""
-        return build_head(self.head, backbone.embedding, self.tied)
+        return HEADS[self.head](backbone.embedding, self.tied)
 
     def head_parameters(self, vocabulary_size: int) -> int:
         """Numbers in the head's matrices, (D, V) and (D, D) if it transforms first: its share of the FLOP formula."""

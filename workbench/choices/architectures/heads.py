@@ -6,8 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.errors import RecipeError, unknown
-
 # Shape legend: N labelled positions, D width, V vocabulary rows (padding included).
 
 
@@ -64,15 +62,3 @@ class TransformHead(LinearHead):
 
 HEADS: dict[str, type[LinearHead]] = {"linear": LinearHead, "transform": TransformHead}
 """Heads by the value of ``architecture.head``."""
-
-
-def build_head(kind: str, embedding: nn.Embedding, tied: bool = True) -> LinearHead:
-    """A freshly initialised head of ``kind`` over the vocabulary of ``embedding`` (V, D), tied to it or not.
-
-    Raises:
-        RecipeError: no such head.
-    """
-    # Recipes cannot hold a wrong name; a model built by hand can.
-    if kind not in HEADS:
-        raise RecipeError(unknown("architecture.head", kind, HEADS))
-    return HEADS[kind](embedding, tied)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.feed_forward import ACTIVATIONS, FeedForward, gated_width
-from workbench.choices.architectures.norms import build_norm
+from workbench.choices.architectures.norms import LayerNorm, RMSNorm
 from workbench.choices.architectures.positions import position_bias, sinusoids
 from workbench.choices.architectures.self_attention import SelfAttention
 from workbench.choices.architectures.stack import Block, Stack, drop
@@ -108,8 +108,9 @@ class Modular(Architecture):
 
     def build_norm(self) -> nn.Module:
         """A fresh normalisation of the kind that was chosen, (..., D) -> (..., D)."""
-        eps = self.layer_norm_eps if self.norm == "layer_norm" else None
-        return build_norm(self.norm, self.width, self.bias, eps)
+        if self.norm == "rms_norm":
+            return RMSNorm(self.width)
+        return LayerNorm(self.width, self.layer_norm_eps, self.bias)
 
     def build_attention(self, layer: int, implementation: str) -> SelfAttention:
         """The attention half of a layer, (B, T, D) -> (B, T, D)."""

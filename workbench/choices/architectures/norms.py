@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from workbench.errors import RecipeError, unknown
-
 # Shape legend: D width; any number of leading axes.
 
 
@@ -49,26 +47,3 @@ class LayerNorm(nn.LayerNorm):
     def forward(self, x_D: Tensor) -> Tensor:
         """Normalised x in fp32, (..., D) -> (..., D)."""
         return super().forward(at_least_fp32(x_D))
-
-
-NORMS = ("rms_norm", "layer_norm")
-"""Values of ``architecture.norm``."""
-
-
-def build_norm(kind: str, width: int, bias: bool = False, eps: float | None = None) -> nn.Module:
-    """A fresh normalisation of ``kind`` over the last axis, (..., width).
-
-    Args:
-        kind: one of :data:`NORMS`.
-        width: D.
-        bias: of a LayerNorm; an RMSNorm has none.
-        eps: None for the class's own: 1e-6 for rms_norm, 1e-5 for layer_norm.
-
-    Raises:
-        RecipeError: no such normalisation.
-    """
-    if kind not in NORMS:
-        raise RecipeError(unknown("architecture.norm", kind, NORMS))
-    if kind == "rms_norm":
-        return RMSNorm(width, 1e-6 if eps is None else eps)
-    return LayerNorm(width, 1e-5 if eps is None else eps, bias)

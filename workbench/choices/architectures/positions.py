@@ -9,9 +9,6 @@ from torch import Tensor, nn
 
 # Shape legend: B rows, T positions, D width, H heads, E width of a head.
 
-POSITIONS = ("learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none")
-"""Values of ``architecture.positions``."""
-
 BUCKETS, LONGEST_DISTANCE = 32, 128
 """T5's relative buckets, and the distance in tokens from which on all share the last (Raffel et al. 2020)."""
 
@@ -207,7 +204,7 @@ def position_bias(kind: str, width: int, heads: int, length: int, causal: bool) 
     """What adds positions to attention logits, (positions_BT, cls_BT) -> (1 or B, H, T, T); None if nothing does.
 
     Args:
-        kind: one of :data:`POSITIONS`.
+        kind: value of ``architecture.positions``.
         width, heads, length: D, H and the longest row T.
         causal: attend to the past only.
     """

@@ -11,7 +11,7 @@ from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.architectures.self_attention import BlockContext
 from workbench.choices.architectures.stack import Block, drop
-from workbench.choices.architectures.transformers_bert import save_transformers
+from workbench.choices.architectures.transformers_bert import to_transformers
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Vocabulary
 
@@ -68,7 +68,7 @@ class PostLN(Modular):
         """As ``BertForMaskedLM``; False for causal models and wherever a knob is not BERT's."""
         if not self.is_bert or getattr(backbone, "causal", False):
             return False  # BertForMaskedLM has BERT's own parts and sees both sides
-        save_transformers(backbone, head, folder, vocabulary.pad, layers)
+        to_transformers(backbone, head, vocabulary.pad, layers).save_pretrained(folder)
         return True
 
 

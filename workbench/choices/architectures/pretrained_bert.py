@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from workbench.choices.architectures.heads import TransformHead
 from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.architectures.post_ln import EPS, PostLN
-from workbench.choices.architectures.transformers_bert import copy_from_transformers
+from workbench.choices.architectures.transformers_bert import weight_pairs
 from workbench.choices.data.tokens import Vocabulary
 from workbench.errors import RecipeError
 
@@ -47,5 +49,7 @@ def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[
     vocabulary = Vocabulary(config.vocab_size, config.vocab_size, *([config.pad_token_id or 0] * 5))
     stack = choice.build(vocabulary, config.max_position_embeddings, causal=False, attention=attention)
     head = TransformHead(stack.embedding, choice.tied)
-    copy_from_transformers(stack, head, bert)
+    with torch.no_grad():
+        for ours, theirs in weight_pairs(stack, head, bert):
+            ours.copy_(torch.cat([part.to(ours.device, ours.dtype) for part in theirs]))
     return choice, stack, head

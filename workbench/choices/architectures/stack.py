@@ -115,21 +115,28 @@ class Stack(Backbone):
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        device = batch.documents_BT.device.type
-        # In the precision of the logits: a wider mask would widen every sum of shape (B, H, T, T) with it.
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
-        length = batch.documents_BT.shape[1]
+        bias, length = self.bias(batch), batch.documents_BT.shape[1]
+        rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
+        if self.position_bias is not None:
+            # One sum per batch, not one per layer.
+            bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
+        return BlockContext(bias, rotation, self._local(bias), self.causal)
+
+    def bias(self, batch: Batch) -> Tensor:
+        """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
+
+        Raises:
+            RecipeError: rows are longer than the model was built for.
+        """
+        device, length = batch.documents_BT.device.type, batch.documents_BT.shape[1]
         if length > self.sequence_length:
             raise RecipeError(
                 f"rows of {length} tokens do not fit a model built for {self.sequence_length}; "
                 f"set data.sequence_length to at least {length}"
             )
-        rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
-        bias = document_bias(batch.documents_BT, self.causal, dtype)
-        if self.position_bias is not None:
-            # One sum per batch, not one per layer.
-            bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(dtype)
-        return BlockContext(bias, rotation, self._local(bias), self.causal)
+        # A wider mask would widen every sum of shape (B, H, T, T) with it.
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
+        return document_bias(batch.documents_BT, self.causal, dtype)
 
     def _local(self, bias_BHTT: Tensor) -> Tensor | None:
         """The bias of layers that see a window only, as a mask or as the band of chunks."""
@@ -147,11 +154,7 @@ class Stack(Backbone):
         Raises:
             RecipeError: the plan has more layers than the model, or rows are longer than it was built for.
         """
-        if plan.layers > len(self.blocks):
-            raise RecipeError(f"the plan has {plan.layers} layers, the model {len(self.blocks)}; build it with more")
-        grad = torch.is_grad_enabled()
-        if grad:
-            self.freeze(plan)
+        grad = self.begin(plan)
         # Below `first` nobody needs a gradient, so no activation is kept there.
         first = plan.trains.index(True) if True in plan.trains else plan.layers
         # Not simply the last one: the deepest layer may be the one that is dropped.
@@ -175,6 +178,18 @@ class Stack(Backbone):
                 # One number per layer and none of them read here: reading would wait for the device.
                 self.taps.append(torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5)
         return self.final(x)
+
+    def begin(self, plan: LayerPlan) -> bool:
+        """Check a plan, freeze what it freezes; returns whether gradients are wanted on the rows (B, T) to come.
+
+        Raises:
+            RecipeError: the plan has more layers than the model.
+        """
+        if plan.layers > len(self.blocks):
+            raise RecipeError(f"the plan has {plan.layers} layers, the model {len(self.blocks)}; build it with more")
+        if grad := torch.is_grad_enabled():
+            self.freeze(plan)
+        return grad
 
     def freeze(self, plan: LayerPlan) -> None:
         """Switch ``requires_grad`` of the blocks to what ``plan.trains`` says, and drop gradients of frozen ones.

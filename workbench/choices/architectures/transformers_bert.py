@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -57,64 +55,11 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
     )
     bert = BertForMaskedLM(config).eval()
     with torch.no_grad():
-        for ours, theirs in _pairs(stack, transform, bert):
+        for ours, theirs in weight_pairs(stack, transform, bert):
             # Ours (3D, D) -> theirs, three of (D, D); everything else is one to one.
             for part, target in zip(ours.chunk(len(theirs)), theirs, strict=True):
                 target.copy_(part)
     return bert
-
-
-def copy_from_transformers(backbone: nn.Module, head: nn.Module, bert: BertForMaskedLM) -> None:
-    """Overwrite the weights of an existing post_ln model with those of ``bert``, in place.
-
-    Raises:
-        RecipeError: the model is not a BERT, or a shape differs; nothing is changed then.
-    """
-    count = len(_require_bert(backbone, head)[0].blocks)
-    if count != len(bert.bert.encoder.layer):
-        raise RecipeError(
-            f"{count} layers cannot take the weights of {len(bert.bert.encoder.layer)}; "
-            "make layers, width, heads, vocabulary and sequence length equal"
-        )
-    # Checked as a whole before the first copy: half of another model would be worse than none.
-    pairs = list(_pairs(*_require_bert(backbone, head), bert))
-    for ours, theirs in pairs:
-        shape = (sum(part.shape[0] for part in theirs), *theirs[0].shape[1:])
-        if ours.shape != shape:
-            raise RecipeError(
-                f"a weight of shape {tuple(ours.shape)} cannot take BERT's {shape}; "
-                "make layers, width, heads, vocabulary and sequence length equal"
-            )
-    with torch.no_grad():
-        for ours, theirs in pairs:
-            ours.copy_(torch.cat([part.to(ours.device, ours.dtype) for part in theirs]))
-
-
-def save_transformers(
-    backbone: nn.Module, head: nn.Module, folder: str | Path, pad: int = 0, layers: int | None = None
-) -> Path:
-    """Write the model as a transformers folder (config.json, model.safetensors), whole or not at all.
-
-    Args:
-        backbone, head, pad, layers: as for :func:`to_transformers`.
-        folder: must not exist yet, or be empty.
-
-    Returns:
-        The folder, as ``BertForMaskedLM.from_pretrained`` takes it.
-
-    Raises:
-        RecipeError: not a BERT, or the folder holds files.
-    """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RecipeError(f"'{folder}' exists and is not an empty folder; name a new one")
-    bert = to_transformers(backbone, head, pad, layers)
-    # Beside the target, so that the rename stays on one file system.
-    aside = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(aside, ignore_errors=True)
-    bert.save_pretrained(aside)
-    aside.replace(folder)
-    return folder
 
 
 def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[ModularStack, TransformHead]:
@@ -132,7 +77,9 @@ def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[ModularStack, T
     return backbone, head
 
 
-def _pairs(stack: ModularStack, head: TransformHead, bert: BertForMaskedLM) -> Iterator[tuple[Tensor, list[Tensor]]]:
+def weight_pairs(
+    stack: ModularStack, head: TransformHead, bert: BertForMaskedLM
+) -> Iterator[tuple[Tensor, list[Tensor]]]:
     """(our weight, the transformers weights that make it up when concatenated along the first axis)."""
     embeddings, predictions = bert.bert.embeddings, bert.cls.predictions
     yield stack.embedding.weight, [embeddings.word_embeddings.weight]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -115,7 +115,7 @@ class PlannedLayer(nn.Module):
             if frozen_below:
                 stack.enter_context(torch.no_grad())
             if state.entropies is not None:
-                stack.enter_context(_Weights(layer, lambda entropy: self._write(entropy)))
+                stack.enter_context(_watched(layer, self._write))
             result = self._scaled(x_BTD, plan.scale[index], args, kwargs)
         out_BTD = result[0] if isinstance(result, tuple) else result
         if state.taps is not None:
@@ -251,23 +251,21 @@ class _Residual:
             self.raw = self.stream = out
 
 
-class _Weights:
+@contextmanager
+def _watched(layer: nn.Module, say: Callable[[Tensor], None]) -> Iterator[None]:
     """While entered, tells the entropy of the attention weights that any part of ``layer`` returns."""
 
-    def __init__(self, layer: nn.Module, say: Callable[[Tensor], None]) -> None:
-        self._layer, self._say = layer, say
-
-    def __enter__(self) -> None:
-        self._hooks = [module.register_forward_hook(self._look) for module in self._layer.modules()]
-
-    def __exit__(self, *exception: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _look(self, module: nn.Module, args: Any, out: Any) -> None:
+    def look(module: nn.Module, args: Any, out: Any) -> None:
         for part in out if isinstance(out, tuple) else ():
             # (B, H, T, T), and every row a distribution: nothing else that a layer returns looks like it.
             if isinstance(part, Tensor) and part.ndim == 4 and part.shape[-1] == part.shape[-2]:
                 p = part.float()
                 if torch.allclose(p.sum(-1), torch.ones(()).to(p), atol=1e-2):
-                    self._say(torch.special.entr(p).sum(-1).mean())
+                    say(torch.special.entr(p).sum(-1).mean())
+
+    hooks = [module.register_forward_hook(look) for module in layer.modules()]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

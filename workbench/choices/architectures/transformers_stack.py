@@ -17,7 +17,6 @@ from workbench.choices.architectures.transformers_layer import Pass, PlannedLaye
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
-from workbench.ops.attention import document_bias
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -154,36 +153,10 @@ class TransformersStack(Stack):
             RecipeError: the plan has more layers than the model, rows are longer than it was built for, or a layer
                 cannot be scaled.
         """
-        if plan.layers > len(self.blocks):
-            raise RecipeError(f"the plan has {plan.layers} layers, the model {len(self.blocks)}; build it with more")
-        grad = torch.is_grad_enabled()
-        if grad:
-            self.freeze(plan)
-        self._pass.begin(plan, grad, self.bias(batch), self.taps)
+        self._pass.begin(plan, self.begin(plan), self.bias(batch), self.taps)
         x_BTD = self._run(tokens_BT, batch)
         # The layers compute all positions: which ones somebody wants is not in their signature.
         return x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-
-    def bias(self, batch: Batch) -> Tensor:
-        """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
-
-        Raises:
-            RecipeError: rows are longer than the model was built for.
-        """
-        device, length = batch.documents_BT.device.type, batch.documents_BT.shape[1]
-        if length > self.sequence_length:
-            raise RecipeError(
-                f"rows of {length} tokens do not fit a model built for {self.sequence_length}; "
-                f"set data.sequence_length to at least {length}"
-            )
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
-        return document_bias(batch.documents_BT, self.causal, dtype)
-
-    def compile_blocks(self, **options: object) -> None:
-        """Compile the layers with torch.compile(**options); what stands around them stays eager."""
-        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
-        for block in self.blocks:
-            block.compile(**options)
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[float | None]:

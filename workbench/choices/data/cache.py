@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.atomic import write_bytes
 from workbench.choices.data.data import CACHE_VARIABLE, Say, cache_folder
 from workbench.errors import DataError
 
@@ -125,10 +126,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    with (folder / MANIFEST).open("w", encoding="utf-8") as manifest:
-        json.dump({"sha256": _digest(content), "content": content}, manifest, indent=1)
-        manifest.flush()
-        os.fsync(manifest.fileno())
+    write_bytes(folder / MANIFEST, json.dumps({"sha256": _digest(content), "content": content}, indent=1).encode())
     sync_folder(folder)
 
 

@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
@@ -20,7 +20,7 @@ from workbench.runs import control
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.launchers.launch_environment import launch_environment
-from workbench.runs.state import fill_reserve, lock_held, process_identity, read_state, take_lock, write_state
+from workbench.runs.state import fill_reserve, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
 RESUME_PATIENCE_SECONDS = 10.0
@@ -100,10 +100,6 @@ class Launcher(ABC):
             return None
         pid = raw.get("pid")
         return Handle(str(raw.get("on", self.name)), raw["folder"], pid if isinstance(pid, int) else 0)
-
-    def status(self, folder: RunFolder) -> Literal["alive", "gone"]:
-        """Whether anything of the run is alive on this machine. The lock decides, never a pid."""
-        return "alive" if lock_held(folder) else "gone"
 
 
 def begin(folder: RunFolder, attempt: int = 1) -> int:
