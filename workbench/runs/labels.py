@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.state import exclusive
 
 MOST_TAGS, MOST_NOTES = 32, 10_000
@@ -30,9 +30,7 @@ class Labels:
 
 def read_labels(folder: RunFolder) -> Labels:
     """The labels of a run; none when the file is missing, and of a damaged one what can be read."""
-    raw = read_json(folder.labels)
-    if not isinstance(raw, dict):
-        return Labels()
+    raw = read_object(folder.labels)
     tags, notes = raw.get("tags"), raw.get("notes")
     legal = [tag for tag in tags if isinstance(tag, str) and _TAG.fullmatch(tag)] if isinstance(tags, list) else []
     return Labels(tuple(dict.fromkeys(legal))[:MOST_TAGS], notes[:MOST_NOTES] if isinstance(notes, str) else "")

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.state import exclusive
 
 # Long enough for a page that renews every few seconds and sleeps in a background tab, short enough to wait for.
@@ -53,9 +53,7 @@ class Lease:
 
 def read_lease(folder: RunFolder) -> Lease:
     """The lease of a run as last written; a missing or damaged one is held by nobody."""
-    raw = read_json(folder.lease)
-    if not isinstance(raw, dict):
-        return Lease()
+    raw = read_object(folder.lease)
     controller, name, epoch = (raw.get(key) for key in ("controller", "name", "epoch"))
     return Lease(
         controller if isinstance(controller, str) else "",

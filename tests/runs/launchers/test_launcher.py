@@ -13,10 +13,10 @@ import pytest
 
 from workbench.errors import RunError
 from workbench.runs import control
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.launchers.launcher import Handle, begin, child_environment, module_command
+from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.launchers.local import LocalLauncher
-from workbench.runs.state import RESERVE_BYTES, lock_held, read_state, write_state
+from workbench.runs.state import RESERVE_BYTES, lock_held, read_state, take_lock, write_state
 
 
 @pytest.fixture
@@ -70,14 +70,24 @@ def test_a_resume_without_a_checkpoint_says_that_it_starts_again(folder: RunFold
     assert read_state(folder).message == "no checkpoint was saved: starting again from step 0"
 
 
-def test_any_process_finds_the_handle_again(folder: RunFolder) -> None:
-    launcher = LocalLauncher()
-    assert launcher.adopt(folder) is None
-    for damaged in ([], {"on": "local"}, {"folder": 3}):
-        write_json(folder.launched, damaged)
-        assert launcher.adopt(folder) is None
-    write_json(folder.launched, {"on": "inline", "folder": "/somewhere", "pid": "x"})
-    assert launcher.adopt(folder) == Handle("inline", "/somewhere", 0)
+class Noted(LocalLauncher):
+    """Starts nothing; notes where it would have."""
+
+    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+        self.seen = working_folder
+        return 7
+
+
+def test_a_resume_starts_where_the_run_was_launched(folder: RunFolder, tmp_path: Path) -> None:
+    launcher = Noted()
+    for launched in ([], {"on": "local"}, {"folder": 3}, {"folder": "/gone"}):
+        write_json(folder.launched, launched)
+        launcher.submit(folder, take_lock(folder), resume=True)
+        assert launcher.seen == Path.cwd()
+    write_json(folder.launched, {"on": "inline", "folder": str(tmp_path), "pid": "x"})
+    launcher.submit(folder, take_lock(folder), resume=True)
+    assert launcher.seen == tmp_path
+    assert read_json(folder.launched)["pid"] == 7
 
 
 def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:

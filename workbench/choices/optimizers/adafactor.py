@@ -121,8 +121,7 @@ def _rms(x: Tensor) -> Tensor:
 class Adafactor(OptimizerChoice):
     """Adam's idea in almost no memory: row and column means instead of moments.
 
-    x <- x - lr (max(e2, rms(x)) u + wd x), u = g / sqrt(r c / mean(r)) with rms at most ``update_clip``; x (R, C),
-    r (R), c (C). The learning rate is this recipe's; no relative schedule. See :class:`AdafactorOptimizer`.
+    See :class:`AdafactorOptimizer`, for a matrix (R, C) with means (R) and (C); the schedule is the recipe's.
 
     Source: Shazeer & Stern 2018 (arXiv 1804.04235).
     """

@@ -75,8 +75,7 @@ class LionOptimizer(TensorwiseOptimizer):
 class Lion(OptimizerChoice):
     """Moves every weight by the same amount, in the direction of a momentum's sign.
 
-    x <- x - lr (sign(b1 m + (1 - b1) g) + wd x), m <- b2 m + (1 - b2) g; one moment of the parameter's shape instead of
-    AdamW's two. See :class:`LionOptimizer`.
+    See :class:`LionOptimizer`: one moment of the parameter's shape instead of AdamW's two.
 
     Source: Chen et al. 2023 (arXiv 2302.06675): a rate 3 to 10 times smaller than AdamW's, a decay as much larger.
     """

@@ -113,8 +113,7 @@ class SophiaOptimizer(TensorwiseOptimizer):
 class Sophia(OptimizerChoice):
     """Momentum over an estimated diagonal of the curvature, every element's step clipped to the learning rate.
 
-    x <- x - lr (clip(m / max(gamma h, eps), -1, 1) + wd x); m and h have the parameter's shape; h comes from a second
-    backward pass on labels sampled from the model, every ``curvature_every`` steps. See :class:`SophiaOptimizer`.
+    See :class:`SophiaOptimizer`: momentum m and curvature h of the parameter's shape, h from a second backward pass.
 
     Source: Liu et al. 2023 (arXiv 2305.14342), Sophia-G.
     """

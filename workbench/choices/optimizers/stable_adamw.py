@@ -117,8 +117,7 @@ def _step_tensors(weights: Tensors, grads: Tensors, states: States, group: Group
 class StableAdamW(OptimizerChoice):
     """AdamW that takes smaller steps while gradients are larger than its second moment says.
 
-    x <- x - lr / max(1, rms) (mhat / (sqrt(vhat) + eps) + wd x) with rms = sqrt(mean(g^2 / max(vhat, eps^2))) over each
-    tensor, moments of its shape. See :class:`StableAdamWOptimizer`.
+    See :class:`StableAdamWOptimizer`: two moments of the parameter's shape.
 
     Source: Wortsman et al. 2023 (arXiv 2304.13013), algorithm 2.
     """

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from workbench.printable import plain
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import read_labels
 from workbench.runs.state import STALLED, RunState, actual_status, message_of, read_state
@@ -23,8 +23,7 @@ _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
 def name_of(folder: RunFolder) -> str:
     """What people call a run; the id when its recipe cannot be read. Data from a user, to be escaped where shown."""
-    recipe = read_json(folder.recipe)
-    name = recipe.get("name") if isinstance(recipe, dict) else None
+    name = read_object(folder.recipe).get("name")
     return name if isinstance(name, str) and name else folder.id
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,7 @@ class Origin:
 
 def origin_of(folder: RunFolder) -> Origin | None:
     """Where a run was forked from; None for a run that began at its own step 0."""
-    raw = read_json(folder.origin)
-    if not isinstance(raw, dict):
-        return None
+    raw = read_object(folder.origin)
     if not isinstance(raw.get("run"), str) or not isinstance(raw.get("step"), int):
         return None
     diff, fresh, name = raw.get("diff"), raw.get("fresh"), raw.get("name")

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from workbench.runs.folder import RunFolder, read_json
+from workbench.runs.folder import RunFolder, read_object
 
 SETTINGS = (
     "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "HF_DATASETS_CACHE", "HF_DATASETS_OFFLINE", "HF_HOME",
@@ -34,8 +34,8 @@ def launch_environment_of(folder: RunFolder) -> tuple[str, dict[str, str]]:
     ours: tuple[str, dict[str, str]] = (sys.executable, {})
     if not (_ours_alone(folder.path, stat.S_ISDIR) and _ours_alone(folder.launched, stat.S_ISREG)):
         return ours
-    raw = read_json(folder.launched)
-    python, settings = (raw.get("python"), raw.get("settings")) if isinstance(raw, dict) else (None, None)
+    raw = read_object(folder.launched)
+    python, settings = raw.get("python"), raw.get("settings")
     # An environment that was deleted since; runs from before this was written down name none.
     if not (isinstance(python, str) and os.path.isabs(python) and os.access(python, os.X_OK)):
         return ours

@@ -18,7 +18,7 @@ from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
 from workbench.runs.checkpoints import has_checkpoint
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.state import fill_reserve, process_identity, read_state, take_lock, write_state
 
@@ -67,12 +67,10 @@ class Launcher(ABC):
         Raises:
             RunError: the supervisor could not be started; the run is marked failed.
         """
-        before = self.adopt(folder)
         # Relative paths of a recipe mean what they meant at the first launch, wherever the run is resumed from.
-        working_folder = Path(before.folder if resume and before else Path.cwd())
+        first = read_object(folder.launched).get("folder") if resume else None
         # Deleted since: a recipe of absolute paths, or of none, does not need it.
-        if not working_folder.is_dir():
-            working_folder = Path.cwd()
+        working_folder = Path(first) if isinstance(first, str) and Path(first).is_dir() else Path.cwd()
         try:
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
@@ -92,14 +90,6 @@ class Launcher(ABC):
             write_json(folder.launched, asdict(handle), durable=False)
             folder.launched.chmod(0o644)
         return handle
-
-    def adopt(self, folder: RunFolder) -> Handle | None:
-        """The handle of a run that some process launched, now or earlier; None when none was recorded."""
-        raw = read_json(folder.launched)
-        if not isinstance(raw, dict) or not isinstance(raw.get("folder"), str):
-            return None
-        pid = raw.get("pid")
-        return Handle(str(raw.get("on", self.name)), raw["folder"], pid if isinstance(pid, int) else 0)
 
 
 def begin(folder: RunFolder, attempt: int = 1) -> int:
