@@ -20,3 +20,12 @@ def test_odd_logs(tmp_path: Path) -> None:
     assert tail(tmp_path / "gone", 3) == ""
     (tmp_path / "log").write_bytes(b"\xff\x00 no newline")
     assert tail(tmp_path / "log", 3) == "\ufffd\x00 no newline"
+
+
+def test_only_what_follows_a_place_is_read_and_never_a_line_of_gigabytes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of an earlier attempt\nshort\n")
+    assert tail(log, 9, len("of an earlier attempt\n")) == "short"
+    assert tail(log, 9, 1000) == ""
+    log.write_text("bar\r" * 100_000)
+    assert len(tail(log, 2)) <= 2 * 4096

@@ -18,7 +18,7 @@ from workbench.errors import RunError, RunFailed
 from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
 from workbench.runs.launchers.launcher import begin, module_command
-from workbench.runs.launchers.supervisor import _last_lines, _why
+from workbench.runs.launchers.supervisor import _why
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
 
@@ -158,17 +158,6 @@ def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
 )
 def test_every_end_has_words(code: int, out_of_memory: bool, said: str) -> None:
     assert said in _why(code, out_of_memory)
-
-
-def test_last_words_are_of_this_attempt_and_few(folder: RunFolder) -> None:
-    first = "from an earlier attempt\n"
-    folder.log.write_text(first + "noise\n\n" * 5_000 + "the last straw\n")
-    lines = _last_lines(folder.log, len(first))
-    assert lines[-1] == "the last straw"
-    assert 5 < len(lines) < 20
-    folder.log.write_text(first + "short\n")
-    assert _last_lines(folder.log, len(first)) == ["short"]
-    assert _last_lines(folder.path / "gone", 0) == []
 
 
 @pytest.mark.process

@@ -13,6 +13,7 @@ from workbench.choices.choice import knob
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
+from workbench.choices.data.reading import text_of
 from workbench.errors import DataError, unknown
 
 ANSWER_SECONDS = 10.0
@@ -129,15 +130,7 @@ class HuggingFace(Data):
             ) from error
 
     def _text(self, record: dict[str, Any], number: int) -> str:
-        if self.field not in record:
-            raise DataError(f"dataset '{self.name}': {unknown('data.field', self.field, record)}")
-        value = record[self.field]
-        if value is not None and not isinstance(value, str):
-            raise DataError(
-                f"dataset '{self.name}' record {number:,}: field '{self.field}' holds a {type(value).__name__}, "
-                "expected text"
-            )
-        return value or ""
+        return text_of(record, self.field, f"dataset '{self.name}' record {number:,}")
 
 
 def _reason(error: BaseException) -> str:

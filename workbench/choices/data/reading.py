@@ -6,7 +6,7 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +177,7 @@ def _json_lines(path: Path, field: str) -> Iterator[str]:
             ) from None
         if not isinstance(record, dict):
             raise DataError(f"{where} holds a {type(record).__name__}, expected an object with the field '{field}'")
-        if field not in record:
-            raise DataError(f"{where}: {unknown('data.field', field, record, 'Set data.field to one of them')}")
-        yield _text(record[field], field, where)
+        yield text_of(record, field, where)
 
 
 def _parquet(path: Path, field: str) -> Iterator[str]:
@@ -192,21 +190,31 @@ def _parquet(path: Path, field: str) -> Iterator[str]:
     row = 0
     try:
         with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            if field not in names:
-                raise DataError(f"'{path}': {unknown('data.field', field, names, 'Set data.field to one of them')}")
+            _check_field(file.schema_arrow.names, field, f"'{path}'")
             # One column: what stands beside the text is never decoded.
             for batch in file.iter_batches(batch_size=2048, columns=[field]):
                 for value in batch.column(0).to_pylist():
                     row += 1
-                    yield _text(value, field, f"'{path}' row {row:,}")
+                    yield text_of({field: value}, field, f"'{path}' row {row:,}")
     except UnicodeDecodeError as error:
         raise DataError(f"'{path}' row {row + 1:,} or later is not UTF-8: {error}") from None
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"'{path}' is no readable parquet file: {error}") from None
 
 
-def _text(value: Any, field: str, where: str) -> str:
+def _check_field(names: Iterable[str], field: str, where: str) -> None:
+    if field not in names:
+        raise DataError(f"{where}: {unknown('data.field', field, names, 'Set data.field to one of them')}")
+
+
+def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
+    """The text of a record, empty where it is null.
+
+    Raises:
+        DataError: no such field, no text, or text that is not Unicode; the message begins with ``where``.
+    """
+    _check_field(record, field, where)
+    value = record[field]
     if value is None:
         return ""
     if not isinstance(value, str):

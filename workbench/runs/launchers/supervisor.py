@@ -13,13 +13,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
+from workbench.runs.log import tail
 from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
 
 TRAINER = "workbench.training.worker"
@@ -27,7 +27,7 @@ REPORT = "workbench.plots.report"
 REPORT_LIMIT_SECONDS = 300
 REPORT_VARIABLE = "WORKBENCH_REPORT"
 """``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
-_LOG_LINES, _POLL_SECONDS = 15, 0.1
+_LOG_LINES, _POLL_SECONDS = 20, 0.1
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -122,8 +122,9 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
         # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
         write_state(folder, exit_code=code)
     else:
-        lines = _last_lines(folder.log, log_before)
-        said = "\nIts last words:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
+        # What an earlier attempt said is no news.
+        lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
+        said = "\n".join(["\nIts last words:", *lines]) if lines else ""
         error = f"{why} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
         write_state(folder, status="failed", exit_code=code, error=error, message="")
     control.dismiss_pending(folder, "the run has ended")
@@ -147,18 +148,6 @@ def _why(code: int, out_of_memory: bool) -> str:
     if out_of_memory:
         return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
     return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
-
-
-def _last_lines(log: Path, start: int) -> list[str]:
-    """The last lines that were written after ``start`` (what an earlier attempt said is no news)."""
-    try:
-        with log.open("rb") as file:
-            # Enough for any traceback, and a log of gigabytes is never read whole.
-            file.seek(max(start, _size(log) - 16_384))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return []
-    return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=_LOG_LINES))
 
 
 def _say(text: str) -> None:
