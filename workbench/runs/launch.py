@@ -25,9 +25,6 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: what lists and plots call the run; else the recipe's name.
 
-    Returns:
-        The run, ``starting``.
-
     Raises:
         RecipeError: the name does not fit a recipe.
         RunError: not a recipe, no such launcher, the runs folder cannot be written to (for example a full disk), or

@@ -275,15 +275,12 @@ class Run:
         take_over: bool = False,
         **arguments: Any,
     ) -> str:
-        """Send a request to the run.
+        """Send a request to the run; returns its answer, or without ``timeout`` the id of the request.
 
         Args:
             timeout: seconds to wait for the answer; None returns the request's id at once.
             controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
             take_over: ask even where somebody else holds it, and end their lease.
-
-        Returns:
-            The id of the request, or the run's answer.
 
         Raises:
             RunError: the run is not alive, somebody else steers it, or it refused; the message says why.

@@ -282,13 +282,10 @@ def inherited_lock(folder: RunFolder) -> int | None:
 
 
 def keep_lock(folder: RunFolder) -> int | None:
-    """For a trainer, once at its start: hold the parent's lock, and share it with no child.
+    """For a trainer, once at its start: hold the parent's lock if it passed one, and share it with no child.
 
     A forked data worker that outlived a killed trainer would keep the run "alive" for ever: children let go of the
     lock, and die with the trainer.
-
-    Returns:
-        The descriptor, or None when the parent passed none.
     """
     descriptor = inherited_lock(folder)
     if descriptor is None:

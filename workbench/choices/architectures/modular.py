@@ -18,19 +18,20 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 
 # Shape legend: B rows, T positions, D width, H heads, E width of a head.
 
+Positions = Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"]
+POSITIONS_HELP = "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
+Norm = Literal["layer_norm", "rms_norm"]
+Activation = Literal["gelu", "relu2", "relu", "silu", "geglu", "swiglu"]
+
 
 class Modular(Architecture):
     """Base of the architectures made of our own parts; kinds differ in where a block normalises, and in defaults."""
 
-    positions: Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"] = knob(
-        "rope", "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
-    )
-    norm: Literal["layer_norm", "rms_norm"] = knob("rms_norm", "normalisation")
+    positions: Positions = knob("rope", POSITIONS_HELP)
+    norm: Norm = knob("rms_norm", "normalisation")
     final_norm: bool = knob(True, "normalise once more after the last block")
     embedding_norm: bool = knob(False, "normalise the sum of the embeddings")
-    ffn: Literal["gelu", "relu2", "relu", "silu", "geglu", "swiglu"] = knob(
-        "relu2", "feed-forward activation; the last two are gated"
-    )
+    ffn: Activation = knob("relu2", "feed-forward activation; the last two are gated")
     bias: bool = knob(False, "biases in every product of the blocks and in layer_norm")
     local_window: int | None = knob(
         None, "window of the local layers; empty means all layers see the whole document", unit="tokens", ge=2,

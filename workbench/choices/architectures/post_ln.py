@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Backbone
-from workbench.choices.architectures.modular import Modular
+from workbench.choices.architectures.modular import POSITIONS_HELP, Activation, Modular, Norm, Positions
 from workbench.choices.architectures.self_attention import BlockContext
 from workbench.choices.architectures.stack import Block, drop
 from workbench.choices.architectures.transformers_bert import to_transformers
@@ -32,15 +32,11 @@ class PostLN(Modular):
     """
 
     kind: Literal["post_ln"] = "post_ln"
-    positions: Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"] = knob(
-        "learned", "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
-    )
-    norm: Literal["layer_norm", "rms_norm"] = knob("layer_norm", "normalisation")
+    positions: Positions = knob("learned", POSITIONS_HELP)
+    norm: Norm = knob("layer_norm", "normalisation")
     final_norm: bool = knob(False, "normalise once more after the last block")
     embedding_norm: bool = knob(True, "normalise the sum of the embeddings")
-    ffn: Literal["gelu", "relu2", "relu", "silu", "geglu", "swiglu"] = knob(
-        "gelu", "feed-forward activation; the last two are gated"
-    )
+    ffn: Activation = knob("gelu", "feed-forward activation; the last two are gated")
     bias: bool = knob(True, "biases in every product of the blocks and in layer_norm")
     head: Literal["transform", "linear"] = knob(
         "transform", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing"

@@ -32,7 +32,7 @@ class EpochPlan(NamedTuple):
 
 
 def shuffled(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
-    """A permutation of ``count`` numbers that depends on the four arguments alone.
+    """A permutation of ``count`` numbers, int64 (count,), that depends on the four arguments alone.
 
     Sorting raw Philox words instead of calling ``Generator.permutation``: numpy promises the raw stream for ever, but
     may change how a permutation is drawn from it, and a resumed run must see the same rows under a newer numpy.
@@ -41,9 +41,6 @@ def shuffled(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
         seed: of the recipe, at least 0.
         epoch: counted from 0.
         stream: separates independent permutations of one epoch.
-
-    Returns:
-        int64 array of shape (count,).
     """
     generator = np.random.Philox(key=np.array([seed, epoch], np.uint64), counter=np.array([0, 0, 0, stream], np.uint64))
     return np.argsort(generator.random_raw(count), kind="stable")

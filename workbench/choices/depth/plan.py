@@ -130,15 +130,12 @@ class Depth(Choice):
         return getattr(self, "dropped", "rests") == "momentum"
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
-        """The decision for one micro-batch.
+        """The decision for one micro-batch: tuples with one entry per existing layer.
 
         Args:
             layers: layers of the finished model.
             progress: where the run stands before this step, in steps, tokens and seconds.
             micro_step: index of the micro-batch within the step (gradient accumulation).
-
-        Returns:
-            a plan whose tuples have one entry per existing layer.
         """
         raise TypeError(f"{type(self).__name__} defines no plan(...)")
 

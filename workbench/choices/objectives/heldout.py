@@ -142,7 +142,7 @@ class HeldoutSet:
         }
 
     def batches(self, length: int, rows: int) -> Iterator[tuple[Batch, Labelled]]:
-        """Rows that show every scored token once, with as much of its document as a row holds.
+        """Rows that show every scored token once, with what of its document fits, and what is to be predicted.
 
         Rows of masked models lie side by side. Those of causal models overlap by one token, because the first of a row
         cannot be predicted in it. The last row begins early enough to be full; what it repeats is not scored again.
@@ -151,9 +151,6 @@ class HeldoutSet:
         Args:
             length: T, tokens per row; a shorter set is one row.
             rows: B, rows per batch.
-
-        Returns:
-            batches, and what the model sees of each and must predict.
         """
         length = min(length, self.tokens)
         stride = max(1, length - int(self.causal))

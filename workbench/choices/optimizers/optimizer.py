@@ -68,13 +68,10 @@ class OptimizerChoice(Choice):
         return float(group.get("lr_scale", 1.0))
 
     def apply(self, optimizer: torch.optim.Optimizer, progress: Progress) -> dict[str, float]:
-        """Write the values of this step into the optimizer's groups.
+        """Write the values of this step into the optimizer's groups; returns ``lr`` and ``weight_decay``.
 
         Args:
             progress: steps, tokens and seconds done.
-
-        Returns:
-            ``lr`` and ``weight_decay``, for telemetry.
         """
         values = {"lr": self.lr_at(progress), "weight_decay": at(self.weight_decay, progress)}
         for group in optimizer.param_groups:

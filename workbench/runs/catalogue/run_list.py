@@ -86,9 +86,6 @@ def runs(runs_dir: str | Path | None = None) -> RunList:
 
     Args:
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``. A missing one holds no runs.
-
-    Returns:
-        A list of :class:`workbench.runs.run.Run` that shows itself as a table.
     """
     root = runs_root(runs_dir)
     # By id rather than by the folder's own time, which every heartbeat changes.

@@ -34,9 +34,6 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
         changes: as for :meth:`workbench.recipe.Recipe.with_`; :func:`workbench.changes.fork` says which are possible.
         step: of the checkpoint; None for the newest that is whole.
 
-    Returns:
-        The folder of the new run, ``starting``.
-
     Raises:
         RecipeError: a change that a fork cannot make, or a budget that is spent already.
         RunError: no such checkpoint, it is damaged, or the new run cannot be made.

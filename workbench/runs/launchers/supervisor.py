@@ -95,11 +95,7 @@ def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Pop
 
 
 def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> tuple[int, bool]:
-    """Wait for the trainer to end, then end what it left behind.
-
-    Returns:
-        Its exit code, negative for a signal; and whether it was ended because ``parent`` had ended.
-    """
+    """Wait for the trainer, end what it left; its exit code (negative: a signal), whether ``parent`` had ended."""
     abandoned = False
     while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         # Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.

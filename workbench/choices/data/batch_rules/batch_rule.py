@@ -21,14 +21,11 @@ class BatchRule(Choice):
     )
 
     def rows(self, scheduled: int, adapted: float | None) -> float:
-        """Rows of the coming step.
+        """Rows of the coming step, not yet rounded to whole micro-batches.
 
         Args:
             scheduled: what ``data.batch_size`` says at this point of the run.
             adapted: what :meth:`adapt` gave last, None before it was ever asked.
-
-        Returns:
-            rows, not yet rounded to whole micro-batches.
         """
         return float(scheduled)
 

@@ -22,13 +22,10 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def complete(tokenizer: Tokenizer) -> list[str]:
-    """Add the special tokens that documents and objectives need and the tokenizer lacks.
+    """Add the special tokens that documents and objectives need and the tokenizer lacks; returns them.
 
     A start, an end and a mask token are added when there is none; padding and unknown fall back on others, since rows
     have no padding and a byte-level vocabulary knows everything.
-
-    Returns:
-        the tokens added, for the fingerprint; they follow the tokenizer's own ids.
     """
     parts = (("[CLS]", _START), ("[SEP]", _END), ("[MASK]", _MASK))
     missing = [name for name, known in parts if _find(tokenizer, known) is None]
