@@ -47,7 +47,7 @@ def baseline() -> Recipe:
     """
     return bert_tiny().with_(
         name="baseline",
-        architecture={"kind": "post_ln", "layers": 4, "width": 256, "heads": 4, "dropout": 0.1},
+        architecture="post_ln",
         optimizer={
             "kind": "adamw",
             "lr": 1e-3,
@@ -94,11 +94,7 @@ def gpt_tiny() -> Recipe:
 
 def bert() -> Recipe:
     """BERT's own block and head at :func:`bert_tiny`'s size: post-LN, learned positions, GELU, biases, dropout 0.1."""
-    return bert_tiny().with_(
-        name="bert",
-        architecture={"kind": "post_ln", "layers": 4, "width": 256, "heads": 4},
-        optimizer={"lr": 1e-3},
-    )
+    return bert_tiny().with_(name="bert", architecture="post_ln", optimizer={"lr": 1e-3})
 
 
 def modernbert_like() -> Recipe:
@@ -176,14 +172,7 @@ def grow_width() -> Recipe:
 
 def lans() -> Recipe:
     """LANS with the warm-up/hold/decay shape of its first phase (Zheng et al. 2020), at :func:`fast`'s size."""
-    return fast().with_(
-        name="lans",
-        optimizer={
-            "kind": "lans",
-            "lr": 6.75e-3,
-            "schedule": {"kind": "warmup_hold_decay", "warmup": 0.4265, "hold": 0.2735},
-        },
-    )
+    return fast().with_(name="lans", optimizer="lans")
 
 
 def lans_two_phase() -> Recipe:

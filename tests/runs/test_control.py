@@ -15,7 +15,6 @@ from workbench.runs.control import (
     KEPT_ANSWERS,
     VERBS,
     Request,
-    accept,
     answer,
     dismiss_pending,
     knobs_of,
@@ -127,7 +126,7 @@ def test_a_request_that_grows_beyond_the_limit_on_disk_is_refused(folder: RunFol
 
 def test_what_takes_long_is_accepted_first_and_answered_in_the_end(folder: RunFolder) -> None:
     request = send(folder, "evaluate")
-    accept(folder, request, "evaluating")
+    answer(folder, request, None, "evaluating")
     assert pending(folder) == [], "it is not obeyed twice"
     assert (outcome(folder, request) or {})["done"] is None
     answer(folder, request, True, "held-out loss 5.4")
@@ -136,7 +135,7 @@ def test_what_takes_long_is_accepted_first_and_answered_in_the_end(folder: RunFo
 
 def test_what_a_trainer_died_over_is_answered_with_a_no(folder: RunFolder) -> None:
     cut, finished = send(folder, "evaluate"), send(folder, "checkpoint")
-    accept(folder, cut, "evaluating")
+    answer(folder, cut, None, "evaluating")
     answer(folder, finished, True, "saved step-3")
     dismiss_pending(folder, "the run has ended")
     assert (outcome(folder, cut) or {})["done"] is False

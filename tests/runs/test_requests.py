@@ -29,7 +29,7 @@ def test_every_state_is_seen_once_and_the_last_one_ends_it(alive: RunFolder, don
     request = control.send(alive, "evaluate")
     answers = follow(alive, request, 60)
     assert (next(answers).state, look(alive, request).settled) == ("sent", False)
-    control.accept(alive, request, "evaluating")
+    control.answer(alive, request, None, "evaluating")
     accepted = next(answers)
     assert (accepted.state, accepted.text, accepted.status) == ("accepted", "evaluating", "running")
     control.answer(alive, request, done, "held-out loss 2.0")
@@ -43,7 +43,7 @@ def test_every_state_is_seen_once_and_the_last_one_ends_it(alive: RunFolder, don
 def test_what_is_being_done_is_neither_done_nor_refused_when_the_time_is_up(alive: RunFolder) -> None:
     request = control.send(alive, "checkpoint")
     assert wait(alive, request, 0).state == "sent"
-    control.accept(alive, request, "saving a checkpoint")
+    control.answer(alive, request, None, "saving a checkpoint")
     assert (wait(alive, request, 0.1).state, wait(alive, request, 0).settled) == ("accepted", False)
     with pytest.raises(TimeoutError, match="within 0 s; the request stands"):
         Run(alive).ask("pause", timeout=0)
@@ -53,7 +53,7 @@ def test_what_is_being_done_is_neither_done_nor_refused_when_the_time_is_up(aliv
 def test_a_run_that_ends_answers_no_more(alive: RunFolder, accepted: bool) -> None:
     request = control.send(alive, "checkpoint")
     if accepted:
-        control.accept(alive, request, "saving a checkpoint")
+        control.answer(alive, request, None, "saving a checkpoint")
     write_state(alive, status="failed")
     answer = wait(alive, request, 60)
     assert (answer.state, answer.status, answer.settled) == ("ended", "failed", True)

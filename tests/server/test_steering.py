@@ -62,7 +62,7 @@ def test_an_answer_is_waited_for(client: Client, run: RunFolder) -> None:
     began = time.monotonic()
     assert not client.get(f"{path}/{request}", wait=0).json["answered"]
     assert time.monotonic() - began < 1
-    threading.Timer(0.5, control.accept, (run, request, "evaluating")).start()
+    threading.Timer(0.5, control.answer, (run, request, None, "evaluating")).start()
     accepted = client.get(f"{path}/{request}", wait=10).json
     assert (accepted["answered"], accepted["done"], accepted["text"]) == (True, None, "evaluating")
     threading.Timer(0.5, control.answer, (run, request, True, "held-out loss 5.4")).start()

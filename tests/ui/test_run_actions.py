@@ -53,7 +53,7 @@ def test_what_the_run_is_still_doing_is_not_refused(
     folder = run(tmp_path, "a", "running")
     said = actions.perform(verb, [folder.id], {})
     next(said)
-    control.accept(folder, control.pending(folder)[0].id, "at work on it")
+    control.answer(folder, control.pending(folder)[0].id, None, "at work on it")
     assert next(said) == ActionResult("a: at work on it; the request stands")
 
 

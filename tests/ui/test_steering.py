@@ -41,7 +41,7 @@ def test_an_answer_is_for_the_page_that_asked(steering: Steering, run: Run, told
     steering.heard({"type": "control", "token": "page-1", "run": run.id, "verb": "evaluate", "controller": "page"})
     until(lambda: states(told) == ["asked"])
     (request,) = control.pending(run.folder)
-    control.accept(run.folder, request.id, "evaluating")
+    control.answer(run.folder, request.id, None, "evaluating")
     until(lambda: states(told) == ["asked", "accepted"])
     control.answer(run.folder, request.id, True, "held-out loss 5.4")
     until(lambda: states(told) == ["asked", "accepted", "done"])

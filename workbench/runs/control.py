@@ -116,23 +116,20 @@ def refusal(folder: RunFolder, request: Request) -> str:
     return "" if request.epoch is None else lease.superseded(folder, request.epoch)
 
 
-def accept(folder: RunFolder, request_id: str, text: str) -> None:
-    """Say that a request was read and is being carried out: for what takes longer than a step."""
-    assert _ID.fullmatch(request_id), request_id
-    _write_answer(folder, request_id, None, text)
-
-
-def answer(folder: RunFolder, request_id: str, done: bool, text: str) -> None:
+def answer(folder: RunFolder, request_id: str, done: bool | None, text: str) -> None:
     """Say what became of a request.
 
     Args:
-        done: whether the run did, or now does, what was asked.
-        text: one line for people: what happened, or why not.
+        done: whether the run did, or now does, what was asked; None for what takes longer than a step: it was read and
+            is being carried out, and a second answer must follow.
+        text: one line for people: what happens or happened, or why not.
     """
     # Ours to get right: ids come from `pending`. (In `outcome` they may come from a page, so there it is an error.)
     assert _ID.fullmatch(request_id), request_id
-    _write_answer(folder, request_id, done, text)
-    _forget_old(folder.control)
+    value = {"done": done, "text": text, "time": time.time()}
+    write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
+    if done is not None:
+        _forget_old(folder.control)
 
 
 def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
@@ -177,11 +174,6 @@ def knobs_of(folder: RunFolder) -> list[dict[str, Any]]:
 def forked_in_words(arguments: Mapping[str, Any], by: str) -> str:
     """What the telemetry of a run says of a fork: ``run`` and ``step`` of :data:`FORKED`."""
     return f"{arguments.get('run')} goes on from step {arguments.get('step')}, forked by {by or 'somebody'}"
-
-
-def _write_answer(folder: RunFolder, request_id: str, done: bool | None, text: str) -> None:
-    value = {"done": done, "text": text, "time": time.time()}
-    write_json(folder.control / f"{request_id}{_ANSWER}", value, durable=False)
 
 
 def _forget_old(control: Path) -> None:

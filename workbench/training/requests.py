@@ -96,7 +96,7 @@ class Requests:
         """Report to the sender that something longer than a step has begun."""
         # The answer follows in any case; on a full disk, once there is space.
         with contextlib.suppress(OSError):
-            control.accept(self._session.folder, request.id, text)
+            control.answer(self._session.folder, request.id, None, text)
 
     def _record(self, request: Request, done: bool, text: str) -> None:
         writer, step = self._session.writer, self._session.training.progress.step

@@ -34,7 +34,6 @@ class AdafactorOptimizer(TensorwiseOptimizer):
     A vector keeps its whole second moment. rms is the root mean square over the tensor.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0: root mean square of a step relative to the tensor's own, or as it is.
         decay: how fast b2 approaches 1, > 0.
         clip: largest root mean square of u, > 0.

@@ -31,7 +31,6 @@ class LAMB(LayerwiseOptimizer):
     tensors of fewer than two dimensions) take AdamW's step: R = 1, wd = 0.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0: the relative change of a tensor in one step.
         betas: decay rates b1, b2 of the moments, in [0, 1).
         eps: added to the denominator, > 0.

@@ -31,7 +31,6 @@ class LANS(LayerwiseOptimizer):
     else enters them.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0: the largest relative change of a tensor in one step.
         betas: decay rates b1, b2 of the moments, in [0, 1).
         eps: added to the gradient's norm and to the denominator, > 0.

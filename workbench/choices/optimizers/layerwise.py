@@ -78,9 +78,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         adapt = [self._adapts(group, weight) for weight in weights]
         for adapts in dict.fromkeys(adapt):
             alike = [i for i, other in enumerate(adapt) if other == adapts]
-            self._step_alike(
-                group, adapts, [weights[i] for i in alike], [grads[i] for i in alike], [states[i] for i in alike], scale
-            )
+            self._step_alike(group, adapts, *_picked(alike, weights, grads, states), scale)
 
     def compile_step(self) -> None:
         """Compile the step of CPU tensors, now rather than in the first step; no weight and no state is touched.
@@ -129,13 +127,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         return torch.linalg.vector_norm(torch.stack([norm.to(device) for norm in norms]))
 
     def _step_alike(
-        self,
-        group: dict[str, Any],
-        adapts: bool,
-        weights: list[Tensor],
-        grads: list[Tensor],
-        states: list[dict[str, Any]],
-        scale: Any,
+        self, group: Group, adapts: bool, weights: Tensors, grads: Tensors, states: States, scale: Any
     ) -> None:
         """One step of tensors of one group and one device that adapt, or do not, all alike."""
         on_cpu = weights[0].device.type == "cpu"
@@ -147,13 +139,8 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         large = [on_cpu and weight.numel() >= LARGE for weight in weights]
         together = [i for i, alone in enumerate(large) if not alone]
         if together:
-            step_together(
-                [weights[i] for i in together],
-                [grads[i] for i in together],
-                [states[i] for i in together],
-                [constants[steps[i]] for i in together],
-                self.normalised,
-            )
+            chosen = _picked(together, weights, grads, states)
+            step_together(*chosen, [constants[steps[i]] for i in together], self.normalised)
         if any(large):
             compiled = group["compile"] and self._is_ready()
             vectors = {t: torch.tensor(numbers, dtype=torch.float64) for t, numbers in constants.items()}
@@ -193,3 +180,8 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
             ratio = torch.ones((), dtype=torch.float32, device="cpu")
             compiled_step(self.normalised)(*tensors, ratio, constants)
         _MET.add((self.normalised, torch.get_num_threads()))
+
+
+def _picked(places: list[int], weights: Tensors, grads: Tensors, states: States) -> tuple[Tensors, Tensors, States]:
+    """The entries at these places."""
+    return [weights[i] for i in places], [grads[i] for i in places], [states[i] for i in places]

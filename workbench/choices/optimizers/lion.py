@@ -26,7 +26,6 @@ class LionOptimizer(TensorwiseOptimizer):
     Every element that has a direction moves by exactly lr (before decay), whatever the gradient's scale.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0: how far each element moves in one step.
         betas: b1, share of the momentum in the direction; b2, decay of the momentum; in [0, 1).
         weight_decay: wd, >= 0.

@@ -36,7 +36,6 @@ class SophiaOptimizer(TensorwiseOptimizer):
     While h is 0, before the first estimate, every element that has a direction moves by lr.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0: the most that an element moves in one step.
         betas: decay rates b1, b2, in [0, 1).
         gamma: scales the curvature, > 0: the smaller it is, the more elements are clipped.

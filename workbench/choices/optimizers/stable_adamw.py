@@ -25,7 +25,6 @@ class StableAdamWOptimizer(TensorwiseOptimizer):
     rms is about 1 while v describes the present gradients, and above it after they have suddenly grown.
 
     Args:
-        params: parameters or parameter groups, of any shape and floating type.
         lr: learning rate, >= 0.
         betas: decay rates b1, b2 of the moments, in [0, 1).
         eps: added to the denominator, > 0.
