@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.choices.choice import BOUNDS, MOVES, Choice
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.progress import Budget, Progress, parse_budget
+from workbench.choices.progress import Budget, Progress
 from workbench.errors import RecipeError, RunError, unknown
 from workbench.recipe import Recipe
 
@@ -120,7 +120,7 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any])
     """
     present = launched.with_(**saved.get("overrides", {}))
     step = int(saved["step"])
-    wanted = present.with_(**{"name": f"{present.name[:60]} fork {step}"} | _budget_as_edit(changes))
+    wanted = present.with_(**{"name": f"{present.name[:60]} fork {step}", **changes})
     diff = present.diff(wanted)
     if refused := _outside(diff, _forkable(present, wanted)):
         legal = [_STEADY if path == "depth" else path for path in _forkable(present, present)]
@@ -133,15 +133,6 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any])
     fresh = tuple(_outside((path for path in diff if path.startswith("optimizer.")), turnable(wanted)))
     recipe, overrides = _as_built(launched, wanted)
     return Fork(recipe, overrides, diff, fresh)
-
-
-def _budget_as_edit(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes with a budget as text written as its amount and unit: what else a budget says stays."""
-    text = changes.get("budget")
-    try:
-        return dict(changes) | ({"budget": parse_budget(text)} if isinstance(text, str) else {})
-    except ValueError as error:
-        raise RecipeError(str(error)) from None
 
 
 def _forkable(present: Recipe, wanted: Recipe) -> list[str]:

@@ -56,7 +56,7 @@ class TelemetryWriter:
         self._pending: dict[str, list[bytes]] = {stream: [] for stream in STREAMS}
         # A resumed run goes on counting, so that readers see one stream.
         self._seq = {stream: _count_lines(path) for stream, path in self._paths.items()}
-        self._on_full, self._told = on_full, False
+        self._on_full, self._reported = on_full, False
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._tick, args=(flush_seconds,), name="telemetry", daemon=True)
@@ -91,9 +91,9 @@ class TelemetryWriter:
             failures = [self._write(stream, lines) for stream, lines in self._pending.items() if lines]
         problem = next(filter(None, failures), "")
         # Told once per outage, not with every tick of it.
-        told, self._told = self._told, bool(problem)
+        reported, self._reported = self._reported, bool(problem)
         # After the lock is free: the listener may write an event.
-        if problem and not told and self._on_full:
+        if problem and not reported and self._on_full:
             self._on_full(
                 f"telemetry could not be written ({problem}); if the disk is full, free space there and resume the run"
             )

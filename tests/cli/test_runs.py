@@ -94,7 +94,7 @@ def test_an_answer_that_does_not_come_is_a_failure(alive: RunFolder, capsys: pyt
 
 def test_a_knob_is_checked_before_it_is_sent(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     asking = ["set", alive.id, "--runs", str(alive.path.parent), "--timeout", "0"]
-    control.tell_knobs(alive, settable(Recipe(optimizer={"kind": "adamw", "schedule": "inverse_sqrt"})))
+    control.write_knobs(alive, settable(Recipe(optimizer={"kind": "adamw", "schedule": "inverse_sqrt"})))
     for text, why in (
         ("optimizer.lx=1", "did you mean 'optimizer.lr'"),
         ("optimizer.lr=-1", "greater than 0"),

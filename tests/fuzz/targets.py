@@ -163,7 +163,7 @@ class RunFolders(Target):
         run = Run(folder)
         describe(folder), RunList([run], self.scratch).text(), run._repr_html_()
         compare([folder, folder])
-        control.pending(folder), control.knobs_of(folder), read_lease(folder)
+        control.pending(folder), control.read_knobs(folder), read_lease(folder)
         for path in checkpoints(folder.checkpoints):
             if problem_with(path) is None:
                 state_of(path)

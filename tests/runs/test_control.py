@@ -17,12 +17,12 @@ from workbench.runs.control import (
     Request,
     answer,
     dismiss_pending,
-    knobs_of,
     outcome,
     pending,
+    read_knobs,
     refusal,
     send,
-    tell_knobs,
+    write_knobs,
 )  # fmt: skip
 from workbench.runs.folder import RunFolder
 from workbench.runs.lease import claim, whoami
@@ -162,9 +162,9 @@ def test_what_changes_nothing_needs_nobodys_lease(folder: RunFolder) -> None:
 
 
 def test_knobs_are_told_and_read_by_those_who_know_no_recipe(folder: RunFolder) -> None:
-    assert knobs_of(folder) == []
-    tell_knobs(folder, [{"path": "optimizer.lr", "value": 1e-3}])
-    assert knobs_of(folder) == [{"path": "optimizer.lr", "value": 1e-3}]
+    assert read_knobs(folder) == []
+    write_knobs(folder, [{"path": "optimizer.lr", "value": 1e-3}])
+    assert read_knobs(folder) == [{"path": "optimizer.lr", "value": 1e-3}]
     for damaged in ("", "{}", "[1, null]"):
         (folder.control / "knobs.json").write_text(damaged)
-        assert knobs_of(folder) == []
+        assert read_knobs(folder) == []

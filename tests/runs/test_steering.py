@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> Run:
 
 def test_a_page_is_shown_knobs_checkpoints_and_who_steers(run: Run) -> None:
     assert steering(run.folder) == {"knobs": [], "checkpoints": [], "lease": None}
-    control.tell_knobs(run.folder, [{"path": "optimizer.lr"}])
+    control.write_knobs(run.folder, [{"path": "optimizer.lr"}])
     for name in ("step-20", "step-3", "step-4.tmp", "step-5.damaged"):
         (run.folder.checkpoints / name).mkdir(parents=True)
     claim(run.folder, "page-1", "Ann")

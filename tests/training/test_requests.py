@@ -66,12 +66,12 @@ def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, ti
 
 
 def test_pages_are_told_what_can_be_set_and_what_it_is_set_to(session: Session) -> None:
-    session.requests.tell_knobs()
-    before = {knob["path"]: knob for knob in control.knobs_of(session.folder)}
+    session.requests.write_knobs()
+    before = {knob["path"]: knob for knob in control.read_knobs(session.folder)}
     assert (before["optimizer.lr"]["value"], before["data.sequence_length"]["maximum"]) == (3e-3, 32)
     control.send(session.folder, "set", path="optimizer.lr", value=0.5)
     session.requests.answer()
-    after = {knob["path"]: knob["value"] for knob in control.knobs_of(session.folder)}
+    after = {knob["path"]: knob["value"] for knob in control.read_knobs(session.folder)}
     assert after["optimizer.lr"] == 0.5
     assert [event["text"] for event in events(session, "knob")] == ["optimizer.lr 0.003 -> 0.5"]
 

@@ -56,16 +56,16 @@ def _follow_bar(run: Run) -> None:
 
 
 def _follow_lines(run: Run) -> None:
-    last, said_at = "", 0.0
+    last, printed_at = "", 0.0
     while True:
         state = read_state(run.folder)
         status = actual_status(run.folder, state)
         # One line when what it does changes, else one every few seconds: a log stays readable.
         change = status + message_of(state, status)
-        if change != last or time.monotonic() - said_at >= LINE_SECONDS:
+        if change != last or time.monotonic() - printed_at >= LINE_SECONDS:
             text = reading_text(state, status)
             print(f"{run.id}  {status:<9} {state.progress:4.0%}  {text}", file=sys.stderr, flush=True)
-            last, said_at = change, time.monotonic()
+            last, printed_at = change, time.monotonic()
         if status in FINAL:
             return
         time.sleep(POLL_SECONDS)

@@ -59,7 +59,7 @@ def ask(options: argparse.Namespace) -> int:
         print(json.dumps(data))
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _say(options, text, run=run.id, state=run.status, request=options.command, answered=True, text=text)
+    _print(options, text, run=run.id, state=run.status, request=options.command, answered=True, text=text)
     return 0
 
 
@@ -70,8 +70,9 @@ def _checked_knob(run: Run, text: str) -> dict[str, Any]:
         # Imports torch, through the recipe: for this verb alone.
         from workbench.changes import turned
 
-        # In force are the knobs as the trainer last wrote them, the recipe's own before it did.
-        turned(run.recipe.with_(**{knob["path"]: knob["value"] for knob in control.knobs_of(run.folder)}), path, value)
+        # As the trainer last wrote them; before it did, the recipe's own are in force.
+        in_force = {knob["path"]: knob["value"] for knob in control.read_knobs(run.folder)}
+        turned(run.recipe.with_(**in_force), path, value)
     return {"path": path, "value": value}
 
 
@@ -101,7 +102,7 @@ def export(options: argparse.Namespace) -> int:
     """Write the model for transformers."""
     run = Run(options.run, options.runs)
     target = run.export(options.target)
-    _say(options, f"exported to {target}", run=run.id, folder=str(target))
+    _print(options, f"exported to {target}", run=run.id, folder=str(target))
     return 0
 
 
@@ -109,7 +110,7 @@ def report(options: argparse.Namespace) -> int:
     """Write report.html."""
     run = Run(options.run, options.runs)
     path = run.report()
-    _say(options, str(path), run=run.id, report=str(path))
+    _print(options, str(path), run=run.id, report=str(path))
     return 0
 
 
@@ -117,7 +118,7 @@ def log(options: argparse.Namespace) -> int:
     """Print the end of the log."""
     run = Run(options.run, options.runs)
     text = run.tail(options.lines)
-    _say(options, text, run=run.id, log=text)
+    _print(options, text, run=run.id, log=text)
     return 0
 
 
@@ -128,5 +129,5 @@ def _as_data(run: Run) -> dict[str, Any]:
     return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
 
 
-def _say(options: argparse.Namespace, shown: str, /, **data: Any) -> None:
+def _print(options: argparse.Namespace, shown: str, /, **data: Any) -> None:
     print(json.dumps(data) if options.json else plain_lines(shown))

@@ -155,8 +155,8 @@ def dismiss_pending(folder: RunFolder, text: str) -> None:
             answer(folder, request_id, False, text)
 
 
-def tell_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
-    """Write down what may be set in the running run, for those who cannot read recipes (:func:`knobs_of`).
+def write_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
+    """Write down what may be set in the running run, for those who cannot read recipes (:func:`read_knobs`).
 
     Raises:
         OSError: the disk is full, or the folder is gone.
@@ -165,13 +165,13 @@ def tell_knobs(folder: RunFolder, knobs: Sequence[dict[str, Any]]) -> None:
     write_json(folder.knobs, list(knobs), durable=False)
 
 
-def knobs_of(folder: RunFolder) -> list[dict[str, Any]]:
+def read_knobs(folder: RunFolder) -> list[dict[str, Any]]:
     """What may be set, as the trainer last wrote it (``workbench.changes.settable``); none before it started."""
     raw = read_json(folder.knobs)
     return [knob for knob in raw if isinstance(knob, dict)] if isinstance(raw, list) else []
 
 
-def forked_in_words(arguments: Mapping[str, Any], by: str) -> str:
+def fork_text(arguments: Mapping[str, Any], by: str) -> str:
     """What the telemetry of a run says of a fork: ``run`` and ``step`` of :data:`FORKED`."""
     return f"{arguments.get('run')} goes on from step {arguments.get('step')}, forked by {by or 'somebody'}"
 

@@ -34,7 +34,7 @@ def steering(folder: RunFolder) -> dict[str, Any]:
         who steers (:func:`workbench.runs.lease.in_words`), or None.
     """
     return {
-        "knobs": control.knobs_of(folder),
+        "knobs": control.read_knobs(folder),
         "checkpoints": steps_of(folder)[::-1],
         "lease": in_words(read_lease(folder)),
     }

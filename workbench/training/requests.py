@@ -60,12 +60,12 @@ class Requests:
         # Of requests that were carried out while the disk was full: carried out again they would count twice.
         self._unwritten: dict[str, tuple[bool, str]] = {}
 
-    def tell_knobs(self) -> None:
+    def write_knobs(self) -> None:
         """Write down what may be set now, for pages."""
         session = self._session
         # On a full disk a run must go on, even if nobody can see its knobs.
         with contextlib.suppress(OSError):
-            control.tell_knobs(session.folder, settable(session.training.recipe, session.training.assembled.longest))
+            control.write_knobs(session.folder, settable(session.training.recipe, session.training.assembled.longest))
 
     def answer(self) -> None:
         """Carry out pending requests, oldest first; every request gets an answer and becomes an event."""
@@ -137,7 +137,7 @@ class Requests:
             case "check":
                 return self._turned(str(arguments.get("path")), arguments.get("value"))[1]
             case control.FORKED:
-                return control.forked_in_words(arguments, request.by)
+                return control.fork_text(arguments, request.by)
         # control.pending gives known verbs only, so this would be our own mistake.
         raise AssertionError(request.verb)
 
@@ -146,7 +146,7 @@ class Requests:
         recipe, text = self._turned(path, value)
         session.turn(path, value, recipe)
         session.writer.event(session.training.progress.step, "knob", text, path=path, value=value)
-        self.tell_knobs()
+        self.write_knobs()
         return text
 
     def _turned(self, path: str, value: Any) -> tuple[Recipe, str]:

@@ -100,7 +100,7 @@ class Session:
         self._compile()
         self.status.follow(self.training)
         self.status.write(status="running", message="")
-        self.requests.tell_knobs()
+        self.requests.write_knobs()
         self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
         try:
             while not self.training.progress.done and not self.stop_reason:

@@ -42,7 +42,7 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     assert point.problem(point.recipe.with_(budget="90 steps")) == ""
     assert point.longer() == point.recipe
     recipe = point.recipe.with_(budget="30 steps")
-    spent = dataclasses.replace(point, asked=recipe, recipe=recipe)
+    spent = dataclasses.replace(point, launched=recipe, recipe=recipe)
     assert "spent already" in spent.problem(spent.recipe)
     assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))

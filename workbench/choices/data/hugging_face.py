@@ -85,7 +85,9 @@ class HuggingFace(Data):
         try:
             if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():
                 loaded = datasets.load_from_disk(str(folder))
-                return self._pick(loaded) if isinstance(loaded, dict) else loaded
+                if isinstance(loaded, dict) and self.split not in loaded:
+                    raise DataError(unknown("data.split", self.split, loaded))
+                return loaded[self.split] if isinstance(loaded, dict) else loaded
             return datasets.load_dataset(
                 str(folder) if folder.is_dir() else self.name,
                 self.config,
@@ -100,11 +102,6 @@ class HuggingFace(Data):
                 f"dataset '{self.name}' (config {self.config!r}, split '{self.split}') cannot be opened: "
                 f"{_reason(error)}; {_WAY_OUT}"
             ) from error
-
-    def _pick(self, loaded: Any) -> Any:
-        if self.split not in loaded:
-            raise DataError(unknown("data.split", self.split, loaded))
-        return loaded[self.split]
 
     def _ask_hub(self) -> None:
         """Find out in bounded time whether the Hub answers and knows the dataset.

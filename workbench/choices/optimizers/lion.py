@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import knob
-from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.optimizers.optimizer import OptimizerChoice, weight_decay_knob
 from workbench.choices.optimizers.tensorwise import Group, States, Tensors, TensorwiseOptimizer, descend, pieces, zeros
-from workbench.choices.schedules.schedule import Scheduled, scheduled_knob
+from workbench.choices.schedules.schedule import Scheduled
 
 
 class LionOptimizer(TensorwiseOptimizer):
@@ -81,9 +81,7 @@ class Lion(OptimizerChoice):
 
     kind: Literal["lion"] = "lion"
     lr: float = knob(1e-3, "peak learning rate: how far each weight moves per step", gt=0, le=100, scale="log")
-    weight_decay: Scheduled = scheduled_knob(
-        0.1, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10
-    )
+    weight_decay: Scheduled = weight_decay_knob(0.1)
     beta1: float = knob(0.9, "share of the momentum in the direction of a step", ge=0, lt=1)
     beta2: float = knob(0.99, "decay of the momentum", ge=0, lt=1)
 

@@ -15,6 +15,11 @@ from workbench.choices.schedules.schedule import Schedule, Scheduled, at, schedu
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
 
+def weight_decay_knob(default: float) -> Any:
+    """The knob of the weight decay, a number or a schedule, >= 0 and multiplied by the learning rate."""
+    return scheduled_knob(default, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10)
+
+
 class OptimizerChoice(Choice):
     """Base of the optimizers: peak learning rate, its shape, weight decay, clipping.
 
@@ -28,9 +33,7 @@ class OptimizerChoice(Choice):
         unit="\u00d7 lr",
         default_factory=lambda: WarmupHoldDecay(warmup=0.1),
     )
-    weight_decay: Scheduled = scheduled_knob(
-        0.01, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10
-    )
+    weight_decay: Scheduled = weight_decay_knob(0.01)
     clip_norm: float | None = knob(1.0, "global gradient norm is clipped to this; empty means no clipping", gt=0)
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import Problem, knob
-from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.optimizers.optimizer import OptimizerChoice, weight_decay_knob
 from workbench.choices.optimizers.tensorwise import (
     Group,
     States,
@@ -20,7 +20,7 @@ from workbench.choices.optimizers.tensorwise import (
     pieces,
     zeros,
 )
-from workbench.choices.schedules.schedule import Scheduled, scheduled_knob
+from workbench.choices.schedules.schedule import Scheduled
 
 
 class SophiaOptimizer(TensorwiseOptimizer):
@@ -119,9 +119,7 @@ class Sophia(OptimizerChoice):
 
     kind: Literal["sophia"] = "sophia"
     lr: float = knob(1e-3, "peak learning rate: the most that a weight moves per step", gt=0, le=100, scale="log")
-    weight_decay: Scheduled = scheduled_knob(
-        0.1, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10
-    )
+    weight_decay: Scheduled = weight_decay_knob(0.1)
     beta1: float = knob(0.965, "decay of the momentum", ge=0, lt=1)
     beta2: float = knob(0.99, "decay of the curvature, per estimate", ge=0, lt=1)
     gamma: float = knob(0.05, "scale of the curvature: the smaller, the more weights move by lr", gt=0, scale="log")

@@ -29,8 +29,8 @@ class RunList(list[Run]):
     def table(self, limit: int | None = None) -> list[dict[str, str]]:
         """One row of texts per run (the newest ``limit``), read now; without what no row of them says."""
         rows = [describe(run.folder) for run in self[:limit]]
-        spoken = {column for row in rows for column, text in row.items() if text or column not in _RARE}
-        return [{column: text for column, text in row.items() if column in spoken} for row in rows]
+        filled = {column for row in rows for column, text in row.items() if text or column not in _RARE}
+        return [{column: text for column, text in row.items() if column in filled} for row in rows]
 
     def tagged(self, *tags: str) -> RunList:
         """The runs that have all of these tags."""

@@ -128,7 +128,7 @@ def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
         lock = take_lock(folder)
         try:
             writer = TelemetryWriter(folder.telemetry)
-            text = control.forked_in_words(arguments, lease.whoami())
+            text = control.fork_text(arguments, lease.whoami())
             writer.event(arguments["step"], "fork", text, run=fork.id)
             writer.close()
         finally:

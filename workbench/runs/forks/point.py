@@ -25,13 +25,13 @@ class ForkPoint:
 
     Attributes:
         folder: of the run. step: of the checkpoint.
-        asked: recipe of the run. saved: what the checkpoint says besides its tensors.
+        launched: recipe of the run, as it was launched. saved: what the checkpoint says besides its tensors.
         recipe: in force at the checkpoint, with the knobs that were turned until then: what an edit starts from.
     """
 
     folder: RunFolder
     step: int
-    asked: Recipe
+    launched: Recipe
     saved: dict[str, Any]
     recipe: Recipe
 
@@ -53,10 +53,10 @@ class ForkPoint:
                 f"run '{folder.id}' has no {wanted} to fork from ({have}); while it runs, 'Checkpoint' saves one"
             )
         at = steps[0] if step is None else step
-        asked = Recipe.load(folder.recipe)
+        launched = Recipe.load(folder.recipe)
         try:
             saved = state_of(folder.checkpoints / f"step-{at}")
-            return cls(folder, at, asked, saved, asked.with_(**(saved.get("overrides") or {})))
+            return cls(folder, at, launched, saved, launched.with_(**(saved.get("overrides") or {})))
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise RunError(f"checkpoint step-{at} of run '{folder.id}' cannot be read ({error})") from None
 
@@ -73,7 +73,7 @@ class ForkPoint:
         """
         from workbench.changes import fork
 
-        return fork(self.asked, self.saved, changes).diff
+        return fork(self.launched, self.saved, changes).diff
 
     def longer(self) -> Recipe:
         """:attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.
@@ -88,7 +88,7 @@ class ForkPoint:
         from workbench.changes import fork
 
         try:
-            fork(self.asked, self.saved, self.changes(recipe))
+            fork(self.launched, self.saved, self.changes(recipe))
         except RecipeError as error:
             return str(error)
         except (KeyError, TypeError, ValueError) as error:

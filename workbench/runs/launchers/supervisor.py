@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         attempt = read_state(folder).attempt + 1 if options.resume else 1
         lock = begin(folder, attempt) if inherited is None else inherited
     except (RunError, OSError) as error:
-        _say(f"supervisor: {error}")
+        _log(f"supervisor: {error}")
         return 2
     code = _supervise(folder, lock, options.resume, options.with_parent)
     # From here on the run may be resumed or deleted: a report needs no lock.
@@ -71,7 +71,7 @@ def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -
         why = _ABANDONED if abandoned else _why(code, _out_of_memory_kills() > kills_before)
         _record_end(folder, lock, code, why, log_before)
     except OSError as error:
-        _say(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
+        _log(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
     return code
 
 
@@ -79,7 +79,7 @@ def _ask_to_stop(folder: RunFolder) -> None:
     try:
         control.send(folder, "stop", take_over=True, by="the system")
     except RunError as error:
-        _say(f"supervisor: asked to end, but the trainer cannot be told: {error}")
+        _log(f"supervisor: asked to end, but the trainer cannot be told: {error}")
 
 
 def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Popen[bytes]:
@@ -113,15 +113,15 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
     if os.fstat(lock).st_nlink == 0:
         return  # the run was deleted, and nothing of it is to come back
     state = read_state(folder)
-    told = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
-    if told or (state.status in FINAL and code == 0):
+    recorded = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
+    if recorded or (state.status in FINAL and code == 0):
         # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
         write_state(folder, exit_code=code)
     else:
         # What an earlier attempt said is no news.
         lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
-        said = "\n".join(["\nIts last words:", *lines]) if lines else ""
-        error = f"{why} `workbench resume {folder.id}` goes on from the last checkpoint.{said}"
+        last_words = "\n".join(["\nIts last words:", *lines]) if lines else ""
+        error = f"{why} `workbench resume {folder.id}` goes on from the last checkpoint.{last_words}"
         write_state(folder, status="failed", exit_code=code, error=error, message="")
     control.dismiss_pending(folder, "the run has ended")
 
@@ -146,7 +146,7 @@ def _why(code: int, out_of_memory: bool) -> str:
     return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     # The log may lie on a disk that is full, and how the run ended is still to be written.
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
@@ -178,9 +178,9 @@ def _report(folder: RunFolder) -> None:
             timeout=REPORT_LIMIT_SECONDS,
         )
         if done.returncode != 0:
-            _say(f"supervisor: no report (exit code {done.returncode})")
+            _log(f"supervisor: no report (exit code {done.returncode})")
     except (OSError, subprocess.SubprocessError) as error:
-        _say(f"supervisor: no report: {error}")
+        _log(f"supervisor: no report: {error}")
 
 
 if __name__ == "__main__":
