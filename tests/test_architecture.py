@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +13,8 @@ from typing import NamedTuple
 import pytest
 
 import workbench
+from workbench.choices.choice import registry
+from workbench.choices.execution import Execution
 
 ROOT = Path(workbench.__file__).parent
 FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
@@ -224,6 +227,61 @@ def test_no_import_cycles() -> None:
 
     for module in graph:
         visit(module, ())
+
+
+def peeks(tree: ast.Module, knobs: set[str], kinds: set[str]) -> list[str]:
+    """Where a file reads one of an engine's own knobs from an execution choice, or compares with an engine's name."""
+    found: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner, names = node.value, {node.attr} & knobs
+        elif isinstance(node, ast.Subscript):
+            owner, names = node.value, constants(node.slice) & knobs
+        elif isinstance(node, ast.Call):
+            # getattr(execution, "precision"), execution.get("precision")
+            owner = node.args[0] if ast.unparse(node.func) == "getattr" else node.func
+            names = {name for argument in node.args for name in constants(argument)} & knobs
+        elif isinstance(node, ast.Compare):
+            owner, names = None, constants(node) & kinds
+        else:
+            continue
+        if names and (owner is None or re.search(r"\bexecution\b", ast.unparse(owner))):
+            found.append(node)
+    return [ast.unparse(node) for node in found]
+
+
+def constants(node: ast.AST) -> set[str]:
+    """The texts in an expression."""
+    return {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+
+
+def test_only_an_engine_knows_its_knobs_and_its_name() -> None:
+    """Whoever needs a precision, what is compiled or an attention asks the engine that the choice prepares."""
+    engines = registry("execution")
+    knobs = {name for engine in engines.values() for name in engine.model_fields} - Execution.model_fields.keys()
+    others = [module for module in sorted(MODULES) if not module.startswith("workbench.choices.execution")]
+    none_of([
+        f"{module}: {peek}" for module in others for peek in peeks(syntax_tree(MODULES[module]), knobs, set(engines))
+    ])  # fmt: skip
+    files = {f"workbench.choices.execution.{kind}" for kind in engines}
+    none_of([f"{module} imports {name}" for module in others for name in imports(MODULES[module]) if name in files])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = recipe.execution.precision",
+        "if execution.kind == 'auto': pass",
+        "x = getattr(self.launched.execution, 'precision', None)",
+        "x = fields['execution']['precision']",
+        "x = recipe.get('execution', {}).get('precision')",
+        "if kind == 'native': pass",
+        "if kind in ('native', 'other'): pass",
+    ],
+)
+def test_a_look_past_the_engine_is_found(line: str) -> None:
+    assert peeks(ast.parse(line), {"precision", "kind"}, {"native"})
+    assert not peeks(ast.parse("recipe.execution.threads, engine.precision, other.kind"), {"precision", "kind"}, set())
 
 
 def test_files_and_functions_stay_small() -> None:

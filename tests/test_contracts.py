@@ -21,8 +21,10 @@ import workbench.choices
 from workbench.choices.choice import MOVES, Choice, bounds_of, registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import ORIGINS, STATES, Depth
+from workbench.choices.execution import Engine
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Schedule
+from workbench.ops.attention import ATTENTION
 from workbench.recipe import AXES, Recipe
 
 ALL_AXES = (*AXES, "schedule", "tokenizer", "batch_rule")
@@ -204,6 +206,22 @@ def test_depth_stages_fit_their_plans(kind: str, layers: int) -> None:
         assert before + len(change.sources) == choice.layers_at(layers, stage)
         assert all(source is None or source < before for source in change.sources)
     assert choice.layers_at(layers, len(starts) - 1) == layers, "the last stage has the finished model"
+
+
+# --- execution ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", registry("execution"))
+def test_making_an_engine_is_light_and_says_what_it_is(kind: str) -> None:
+    recipe, threads = Recipe(execution={"kind": kind, "device": "cpu", "threads": 1}), torch.get_num_threads()
+    engine = recipe.engine()
+    assert isinstance(engine, Engine)
+    assert (engine.mode.device, engine.mode.threads, engine.device) == ("cpu", 1, CPU)
+    assert engine.dtype.is_floating_point
+    assert set(engine.attentions) <= set(ATTENTION)
+    assert engine.rows == recipe.data.batch_size
+    engine.restore(json.loads(json.dumps(engine.state())))
+    assert torch.get_num_threads() == threads, "only start() takes over a process"
 
 
 # --- schedules ------------------------------------------------------------------------------------------------------
