@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from workbench.choices.choice import _REGISTRY, registry
 from workbench.forecast import forecast
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json
-from workbench.training.checkpoint import load_latest
+from workbench.runs.forks.fork import create_fork
+from workbench.telemetry import TelemetryWriter
+from workbench.training import checkpoint
 from workbench.training.evaluate import evaluate, evaluate_run
+from workbench.training.forks import as_forked
 from workbench.training.loop import Training
 from workbench.training.warmup import compile_ahead
 
@@ -95,6 +99,29 @@ def test_a_run_resumes_with_its_state(second: Recipe, live: Live) -> None:
     assert evaluate_run(parts.folder)["heldout_loss"] == evaluate_run(whole.folder)["heldout_loss"]
 
 
+def test_a_checkpoint_from_before_there_were_engines_resumes(second: Recipe, live: Live) -> None:
+    run = live(second.with_(budget={"amount": 5}))
+    saved = train(run, stop_at=2)
+    shutil.rmtree(run.folder.checkpoints)
+    meta = {name: value for name, value in saved.meta.items() if name not in ("engine", "step", "format")}
+    checkpoint.save(run.folder.checkpoints, saved.step, saved.tensors, meta | {"scaler": {"steps": 2}})
+    assert train(run, resume=True).meta["engine"] == {"steps": 5}
+
+
+def test_a_fork_under_another_engine_leaves_its_state_behind(second: Recipe, live: Live, tmp_path: Path) -> None:
+    parent = live(second.with_(budget={"amount": 5}))
+    train(parent, stop_at=2)
+    writer = TelemetryWriter(tmp_path)
+    for change, left in (({"execution": "native"}, None), ({"execution.exponent": 2}, {"steps": 2})):
+        folder, lock = create_fork(parent.folder, change)
+        os.close(lock)
+        saved = checkpoint.load_latest(folder.checkpoints)
+        assert saved is not None
+        data = read_json(parent.folder.environment)["data"]
+        assert as_forked(folder, saved, Recipe.load(folder.recipe), data, writer).meta["engine"] == left
+    writer.close()
+
+
 def test_a_forecast_prices_its_mode(second: Recipe, tiny: Recipe) -> None:
     assert second.engine().mode == tiny.engine().mode
     assert forecast(second, rates=RATES) == forecast(tiny, rates=RATES)
@@ -116,6 +143,6 @@ def test_another_package_brings_an_engine_with_a_process_of_its_own(
     assert run.process is not None
     assert run.state.pid == run.process.pid
     assert read_json(run.folder.environment)["variable"] == "1"
-    saved = load_latest(run.folder.checkpoints)
+    saved = checkpoint.load_latest(run.folder.checkpoints)
     assert saved is not None
     assert saved.meta["engine"] == {"steps": 4}
