@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test quick test-avx2 durations lab check lint types fuzz bench frontend pictures browser compat clean
+.PHONY: demo test kernels quick test-avx2 durations lab check lint types fuzz bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -19,7 +20,7 @@ lab: $(STAMP)
 # loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-check: lint types
+check: $(KERNELS) lint types
 	$(PYTEST)
 
 # Before every commit: what starts no process, opens no browser and takes no time.
@@ -74,6 +75,19 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+kernels: $(KERNELS)
+
+# Against the torch that is installed, hence without isolation. Triton beside the environment, for the tests of the kernels
+# alone: torch's compiler would take it along on a CPU, too.
+$(KERNELS): $(STAMP) $(shell find kernels_ext -name build -prune -o -name '*.py' -print -o -name '*.toml' -print \
+		-o -name '*.cpp' -print -o -name '*.h' -print)
+	@if command -v g++ >/dev/null 2>&1; then \
+		$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall ./kernels_ext; \
+	else echo "g++ is missing: LANS and LAMB step without fused kernels, whose tests are skipped"; fi
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/triton "triton==3.9.0" || \
+		echo "triton cannot be installed: the tests of the kernels for CUDA are skipped"
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from workbench.choices.data.data import cache_folder
+from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipe import Recipe
 from workbench.runs import control, lease
@@ -72,6 +73,16 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     environment = json.loads(session.folder.environment.read_text())
     most = max(read_telemetry(session.folder.telemetry).series("memory_gib")[1])
     assert 0.05 < environment["memory_before_gib"] < most, "a forecast counts what comes on top"
+
+
+@pytest.mark.parametrize("optimizer", ["lans", "adamw"])
+def test_the_first_event_says_what_takes_the_optimizers_step(tiny: Recipe, begin: Begin, optimizer: str) -> None:
+    session = begin(tiny.with_(budget={"amount": 1}, optimizer=optimizer))
+    session.run()
+    (start,) = [e for e in read_telemetry(session.folder.telemetry).events if e["kind"] == "start"]
+    path = kernels.layerwise_path(torch.device("cpu")) if optimizer == "lans" else None
+    assert start["data"]["optimizer_path"] == path
+    assert start["text"].endswith(f"; optimizer step by {path}") == (path is not None)
 
 
 def test_a_stop_before_the_first_step_leaves_a_run_that_can_be_resumed(tiny: Recipe, begin: Begin) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from workbench import presets
 from workbench.bench.result import save, spread
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.errors import WorkbenchError, unknown
 from workbench.recipe import Recipe
@@ -39,7 +41,8 @@ CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time
 def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.optim.Optimizer, float]]:
     """Both AdamWs and one optimizer per kind over the same parameters, each with the seconds it took to compile.
 
-    Optimizers that have a compiled step stand there twice, compiled and ``(eager)``. All parameters have gradients.
+    LANS and LAMB stand there with each of their steps: the fused kernel, where it is installed, ``(compiled)`` and
+    ``(eager)``. All parameters have gradients.
 
     Args:
         recipe: gives the shapes: its architecture, objective and vocabulary.
@@ -58,14 +61,19 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     for kind in kinds:
         if kind == "adamw":
             continue  # the baseline itself
-        for name, compiled in ((kind, True), (f"{kind} (eager)", False)):
+        for suffix, fused, compiled in (("", True, False), (" (compiled)", False, True), (" (eager)", False, False)):
             variant = recipe.with_(optimizer={"kind": kind, "lr": 1e-4}, execution={"compile": compiled})
             engine = variant.engine()
             optimizer = build_optimizer(variant, model, engine)
             began = time.perf_counter()
-            engine.compile_step(optimizer)
-            if compiled or hasattr(optimizer, "compile_step"):
-                optimizers[name] = (optimizer, time.perf_counter() - began)
+            if isinstance(optimizer, LayerwiseOptimizer):
+                optimizer.fused = fused
+                if fused and optimizer.kernel(engine.device) is None:
+                    continue
+                engine.compile_step(optimizer)
+            elif suffix:
+                continue
+            optimizers[kind + suffix] = (optimizer, time.perf_counter() - began)
     return optimizers
 
 
@@ -111,6 +119,8 @@ def measure(
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for group in first.param_groups for p in group["params"]),
         "threads": threads,
+        # Of the whole machine in the last minute: above the number of threads, others were at work.
+        "load": os.getloadavg()[0],
         "optimizers": {
             name: {
                 "compile_seconds": round(seconds, 2),

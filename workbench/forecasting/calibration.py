@@ -31,6 +31,7 @@ from workbench.forecasting.fitted_rates import fit_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
+from workbench.ops import kernels
 from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
@@ -71,7 +72,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     environment = _environment(mode)
     subject = subject_of(
         device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
-        pages=[environment[name] for name in HUGE_PAGES],
+        pages=[environment[name] for name in HUGE_PAGES], layerwise=kernels.layerwise_path(device),
     )  # fmt: skip
     line = "measuring this machine, once"
     # A damaged record is measured again.

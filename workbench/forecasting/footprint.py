@@ -10,6 +10,7 @@ import torch
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Trace
@@ -135,9 +136,10 @@ def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=64)
 def compiles_step(choice: OptimizerChoice) -> bool:
-    """Whether its optimizer has a step to compile (of the tensors' own shapes)."""
+    """Whether its optimizer has a step to compile (of the tensors' own shapes): none where a fused kernel takes it."""
     group = {"params": [torch.nn.Parameter(torch.zeros(2, 2))], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
-    return hasattr(choice.build([group], torch.device("cpu")), "compile_step")
+    optimizer = choice.build([group], torch.device("cpu"))
+    return isinstance(optimizer, LayerwiseOptimizer) and optimizer.kernel(torch.device("cpu")) is None
 
 
 def footprint(

@@ -101,7 +101,10 @@ class Session:
         self.status.follow(self.training)
         self.status.write(status="running", message="")
         self.requests.write_knobs()
-        self.writer.event(self.training.progress.step, "start", f"training on {self.environment['device']}")
+        # Of optimizers whose step may be a fused kernel: the same run takes longer without it.
+        path = getattr(self.assembled.optimizer, "path", None)
+        text = f"training on {self.environment['device']}" + (f"; optimizer step by {path}" if path else "")
+        self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
         try:
             while not self.training.progress.done and not self.stop_reason:
                 self.status.check_folder()

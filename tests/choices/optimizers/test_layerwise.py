@@ -15,9 +15,17 @@ from torch import nn
 from workbench.choices.optimizers.lamb import LAMB
 from workbench.choices.optimizers.lans import LANS
 from workbench.choices.optimizers.layerwise import LARGE, LayerwiseOptimizer
+from workbench.ops import kernels
 
 SHAPES = ([300, 200], [17], [LARGE], [LARGE - 1], [1_100_000], [3, 83, 101])
 both = pytest.mark.parametrize("method", [LANS, LAMB])
+
+
+@pytest.fixture(autouse=True)
+def by_torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's operations take the steps, unless a test is about the kernel."""
+    if "kernel" not in request.fixturenames:
+        monkeypatch.setattr(LayerwiseOptimizer, "fused", False)
 
 
 def parameters(dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
@@ -92,6 +100,42 @@ def test_compiled_steps_repeat_bit_for_bit(method: type[LayerwiseOptimizer]) -> 
     assert all(torch.equal(one, other) for one, other in zip(*ended, strict=True))
 
 
+@pytest.fixture
+def kernel() -> None:
+    """The fused kernel takes the steps of this test."""
+    if kernels.layerwise_step(torch.device("cpu")) is None:
+        pytest.skip(kernels.layerwise_path(torch.device("cpu")))
+
+
+@both
+def test_a_run_goes_on_with_the_kernel_and_without_it(method: type[LayerwiseOptimizer], kernel: None) -> None:
+    held, other = parameters(), parameters()
+    first, second = method(held, lr=0.01), method(other, lr=0.01)  # type: ignore[call-arg]
+    second.fused = False
+    walk(first, held, range(2))
+    walk(second, other, range(2))
+    # Now the other way round, from the other's state.
+    states = [copy.deepcopy(optimizer.state_dict()) for optimizer in (second, first)]
+    first.load_state_dict(states[0])
+    second.load_state_dict(states[1])
+    walk(first, held, range(2, 4))
+    walk(second, other, range(2, 4))
+    for one, two in zip(held, other, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
+        assert {k: (v.shape, v.dtype) for k, v in first.state[one].items()} == {
+            k: (v.shape, v.dtype) for k, v in second.state[two].items()
+        }
+
+
+def test_the_kernel_needs_no_compiler(kernel: None) -> None:
+    held = parameters()
+    optimizer = LANS(held, lr=0.01, compile=True)
+    assert optimizer.path.startswith("fused kernel of workbench-kernels ")
+    with torch.compiler.set_stance("fail_on_recompile"):
+        optimizer.compile_step()
+        walk(optimizer, held, range(1))
+
+
 def test_autograd_notices_a_compiled_step() -> None:
     weight = nn.Parameter(torch.ones(LARGE))
     optimizer = LANS([weight], lr=0.1, compile=True)
@@ -117,6 +161,7 @@ WITHOUT_COMPILER = """
 import torch, warnings
 from torch import nn
 from workbench.choices.optimizers.lans import LANS
+LANS.fused = False
 weights = [nn.Parameter(torch.linspace(-1, 1, 20_000)) for _ in range(2)]
 plain, asked = LANS(weights[:1], lr=0.1), LANS(weights[1:], lr=0.1)
 with warnings.catch_warnings(record=True) as caught:

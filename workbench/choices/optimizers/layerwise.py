@@ -17,7 +17,16 @@ from workbench.choices.optimizers.layerwise_step import (
     step_in_blocks,
     step_together,
 )
-from workbench.choices.optimizers.tensorwise import Group, States, Tensors, TensorwiseOptimizer, no_steps, zeros
+from workbench.choices.optimizers.tensorwise import (
+    Group,
+    States,
+    Tensors,
+    TensorwiseOptimizer,
+    in_float32,
+    no_steps,
+    zeros,
+)
+from workbench.ops import kernels
 
 _TYPICAL = 2**20
 """Elements of the tensor that the compiled step is first met with."""
@@ -38,9 +47,11 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
     A subclass says what s, the share and the bounds of R are. A tensor without a gradient keeps its moments and its
     own t.
 
-    Three implementations: multi-tensor operations that never wait for the device, for all tensors of an accelerator and
+    Where the package ``workbench-kernels`` covers the device, its fused kernel takes the step. Elsewhere there are
+    three implementations: multi-tensor operations that never wait for the device, for all tensors of an accelerator and
     small ones of a CPU; cache-sized blocks for large ones of a CPU, or after :meth:`compile_step` one compiled pass
-    over each. They agree within rounding, and each repeats bit for bit with the same number of threads.
+    over each. All four share one state, so that a run goes on with any of them; they agree within rounding, and each
+    repeats bit for bit with the same number of threads. :attr:`path` says whether the kernel is in use.
 
     State per parameter: ``step`` (0-d float32 on the CPU), ``exp_avg`` and ``exp_avg_sq`` (the parameter's shape,
     float32 whatever its type), ``trust_ratio`` (0-d float32 on the device: R(r) of the last step, never synchronised).
@@ -56,6 +67,8 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
 
     normalised: ClassVar[bool] = False
     """Whether s = 1 / (||g|| + eps) for every tensor, and with it the second direction c; else c has no share."""
+    fused: bool = True
+    """Whether the fused kernel may take the step; False compares torch's operations with it."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
@@ -80,14 +93,23 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
             alike = [i for i, other in enumerate(adapt) if other == adapts]
             self._step_alike(group, adapts, *_picked(alike, weights, grads, states), scale)
 
+    @property
+    def path(self) -> str:
+        """What takes the steps, in words: the fused kernel, or torch's operations and why."""
+        return kernels.layerwise_path(self.param_groups[0]["params"][0].device)
+
+    def kernel(self, device: torch.device) -> Callable[..., None] | None:
+        """The fused step of tensors on ``device``; None where torch's operations take it."""
+        return kernels.layerwise_step(device) if self.fused else None
+
     def compile_step(self) -> None:
         """Compile the step of CPU tensors, now rather than in the first step; no weight and no state is touched.
 
         Every graph that the parameters' sizes need is met on scratch tensors, in a fixed order, so that what a run
         computes does not depend on which tensor came first. Without a working compiler: a warning, and the eager
-        step stays. Does nothing for parameters on other devices.
+        step stays. Does nothing for parameters on other devices, or where the fused kernel takes the step.
         """
-        if not self._cpu_sizes():
+        if not self._cpu_sizes() or self.kernel(torch.device("cpu")):
             return
         try:
             self._meet_graphs()
@@ -121,8 +143,11 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
     # --- one step ---
 
     def _global_norm(self, device: torch.device) -> Tensor:
-        """Norm of all gradients of all groups, 0-d float32 on ``device``."""
+        """Norm of all gradients of all groups, 0-d float32 on ``device`` (float64 from the fused kernel)."""
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        if self.kernel(device) and all(gradient.device == device for gradient in gradients):
+            # Backwards: what the norm has read last, the step finds in the cache.
+            return kernels.norm([in_float32(gradient) for gradient in reversed(gradients)])
         norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
         return torch.linalg.vector_norm(torch.stack([norm.to(device) for norm in norms]))
 
@@ -130,6 +155,15 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         self, group: Group, adapts: bool, weights: Tensors, grads: Tensors, states: States, scale: Any
     ) -> None:
         """One step of tensors of one group and one device that adapt, or do not, all alike."""
+        if kernel := self.kernel(weights[0].device):
+            names = ("exp_avg", "exp_avg_sq", "trust_ratio", "step")
+            kernel(
+                weights, grads, *([state[name] for state in states] for name in names), lr=group["lr"],
+                betas=group["betas"], eps=group["eps"], weight_decay=group["weight_decay"] if adapts else 0.0,
+                normalised=self.normalised, grad_scale=scale, bias_correction=group.get("bias_correction", True),
+                adapts=adapts, ratio_bounds=group.get("ratio_bounds"),
+            )  # fmt: skip
+            return
         on_cpu = weights[0].device.type == "cpu"
         # A number on a CPU; elsewhere a tensor stays one, and nothing waits for the device.
         lr = float(group["lr"]) if on_cpu else group["lr"]
