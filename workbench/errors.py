@@ -23,6 +23,10 @@ class RunError(WorkbenchError):
     """A run that does not exist, or cannot carry out a request in its present state."""
 
 
+class EngineError(WorkbenchError):
+    """An engine whose environment is missing, half there or of other versions, or cannot be built."""
+
+
 class RunFailed(RuntimeError):
     """A valid run that failed (CLI exit code 1)."""
 

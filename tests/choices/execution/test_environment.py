@@ -1,0 +1,180 @@
+"""Environments of engines: installed by the real pip from a folder of wheels, refused where they are not whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import workbench
+from workbench.choices.execution.environment import EngineEnvironment
+from workbench.errors import EngineError
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+TINY = EngineEnvironment("tiny", (HERE,), ("tinyengine==1.0",), (), ("rival",), "tinyengine", compiles=False)
+# Its own test, as real engines have one; it waits for as long as it is told to.
+CODE = "import os, time\nprint('tiny is at work', flush=True)\ntime.sleep(float(os.environ.get('TINY_SECONDS', '0')))\n"
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    """Write a wheel of one module."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": CODE,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(path, text)
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    for name, version in (("tinyengine", "1.0"), ("tinyengine", "0.9"), ("rival", "2.0")):
+        wheel(folder, name, version)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[tuple[EngineEnvironment, list[str]]]:
+    """The tiny engine, ready, and what was said while it was made."""
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        only_from(patch, wheels)
+        TINY.install(lambda done, line: said.append(f"{done} {line}"))
+        yield TINY, said
+
+
+def only_from(patch: pytest.MonkeyPatch, wheels: Path | None) -> None:
+    """Let pip know one folder of wheels, or nothing but an index that does not answer."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        patch.delenv(name)
+    patch.setenv("PIP_CONFIG_FILE", os.devnull)
+    if wheels is None:
+        # Port 9 of this machine: refused at once, without a network.
+        patch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+        patch.setenv("PIP_RETRIES", "0")
+    else:
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(wheels))
+
+
+def pip(environment: EngineEnvironment, *arguments: str) -> None:
+    subprocess.run([str(environment.python), "-m", "pip", "--quiet", *arguments], check=True)
+
+
+@pytest.mark.process
+def test_a_ready_engine_runs_this_very_package(installed: tuple[EngineEnvironment, list[str]]) -> None:
+    tiny, said = installed
+    assert any("tiny is at work" in line for line in said)
+    assert said[-1] == "4 ready"
+    described = tiny.describe()
+    assert described["state"] == "ready"
+    assert described["python"] == HERE
+    command = [str(tiny.ready()), "-P", "-c", "import workbench; print(workbench.__file__)"]
+    done = subprocess.run(command, env=os.environ | tiny.variables(), capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).resolve() == Path(workbench.__file__).resolve()
+    nothing: list[str] = []
+    tiny.install(lambda done, line: nothing.append(line))
+    assert nothing == []
+
+
+@pytest.mark.process
+def test_other_versions_are_named(installed: tuple[EngineEnvironment, list[str]]) -> None:
+    tiny, _ = installed
+    other = replace(tiny, pythons=("2.7", "3.0"))
+    assert f"was built for Python {HERE}, its packages need 2.7 or 3.0; run `workbench engines inst" in other.problem()
+    pip(tiny, "install", "tinyengine==0.9")
+    assert "was built with tinyengine 0.9, it needs 1.0" in tiny.problem()
+    with pytest.raises(EngineError, match="workbench engines install tiny"):
+        tiny.ready()
+    pip(tiny, "install", "tinyengine==1.0", "rival==2.0")
+    assert "has rival beside tinyengine==1.0" in tiny.problem()
+    pip(tiny, "uninstall", "--yes", "rival")
+    assert tiny.problem() == ""
+
+
+@pytest.mark.process
+def test_a_python_that_is_gone_is_told(installed: tuple[EngineEnvironment, list[str]]) -> None:
+    tiny, _ = installed
+    aside = tiny.python.with_name("aside")
+    tiny.python.rename(aside)
+    assert "no longer starts" in tiny.problem()
+    aside.rename(tiny.python)
+    assert tiny.problem() == ""
+
+
+@pytest.mark.process
+def test_an_engine_in_use_is_not_removed(installed: tuple[EngineEnvironment, list[str]]) -> None:
+    tiny, _ = installed
+    with subprocess.Popen([str(tiny.python), "-c", "input()"], stdin=subprocess.PIPE) as user:
+        with pytest.raises(EngineError, match=f"in use by process {user.pid}"):
+            tiny.remove()
+        user.kill()
+    assert tiny.problem() == ""
+
+
+@pytest.mark.process
+def test_offline_then_killed_then_whole(
+    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each time it says what is the matter, and goes on where it stopped."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    assert "is not installed; run `workbench engines install tiny`" in TINY.problem()
+    only_from(monkeypatch, None)
+    with pytest.raises(EngineError, match=r"could not be fetched.*tinyengine.*PIP_FIND_LINKS.*goes on where it"):
+        TINY.install(lambda done, line: None)
+    assert "half installed" in TINY.problem()
+
+    only_from(monkeypatch, wheels)
+    monkeypatch.setenv("TINY_SECONDS", "600")
+    code = f"from {__name__} import TINY; TINY.install(lambda done, line: print(line, flush=True))"
+    root = Path(workbench.__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root, start_new_session=True
+    ) as installer:
+        assert installer.stdout is not None
+        for line in installer.stdout:
+            if "tiny is at work" in line:
+                break
+        with pytest.raises(EngineError, match="by another process"):
+            TINY.install(lambda done, line: None)
+        os.killpg(installer.pid, signal.SIGKILL)
+    assert "half installed" in TINY.problem()
+
+    monkeypatch.setenv("TINY_SECONDS", "0")
+    # The wheels are there already: nothing is fetched a second time.
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
+    TINY.install(lambda done, line: None)
+    assert TINY.problem() == ""
+    assert TINY.remove()
+    assert not TINY.remove()
+    assert not TINY.folder.exists()
+
+
+@pytest.mark.process
+def test_what_is_missing_is_told_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    with pytest.raises(EngineError, match=r"needs Python 2\.7 \(.*: \d.*\).*--python PATH"):
+        replace(TINY, pythons=("2.7",)).install(lambda done, line: None)
+    with pytest.raises(EngineError, match="/no/such/python: none with venv"):
+        TINY.install(lambda done, line: None, "/no/such/python")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(EngineError, match="no C\\+\\+ compiler; install one"):
+        replace(TINY, compiles=True).install(lambda done, line: None)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**40, 2**40, 2**28))
+    with pytest.raises(EngineError, match=r"takes 3 GiB while it is installed, 0\.2 GiB are free"):
+        TINY.install(lambda done, line: None)
+    assert not TINY.folder.exists()
