@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test kernels quick test-avx2 durations lab check lint types fuzz bench frontend pictures browser compat clean
+.PHONY: demo test kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -30,6 +30,10 @@ quick: lint types
 # As on a processor without AVX-512: what passes by the luck of one instruction set fails here.
 test-avx2: $(STAMP)
 	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(PYTEST) -m "not browser"
+
+# Of engines with a Python of their own: builds it once (minutes, 1.1 GiB), then trains there for real.
+test-engines: $(STAMP)
+	WORKBENCH_TEST_ENGINES=$(CURDIR)/.venv-engines $(BIN)/python -m pytest tests/choices/execution/test_onnxruntime.py -rs
 
 # Which tests are slow and how the two workers share them, on a quiet machine, after tests were added or moved.
 durations: $(STAMP) browser
@@ -91,4 +95,4 @@ $(KERNELS): $(STAMP) $(shell find kernels_ext -name build -prune -o -name '*.py'
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-compat out test-results .pytest_cache
+	rm -rf $(VENV) .venv-compat .venv-engines out test-results .pytest_cache

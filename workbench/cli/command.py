@@ -154,11 +154,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
     _run_verb(verbs, "report", "runs:report", "write report.html from the run's records so far")
+    _run_verb(verbs, "graphs", "runs:graphs", "print the files of the graphs that execution 'onnxruntime' optimised")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"
     )
     choices = _verb(verbs, "choices", "catalogue:choices", "list what recipes are composed of", runs=False)
     choices.add_argument("axis", nargs="?", metavar="AXIS", help="only this axis, for example optimizer")
+    _add_engines(verbs)
     _verb(verbs, "presets", "catalogue:presets", "list the named recipes", runs=False)
     return parser
 
@@ -208,6 +210,14 @@ def _add_keeping(verbs: Any) -> None:
     trash.add_argument("--empty", action="store_true", help="remove them for good")
     for asking in (delete, trash):
         asking.add_argument("--yes", action="store_true", help="skip the question")
+
+
+def _add_engines(verbs: Any) -> None:
+    text = "execution engines with a Python of their own: list, install, remove"
+    engines = _verb(verbs, "engines", "engines:engines", text, runs=False)
+    engines.add_argument("action", choices=("list", "install", "remove"), metavar="list|install|remove")
+    engines.add_argument("engine", nargs="?", metavar="NAME", help="for example onnxruntime")
+    engines.add_argument("--python", metavar="PATH", help="the Python to install with (default: this one, if it fits)")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:

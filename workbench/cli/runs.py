@@ -114,6 +114,22 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
+def graphs(options: argparse.Namespace) -> int:
+    """Print where the files are that the run's engine made of the model.
+
+    Raises:
+        RunError: there are none.
+    """
+    run = Run(options.run, options.runs)
+    paths = [str(path) for path in run.graphs]
+    if not paths:
+        raise RunError(
+            f"run '{run.id}' has no graphs: its engine makes none (execution 'onnxruntime' does), or it has not begun"
+        )
+    _print(options, "\n".join(paths), run=run.id, graphs=paths)
+    return 0
+
+
 def log(options: argparse.Namespace) -> int:
     """Print the end of the log."""
     run = Run(options.run, options.runs)

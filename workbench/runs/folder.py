@@ -108,6 +108,8 @@ class RunFolder:
     """Who steers the run."""
     checkpoints = _Part("checkpoints")
     """Folder of ``step-N`` folders."""
+    graphs = _Part("graphs")
+    """What an engine made of the model, to look into; absent where an engine has nothing of the kind."""
     evaluations = _Part("evaluations.json")
     """Held-out losses and the final result."""
     tokenizer = _Part("tokenizer.json")

@@ -307,6 +307,11 @@ class Run:
         """The last lines of the run's log."""
         return tail(self.folder.log, lines)
 
+    @property
+    def graphs(self) -> list[Path]:
+        """Files of what the run's engine made of the model, ONNX graphs for one; empty where it made none."""
+        return sorted(self.folder.graphs.glob("*"))
+
     def export(self, target: str | Path) -> Path:
         """Write the trained model as a new folder, which transformers loads (its README says how).
 

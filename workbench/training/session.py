@@ -226,6 +226,7 @@ class Session:
         step, layers = self.training.progress.step, self.launched.architecture.layers
         self.status.write(message=f"compiling {layers} blocks" if self.engine.compiled else "warming up")
         seconds = compile_ahead(self.training)
+        self.engine.save_graphs(self.folder.graphs)
         self.environment["compile_seconds"] = round(seconds, 3)
         write_json(self.folder.environment, self.environment)
         self.writer.event(step, "compile", f"compiled and warmed up in {seconds:.1f} s", seconds=seconds)

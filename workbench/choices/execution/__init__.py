@@ -3,5 +3,6 @@
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.choices.execution.execution import Execution, Process
 from workbench.choices.execution.native import Native
+from workbench.choices.execution.onnxruntime import OnnxRuntime
 
-__all__ = ["Engine", "Execution", "Mode", "Native", "Process"]
+__all__ = ["Engine", "Execution", "Mode", "Native", "OnnxRuntime", "Process"]

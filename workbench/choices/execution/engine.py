@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -152,6 +153,9 @@ class Engine:
 
     def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Compile the optimizer's step, if that is ever done, without touching weights or state."""
+
+    def save_graphs(self, folder: Path) -> None:
+        """Write what was made of the model, where that is a file to look into, into ``folder``, made for it."""
 
     # --- a step ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import torch
 
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.environment import EngineEnvironment
 from workbench.errors import RecipeError
 
 
@@ -30,6 +31,8 @@ class Execution(Choice):
     """Base of the execution engines: device, threads, micro-batches and how often telemetry is taken."""
 
     axis: ClassVar[str] = "execution"
+    # The Python of its own that an engine trains in; `workbench engines` builds and lists those that engines name.
+    environment: ClassVar[EngineEnvironment | None] = None
     device: Literal["auto", "cpu", "cuda"] = knob("auto", "where to train; auto takes a GPU if there is one")
     threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
     micro_batch_size: int | None = knob(
@@ -47,12 +50,14 @@ class Execution(Choice):
         raise NotImplementedError
 
     def process(self) -> Process:
-        """Where the trainer runs; unless overridden, in this Python with nothing added.
+        """Where the trainer runs: in the engine's own environment, where it has one, else in this Python.
 
         Raises:
-            RecipeError: there is no such place; the message says how to make it.
+            EngineError: the environment is not installed, half installed, or of other versions.
         """
-        return Process()
+        if self.environment is None:
+            return Process()
+        return Process(str(self.environment.ready()), self.environment.variables())
 
     def resolve_device(self) -> torch.device:
         """The device in force.

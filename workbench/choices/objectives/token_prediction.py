@@ -60,7 +60,7 @@ class TokenPrediction(TrainingModel):
         self.head = architecture.build_head(backbone)
         self.vocabulary = vocabulary
         self.seed = seed
-        self._score_region: Callable[..., tuple[Tensor, Tensor]] = self._score
+        self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
         """What the backbone sees, (B, T), and must predict, N tokens; and N itself (static, no device sync)."""
@@ -69,7 +69,7 @@ class TokenPrediction(TrainingModel):
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """Tokens (B, T) -> mean nats over the labels that count; ``accuracy`` is the share predicted correctly."""
         seen, count = self.labelled(batch, progress)
-        loss, accuracy = self._score_region(self._states(seen, batch, plan), seen.labels_N, seen.weight_N)
+        loss, accuracy = self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N)
         return Loss(loss, count, {"accuracy": accuracy})
 
     def sampled(self, batch: Batch, plan: LayerPlan, progress: Progress, uniform_BT: Tensor) -> Loss:
@@ -78,7 +78,7 @@ class TokenPrediction(TrainingModel):
         ``uniform_BT`` decides the label of the slot at each position: one draw per slot, whatever the micro-batch.
         """
         seen, count = self.labelled(batch, progress)
-        x_ND = self._states(seen, batch, plan)
+        x_ND = self.states(seen, batch, plan)
         uniform_N = uniform_BT.flatten() if seen.index_N is None else uniform_BT.flatten()[seen.index_N]
         with torch.no_grad():
             labels_N = torch.cat(
@@ -96,7 +96,7 @@ class TokenPrediction(TrainingModel):
 
         The head runs in float32 whatever precision the blocks run in.
         """
-        x_ND = self._states(seen, batch, plan)
+        x_ND = self.states(seen, batch, plan)
         # float64: the sum of a million nats in float32 loses the digits in which two evaluations differ.
         total = x_ND.new_zeros((), dtype=torch.float64)
         # A logit near 10 rounded to bf16 is off by up to 1/32: as much as the verdict "equivalent" allows.
@@ -114,16 +114,16 @@ class TokenPrediction(TrainingModel):
     def compile(self, **options: Any) -> None:
         """Compile every block by itself, and head with loss as one region. Weights keep their names."""
         self.backbone.compile_blocks(**options)
-        self._score_region = torch.compile(self._score, **options)
+        self._score_region = torch.compile(self.score, **options)
 
-    def _states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
+    def states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
         """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""
         if seen.index_N is None:
             # (B, T, D) -> (N, D) with N = B * T.
             return self.backbone(seen.tokens_BT, batch, plan).flatten(0, 1)
         return self.backbone(seen.tokens_BT, batch, plan, seen.index_N)
 
-    def _score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
+    def score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
         """Mean loss and accuracy over labels that count; a batch without any gives 0, not NaN."""
         # Under bf16 autocast the product is rounded to bf16 (steps of 1/16 between 8 and 16), and float32 from here on:
         # softmax and loss add no rounding of their own. Evaluation computes the product in float32 as well.

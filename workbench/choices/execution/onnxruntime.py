@@ -1,0 +1,222 @@
+"""ONNX Runtime's training engine: graphs exported once, optimised and differentiated by ORT, in a Python of its own."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.architectures.modular import Modular
+from workbench.choices.choice import Problem, knob
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.full import Full
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.environment import EngineEnvironment
+from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.ort_adapter import load_ortmodule
+from workbench.choices.objectives.causal import Causal
+from workbench.choices.objectives.masked import Masked
+from workbench.choices.objectives.objective import Labelled, Loss, TrainingModel
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.progress import Progress
+from workbench.errors import RecipeError
+
+# Shape legend: B rows, T positions of a row, N labelled slots.
+
+ENVIRONMENT = EngineEnvironment(
+    name="onnxruntime",
+    # The last release with training, 1.19.2 of September 2024, has no wheels for later ones.
+    pythons=("3.11", "3.12"),
+    packages=(
+        "torch==2.13.0", "onnx==1.17.0", "ninja==1.13.2", "setuptools==84.2.1", "onnxruntime-training-cpu==1.19.2",
+    ),
+    shared=("numpy", "pydantic", "orjson", "psutil", "filelock", "safetensors", "tokenizers"),
+    foreign=("onnxruntime", "onnxruntime-gpu", "onnxruntime-training"),
+    test="workbench.choices.execution.ort_proof",
+)  # fmt: skip
+"""The one place that names versions; with others the adapter is a guess."""
+
+
+class OnnxRuntime(Execution):
+    """ONNX Runtime 1.19.2 on the CPU: ORTModule's optimised graphs, float32, slower than eager; to look into."""
+
+    kind: Literal["onnxruntime"] = "onnxruntime"
+    environment: ClassVar[EngineEnvironment | None] = ENVIRONMENT
+    precision: Literal["fp32", "bf16", "fp16"] = knob("fp32", "of products; ORT trains in fp32 alone on a CPU")
+    attention: Literal["plain", "sdpa"] = knob("plain", "attention implementation; ORT exports plain alone")
+    recompute: bool = knob(False, "keep each layer's input only, and compute the rest again in the backward pass")
+
+    def engine(self, recipe: Any) -> OnnxRuntimeEngine:
+        """See :class:`OnnxRuntimeEngine`."""
+        return OnnxRuntimeEngine(recipe)
+
+    def resolve_device(self) -> torch.device:
+        """The CPU, the only device of these wheels."""
+        return torch.device("cpu")
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Whatever ORT 1.19.2 cannot export, differentiate or repeat, each with its reason."""
+        native = "or use execution 'native'"
+        if self.device == "cuda":
+            yield Problem(
+                "execution.device",
+                "ORT's last training wheels are for CUDA 11, which does not share a process with today's torch; use "
+                f"'cpu', {native}",
+            )
+        if self.precision != "fp32":
+            yield Problem(
+                "execution.precision",
+                f"'{self.precision}': ORT's training graphs fail under 16-bit autocast on a CPU; use 'fp32', {native}",
+            )
+        if self.attention != "plain":
+            yield Problem(
+                "execution.attention",
+                f"'{self.attention}': ORT's exporter cannot express it with dropout; use 'plain', {native}",
+            )
+        if not isinstance(recipe.depth, Full):
+            yield Problem(
+                "depth.kind",
+                f"'{recipe.depth.kind}' changes which layers run or train, and ORT's graph is exported once with all "
+                f"of them; use 'full', {native}",
+            )
+        if not isinstance(recipe.architecture, Modular):
+            yield Problem(
+                "architecture.kind",
+                f"'{recipe.architecture.kind}': ORT's environment has this package's own blocks alone; use 'pre_ln' or "
+                f"'post_ln', {native}",
+            )
+        elif recipe.architecture.positions in ("tupe_a", "tupe_r"):
+            yield Problem(
+                "architecture.positions",
+                f"'{recipe.architecture.positions}': ORT builds no gradient of its position table ('Squeeze: Dimension "
+                f"of input 1 must be 1'); use 'rope' or another, {native}",
+            )
+        if not isinstance(recipe.objective, (Masked, Causal)):
+            yield Problem(
+                "objective.kind",
+                f"'{recipe.objective.kind}': ORT exports 'masked' and 'causal' alone; use one of them, {native}",
+            )
+        yield from super().problems(recipe)
+
+
+class ScoredRows(nn.Module):
+    """What is exported: rows of tokens as the backbone sees them -> loss, accuracy, RMS of each layer's output.
+
+    Corruption stays outside: it draws by counters in 64-bit integers, which is torch's work, not a graph's.
+
+    Args:
+        model: shared, not copied.
+        plan: in force whenever this is called.
+    """
+
+    def __init__(self, model: TokenPrediction, plan: LayerPlan) -> None:
+        super().__init__()
+        self.model, self.plan = model, plan
+
+    def forward(
+        self, tokens_BT: Tensor, positions_BT: Tensor, documents_BT: Tensor, labels_N: Tensor, weight_N: Tensor,
+        index_N: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Mean nats and share predicted, 0-d each, then one 0-d RMS per layer."""
+        backbone = self.model.backbone
+        taps: list[Tensor] = []
+        backbone.taps = taps
+        # Samples by number are for corruption, which is done.
+        batch = Batch(tokens_BT, positions_BT, documents_BT, tokens_BT[:, 0])
+        seen = Labelled(tokens_BT, index_N, labels_N, weight_N)
+        scores = self.model.score(self.model.states(seen, batch, self.plan), labels_N, weight_N)
+        backbone.taps = None
+        return (*scores, *taps)
+
+
+class OnnxRuntimeEngine(Engine):
+    """A recipe under :class:`OnnxRuntime`: forward and backward passes of training steps are ORT's, all else torch's.
+
+    Weights and gradients are torch's tensors, shared with ORT; optimizer, checkpoints, evaluation and export see a
+    model like any other.
+    """
+
+    def __init__(self, recipe: Any) -> None:
+        super().__init__(recipe)
+        self._graphs: dict[tuple[TrainingModel, int], Any] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def start(self) -> None:
+        """See :meth:`Engine.start`; loads ORT, with as many threads as torch has.
+
+        Raises:
+            RecipeError: this Python has no ORT with training.
+        """
+        super().start()
+        os.environ["ORTMODULE_MEMORY_OPT_LEVEL"] = str(int(self.recipe.execution.recompute))
+        try:
+            load_ortmodule()
+        except ImportError as error:
+            raise RecipeError(f"this Python has no ONNX Runtime training ({error}); {ENVIRONMENT.way_out}") from None
+        self._folder = tempfile.TemporaryDirectory(prefix="workbench-graphs-")
+
+    def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """See :meth:`Engine.forward`; the first one of a row length (B, T) exports and optimises a graph.
+
+        Raises:
+            RecipeError: ORT cannot carry this model out; never falls back to torch.
+            MemoryError: its arena could not grow.
+        """
+        assert isinstance(model, TokenPrediction)
+        seen, count = model.labelled(batch, progress)
+        # The rows of corruption's choice take the place of the batch's own.
+        inputs = [seen.tokens_BT, batch.positions_BT, batch.documents_BT, seen.labels_N, seen.weight_N]
+        if seen.index_N is not None:
+            inputs.append(seen.index_N)
+        taps = model.backbone.taps
+        graph = self._graph(model, plan, batch.tokens_BT.shape[1])
+        try:
+            loss, accuracy, *rms = graph(*inputs)
+        except Exception as error:
+            if "Failed to allocate memory" in str(error):
+                raise MemoryError(f"not enough memory in ONNX Runtime: {_first_line(error)}") from error
+            raise RecipeError(
+                f"ONNX Runtime cannot train this model: {_first_line(error)}; use execution 'native' (the whole error "
+                "is in worker.log)"
+            ) from error
+        finally:
+            model.backbone.taps = taps
+        if taps is not None:
+            taps.extend(rms)
+        return Loss(loss, count, {"accuracy": accuracy.detach()})
+
+    def save_graphs(self, folder: Path) -> None:
+        """See :meth:`Engine.save_graphs`: ONNX as exported, as optimised with its gradients, and as executed."""
+        if self._folder is not None:
+            folder.mkdir(exist_ok=True)
+            for path in Path(self._folder.name).glob("*.onnx"):
+                shutil.copyfile(path, folder / path.name)
+
+    def described(self) -> dict[str, Any]:
+        """See :meth:`Engine.described`; with ORT's version."""
+        version = importlib.import_module("onnxruntime").__version__ if self._folder else None
+        return super().described() | {"onnxruntime": version}
+
+    def _graph(self, model: TokenPrediction, plan: LayerPlan, length: int) -> Any:
+        """One graph per row length: windows are cut into chunks by Python, which a traced graph takes for constants."""
+        key = (model, length)
+        if key not in self._graphs:
+            assert self._folder is not None, "start() comes first"
+            os.environ["ORTMODULE_SAVE_ONNX_PATH"] = self._folder.name
+            ort = load_ortmodule()
+            options = ort.DebugOptions(ort.LogLevel.ERROR, save_onnx=True, onnx_prefix=f"length_{length}")
+            self._graphs[key] = ort.ORTModule(ScoredRows(model, plan), options)
+        return self._graphs[key]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
