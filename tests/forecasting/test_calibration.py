@@ -69,7 +69,7 @@ def test_another_torch_measures_again(measurements: list[Mode], monkeypatch: pyt
 
 
 def _product(seconds: float) -> None:
-    subject = product_benchmark(torch.device("cpu"), torch.float32, MODE.threads).subject
+    subject = product_benchmark(MODE).subject
     remember(cache_folder() / FOLDER, "product", subject, {"product": seconds}, 0.0)
 
 

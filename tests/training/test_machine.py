@@ -8,39 +8,40 @@ from pathlib import Path
 import pytest
 import torch
 
+from workbench.choices.execution import Mode
 from workbench.ops import remembered
 from workbench.ops.remembered import FOLDER
 from workbench.ops.timing import measure
 from workbench.recipe import Recipe
 from workbench.training import machine
 
-CPU = torch.device("cpu")
+FP32 = Mode("cpu", 1, "fp32", compiled=False)
 
 
 @pytest.mark.parametrize(
     ("name", "precision", "peak"),
     [
-        ("NVIDIA H200", torch.bfloat16, 989e12),
-        ("NVIDIA H100 80GB HBM3", torch.bfloat16, 989e12),
-        ("NVIDIA H100 PCIe", torch.bfloat16, 756e12),
-        ("NVIDIA A100-SXM4-80GB", torch.float32, 19.5e12),
-        ("NVIDIA L4", torch.bfloat16, 121e12),
-        ("NVIDIA L40S", torch.bfloat16, 362e12),
-        ("NVIDIA GeForce RTX 4090", torch.bfloat16, 165e12),
-        ("Tesla T4", torch.bfloat16, None),
-        ("NVIDIA L40", torch.bfloat16, None),
-        ("NVIDIA T400 4GB", torch.float16, None),
+        ("NVIDIA H200", "bf16", 989e12),
+        ("NVIDIA H100 80GB HBM3", "bf16", 989e12),
+        ("NVIDIA H100 PCIe", "bf16", 756e12),
+        ("NVIDIA A100-SXM4-80GB", "fp32", 19.5e12),
+        ("NVIDIA L4", "bf16", 121e12),
+        ("NVIDIA L40S", "bf16", 362e12),
+        ("NVIDIA GeForce RTX 4090", "bf16", 165e12),
+        ("Tesla T4", "bf16", None),
+        ("NVIDIA L40", "bf16", None),
+        ("NVIDIA T400 4GB", "fp16", None),
     ],
 )
 def test_a_peak_is_that_of_the_device_or_none(
-    name: str, precision: torch.dtype, peak: float | None, monkeypatch: pytest.MonkeyPatch
+    name: str, precision: str, peak: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=None: name)
-    assert machine.peak_flops(torch.device("cuda"), precision) == peak
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: name)
+    assert machine.peak_flops(Mode("cuda", 1, precision, compiled=True)) == peak
 
 
 def test_a_processor_has_no_data_sheet() -> None:
-    assert machine.peak_flops(CPU, torch.float32) is None
+    assert machine.peak_flops(FP32) is None
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +54,12 @@ def test_the_rate_is_measured_once_and_each_precision_has_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
-    rate = machine.gemm_flops(CPU, torch.float32)
+    rate = machine.gemm_flops(FP32)
     # Any machine that can run this is between a pocket calculator and a cluster.
     assert 1e8 < rate < 1e16
-    assert machine.gemm_flops(CPU, torch.float32) == rate
-    assert machine.product_benchmark(CPU, torch.float32).recalled(tmp_path / FOLDER)
-    machine.gemm_flops(CPU, torch.bfloat16)
+    assert machine.gemm_flops(FP32) == rate
+    assert machine.product_benchmark(FP32).recalled(tmp_path / FOLDER)
+    machine.gemm_flops(FP32._replace(precision="bf16"))
     assert len(list((tmp_path / FOLDER).iterdir())) == 2
 
 

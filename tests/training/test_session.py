@@ -179,11 +179,11 @@ def test_what_was_asked_before_a_take_over_is_refused(tiny: Recipe, begin: Begin
     assert not session.stop_reason
 
 
-def _poison(device: torch.device, recipe: Recipe, seconds: dict[str, float]) -> Benchmark:
+def _poison(recipe: Recipe, seconds: dict[str, float]) -> Benchmark:
     """Remember ``seconds`` for the attention of a recipe, and an hour for the matrix product."""
     (attention,) = recipe.with_(execution={"attention": "auto"}).engine().benchmarks()
     remember(cache_folder() / FOLDER, "attention", attention.subject, seconds, 0.0)
-    product = machine.product_benchmark(device, torch.float32)
+    product = machine.product_benchmark(recipe.engine().mode)
     remember(cache_folder() / FOLDER, "product", product.subject, {"product": 3600.0}, 0.0)
     return attention
 
@@ -194,7 +194,7 @@ def test_a_run_that_contradicts_what_was_remembered_measures_again_and_says_so(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     recipe = tiny.with_(execution={"attention": "auto", "threads": 1}, budget={"amount": 12})
     wrong = {"plain": 3600.0, "sdpa": 1800.0}
-    attention = _poison(torch.device("cpu"), recipe, wrong)
+    attention = _poison(recipe, wrong)
     session = begin(recipe)
     assert session.engine.attention == "sdpa", "what is remembered decides"
     assert session.environment["gemm_flops"] == pytest.approx(2 * 1024**3 / 3600)
@@ -223,7 +223,7 @@ def test_a_run_shorter_than_that_looks_at_its_end(
     tiny: Recipe, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    _poison(torch.device("cpu"), tiny, {"plain": 1.0, "sdpa": 1.0})
+    _poison(tiny, {"plain": 1.0, "sdpa": 1.0})
     session = begin(tiny.with_(budget={"amount": 3}))
     assert session.run() == "finished"
     assert [(event["data"]["name"], event["step"]) for event in _measurements(session)] == [("product", 3)]
@@ -234,11 +234,11 @@ def test_a_resumed_run_keeps_its_attention_whatever_was_measured_since(
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     recipe = tiny.with_(execution={"attention": "auto"})
-    _poison(torch.device("cpu"), recipe, {"plain": 1.0, "sdpa": 0.5})
+    _poison(recipe, {"plain": 1.0, "sdpa": 0.5})
     session = begin(recipe)
     session.stop("enough")
     session.run()
-    _poison(torch.device("cpu"), recipe, {"plain": 0.5, "sdpa": 1.0})
+    _poison(recipe, {"plain": 0.5, "sdpa": 1.0})
     assert begin(recipe, resume=True).engine.attention == "sdpa"
     assert begin(recipe).engine.attention == "plain"
     for damage in ("[]", '{"attention": "flash"}', "{"):

@@ -79,7 +79,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     with contextlib.suppress(ValidationError):
         if (record := recalled(folder, NAME, subject)) is not None:
             known = Rates.model_validate(record.value)
-            product = product_benchmark(device, mode.dtype, mode.threads).recalled(folder)
+            product = product_benchmark(mode).recalled(folder)
             why = contradiction({"product": known.product}, product) if product else ""
             if not why or record.age_seconds < RETRY_SECONDS:
                 return known
@@ -134,7 +134,7 @@ def rates_here(mode: Mode) -> Rates:
     device, dtype = torch.device(mode.device), mode.dtype
     torch.manual_seed(0)
     # Measured anew: how fast the machine is right now.
-    product = product_benchmark(device, dtype).measured(None)["product"]
+    product = product_benchmark(mode).measured(None)["product"]
     moved, page = _memory_rates(device)
     rates = Rates(
         device=device_name(device),

@@ -13,22 +13,22 @@ from typing import Any
 import torch
 
 from workbench.choices.data.data import cache_folder
-from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.engine import Engine, Mode
 from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
 from workbench.ops.timing import Sample, timed
 
-PEAK_FLOPS: dict[str, dict[torch.dtype, float]] = {
+PEAK_FLOPS: dict[str, dict[str, float]] = {
     # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32.
-    "H200": {torch.bfloat16: 989e12, torch.float16: 989e12, torch.float32: 67e12},
-    "H100 PCIe": {torch.bfloat16: 756e12, torch.float16: 756e12, torch.float32: 51e12},
-    "H100": {torch.bfloat16: 989e12, torch.float16: 989e12, torch.float32: 67e12},
-    "A100": {torch.bfloat16: 312e12, torch.float16: 312e12, torch.float32: 19.5e12},
-    "L40S": {torch.bfloat16: 362e12, torch.float16: 362e12, torch.float32: 91.6e12},
-    "L4": {torch.bfloat16: 121e12, torch.float16: 121e12, torch.float32: 30.3e12},
-    "RTX 4090": {torch.bfloat16: 165e12, torch.float16: 165e12, torch.float32: 82.6e12},
-    "RTX 3090": {torch.bfloat16: 71e12, torch.float16: 71e12, torch.float32: 35.6e12},
-    "V100": {torch.float16: 125e12, torch.float32: 15.7e12},
-    "T4": {torch.float16: 65e12, torch.float32: 8.1e12},
+    "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "H100 PCIe": {"bf16": 756e12, "fp16": 756e12, "fp32": 51e12},
+    "H100": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
+    "L40S": {"bf16": 362e12, "fp16": 362e12, "fp32": 91.6e12},
+    "L4": {"bf16": 121e12, "fp16": 121e12, "fp32": 30.3e12},
+    "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12},
+    "RTX 3090": {"bf16": 71e12, "fp16": 71e12, "fp32": 35.6e12},
+    "V100": {"fp16": 125e12, "fp32": 15.7e12},
+    "T4": {"fp16": 65e12, "fp32": 8.1e12},
 }
 """Peak rate by whole words of the device's name (the first that fits) and precision."""
 
@@ -39,35 +39,30 @@ PRODUCT_SIDE = {"cpu": 1024, "cuda": 8192}
 """Large enough that launching and reading memory do not count, small enough for milliseconds."""
 
 
-def peak_flops(device: torch.device, precision: torch.dtype) -> float | None:
+def peak_flops(mode: Mode) -> float | None:
     """The data sheet's rate in FLOP/s, None for a device that is not in the table."""
-    if device.type != "cuda":
+    if mode.device != "cuda":
         return None
-    name = torch.cuda.get_device_name(device)
+    name = torch.cuda.get_device_name()
     # Whole words: an L40 is no L4, a T400 no T4, and a wrong peak makes a wrong MFU that looks right.
     found = (rates for part, rates in PEAK_FLOPS.items() if re.search(rf"\b{part}\b", name))
-    return next(found, {}).get(precision)
+    return next(found, {}).get(mode.precision)
 
 
-def gemm_flops(device: torch.device, precision: torch.dtype) -> float:
+def gemm_flops(mode: Mode) -> float:
     """Measured rate of a large matrix product here, FLOP/s; measured once per machine and remembered."""
-    (seconds,) = product_benchmark(device, precision).seconds(cache_folder() / FOLDER).values()
-    return 2.0 * PRODUCT_SIDE[device.type] ** 3 / seconds
+    (seconds,) = product_benchmark(mode).seconds(cache_folder() / FOLDER).values()
+    return 2.0 * PRODUCT_SIDE[mode.device] ** 3 / seconds
 
 
-def product_benchmark(device: torch.device, precision: torch.dtype, threads: int | None = None) -> Benchmark:
-    """A product of two square matrices.
-
-    Args:
-        device, precision: of the matrices.
-        threads: with which it is measured; None for this process's.
-    """
-    side = PRODUCT_SIDE[device.type]
-    subject = subject_of(device, threads, dtype=str(precision).removeprefix("torch."), side=side)
+def product_benchmark(mode: Mode) -> Benchmark:
+    """A product of two square matrices, measured in a process that is in this mode."""
+    device, side = torch.device(mode.device), PRODUCT_SIDE[mode.device]
+    subject = subject_of(device, mode.threads, precision=mode.precision, side=side)
 
     def samples() -> dict[str, Sample]:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            a, b = (torch.randn(side, side, device=device).to(precision) for _ in range(2))
+            a, b = (torch.randn(side, side, device=device).to(mode.dtype) for _ in range(2))
         return {"product": timed(lambda: torch.mm(a, b), device)}
 
     return Benchmark("product", subject, ("product",), samples)
@@ -80,7 +75,7 @@ def contradictions(engine: Engine) -> list[Contradiction]:
     reading is most often that one's. A run's steps are another moment than its start, and that is what counts.
     """
     found = []
-    for benchmark in (product_benchmark(engine.device, engine.dtype), *engine.benchmarks()):
+    for benchmark in (product_benchmark(engine.mode), *engine.benchmarks()):
         # A check must never end a run: a full device has no room for its tensors.
         with contextlib.suppress(RuntimeError, MemoryError):
             found.append(recheck(benchmark, cache_folder() / FOLDER))
@@ -91,7 +86,7 @@ def environment(engine: Engine) -> dict[str, Any]:
     """The part of ``environment.json`` that the machine, the installation and the engine decide."""
     import os
 
-    peak = peak_flops(engine.device, engine.dtype)
+    peak = peak_flops(engine.mode)
     return {
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
@@ -100,7 +95,7 @@ def environment(engine: Engine) -> dict[str, Any]:
         "device": device_name(engine.device),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "gemm_flops": gemm_flops(engine.device, engine.dtype),
+        "gemm_flops": gemm_flops(engine.mode),
         "peak_flops": peak,
         "mfu_is_share_of": "the data sheet's peak" if peak else "the matrix product rate measured here",
         **engine.described(),

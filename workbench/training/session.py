@@ -254,7 +254,7 @@ class Session:
                 progress.step, "measurement", found.text, **asdict(found), attention=self.engine.attention
             )
             # From here on MFU is a share of what holds now.
-            self.environment["gemm_flops"] = machine.gemm_flops(self.engine.device, self.engine.dtype)
+            self.environment["gemm_flops"] = machine.gemm_flops(self.engine.mode)
             self.training.recorder.peak_flops = self._peak_flops
             write_json(self.folder.environment, self.environment)
 
