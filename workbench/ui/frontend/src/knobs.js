@@ -1,4 +1,4 @@
-// Knobs of a running run as workbench/training/knobs.py describes them: their values as text, and what may be typed.
+// Knobs of a running run as workbench/changes.py describes them: their values as text, and what may be typed.
 // Pure. What combinations forbid besides bounds, only the run itself can tell.
 
 import { short } from "./format.js";
