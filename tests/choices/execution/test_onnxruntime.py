@@ -14,8 +14,11 @@ import torch
 
 from tests.runs.conftest import root  # noqa: F401  (the same fixture as for runs)
 from tests.runs.tiny import tiny_recipe, wait_until
+from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.environment import STEPS
 from workbench.choices.execution.onnxruntime import ENVIRONMENT, OnnxRuntime
+from workbench.choices.progress import progress_at
 from workbench.cli.command import main
 from workbench.errors import EngineError, RecipeError
 from workbench.recipe import Recipe
@@ -90,6 +93,36 @@ def test_started_in_a_python_without_ort_it_says_so() -> None:
     with pytest.raises(RecipeError, match=r"no ONNX Runtime training .*workbench engines install onnxruntime"):
         engine().engine().start()
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "text"),
+    [
+        ("Failed to allocate memory for requested buffer of size 8", MemoryError, "not enough memory in ONNX Runtime"),
+        (
+            "Exporting the operator 'aten::x' is not supported\nmore",
+            RecipeError,
+            "'aten::x' is not supported; use execu",
+        ),
+    ],
+)
+def test_what_ort_says_when_it_fails_is_told_in_one_line(said: str, error: type[Exception], text: str) -> None:
+    recipe = engine(architecture={"layers": 1, "width": 16, "heads": 2})
+    vocabulary = Vocabulary(size=64, used=64, cls=1, sep=2, mask=3, pad=0, unk=4)
+    backbone = recipe.architecture.build(vocabulary, 8, causal=False, attention="plain")
+    model = recipe.objective.build(backbone, recipe.architecture, vocabulary, 0)
+    rows = torch.full((2, 8), 9)
+    batch = Batch(rows, torch.arange(8).expand(2, 8), torch.zeros_like(rows), torch.arange(2))
+    failing = recipe.engine()
+
+    def graph(*inputs: torch.Tensor) -> None:
+        raise RuntimeError(said)
+
+    failing._graphs[model, 8] = graph
+    model.backbone.taps = taps = []
+    with pytest.raises(error, match=text):
+        failing.forward(model, batch, LayerPlan.full(1), progress_at(recipe.budget, 0.0))
+    assert model.backbone.taps is taps
 
 
 @pytest.fixture(scope="module")
