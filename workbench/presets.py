@@ -206,7 +206,7 @@ def lans_two_phase() -> Recipe:
                 ),
                 "peaks": (1.0, float(f"{second / first:.4g}")),
                 "until": (ends,),
-            }
+            },
         },
         budget="500 steps",
     )

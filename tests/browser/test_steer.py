@@ -14,7 +14,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, end, long_run, moves, open_view
+from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
 from workbench.telemetry import read_telemetry
 
@@ -87,6 +89,10 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     assert asked == ["set", "checkpoint", "evaluate", "pause", "resume"]
     assert sum(event["kind"] == "fork" for event in events) == 1
     page.locator(".wb-monitor").screenshot(path=RESULTS / "steer-fork.png")
+    # Closing the panel lets go of the run: whoever comes next need not take over.
+    assert read_lease(run.folder).held()
+    steer.toggle.click()
+    wait_until(lambda: not read_lease(run.folder).held(), 20, "the run is free")
 
 
 def test_letters_typed_in_the_panel_are_no_commands_of_the_notebook(page: Page, server: Server, run: Run) -> None:
@@ -94,6 +100,7 @@ def test_letters_typed_in_the_panel_are_no_commands_of_the_notebook(page: Page, 
     cells = notebook.panel.locator(".jp-Cell").count()
     steer = Steer(page)
     steer.press("Checkpoint now")  # what is forked from
+    expect(steer.said(steer.now)).to_have_text(re.compile("^checkpoint: saved step-"))
     expect(steer.edits).to_be_enabled()
     for field in (steer.edits, steer.value):
         field.fill("")

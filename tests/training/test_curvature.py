@@ -67,7 +67,7 @@ def test_the_mean_estimate_is_the_diagonal_of_the_gauss_newton_matrix(sophia: Re
         model.backbone.embedding.weight.mul_(20)
     batch = training.assembled.order.batch(torch.arange(1).numpy())
     seen, count = model.labelled(batch, training.progress)
-    logits_NV = model.head(model._states(seen, batch, plan))
+    logits_NV = model.head(model.states(seen, batch, plan))
     exact = torch.zeros_like(weight)
     for position in range(count):
         nats_V = -F.log_softmax(logits_NV[position], -1)
@@ -148,9 +148,7 @@ def test_the_sampled_loss_is_the_expected_one(sophia: Recipe, build: Build) -> N
     loss = model.sampled(batch, LayerPlan.full(2), progress, uniform)
     assert isinstance(model, TokenPrediction)
     seen, count = model.labelled(batch, progress)
-    entropy = torch.distributions.Categorical(
-        logits=model.head(model._states(seen, batch, LayerPlan.full(2)))
-    ).entropy()
+    entropy = torch.distributions.Categorical(logits=model.head(model.states(seen, batch, LayerPlan.full(2)))).entropy()
     assert loss.count == count
     assert loss.loss.item() == pytest.approx(entropy.mean().item(), abs=0.05)
     assert loss.loss.requires_grad
