@@ -24,7 +24,6 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from docs.pictures import recipe_of  # noqa: E402
 from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
@@ -40,8 +39,8 @@ from workbench.runs.state import FINAL  # noqa: E402
 OUT = ROOT / "test-results" / "screens"
 IMAGES = ROOT / "docs" / "images"
 PATIENCE_SECONDS = 600.0
-STEPS = 1000
-"""Of the runs whose layers are shown: enough to see single decisions and all stages."""
+WATCHED = {"compile": False, "threads": 1, "layers_every": 2}
+"""Execution of the runs that are watched: whole presets, which learn, on a core each, with single decisions in view."""
 
 
 class Studio:
@@ -60,8 +59,8 @@ class Studio:
     def _launch(self, name: str) -> Run:
         tiny = tiny_recipe(self.corpus, steps=1_000_000, name=name)
         recipe = {
-            "progressive dropping": lambda: recipe_of("progressive_drop", STEPS).with_(name=name),
-            "stacking, MSLT": lambda: recipe_of("multi_stage", STEPS).with_(name=name),
+            "progressive dropping": lambda: presets.pld().with_(name=name, execution=WATCHED),
+            "stacking, MSLT": lambda: presets.mslt().with_(name=name, execution=WATCHED),
             "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
             "failed": lambda: tiny.with_(data={"paths": [str(self.corpus / "not-there.txt")]}),
         }.get(name, lambda: tiny)()

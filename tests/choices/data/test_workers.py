@@ -43,9 +43,9 @@ def test_a_dead_worker_is_one_error(files, monkeypatch, tmp_path):
 @pytest.mark.process
 def test_stopping_early_leaves_no_thread(files, monkeypatch):
     monkeypatch.setattr(workers, "CHUNK_FILES", 1)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     found = harvest_files(files, 2)
     next(found)
     found.close()
     assert inspect.getgeneratorstate(found) == "GEN_CLOSED"
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before  # others may end meanwhile
