@@ -89,8 +89,11 @@ class EngineEnvironment:
             return f"{engine} is not installed; {self.way_out}"
         if not self._finished.exists():
             return f"{engine} is half installed ({self.folder}); {self.way_out} again, it goes on where it stopped"
-        anew = f"{self.way_out} again, it is then built anew"
-        found = self._probe()
+        return self._problem_of(self._probe())
+
+    def _problem_of(self, found: dict[str, Any] | None) -> str:
+        """Of what :meth:`_probe` found in a finished environment."""
+        engine, anew = f"engine '{self.name}'", f"{self.way_out} again, it is then built anew"
         if found is None:
             return f"the Python of {engine} no longer starts ({self.python}); {anew}"
         if found["python"] not in self.pythons:
@@ -129,8 +132,8 @@ class EngineEnvironment:
 
     def describe(self) -> dict[str, Any]:
         """For lists: ``name``, ``state`` (ready, or the problem), ``folder``, ``python``, ``packages``, ``bytes``."""
-        problem = self.problem()
         found = self._probe() if self.folder.exists() else None
+        problem = self._problem_of(found) if self._finished.exists() else self.problem()
         files = (path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
         return {
             "name": self.name,
@@ -202,7 +205,7 @@ class EngineEnvironment:
         return self.folder / "wheels"
 
     def _runs(self, command: list[str] | None) -> bool:
-        return bool(command) and command is not None and command[0] == str(self.python)
+        return command is not None and command[:1] == [str(self.python)]
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
