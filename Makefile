@@ -20,8 +20,9 @@ lab: $(STAMP)
 # loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
+# A test that fails gets one more try: browsers and processes share two cores. The log and the summary name it (RERUN).
 check: $(KERNELS) lint types
-	$(PYTEST)
+	$(PYTEST) --reruns 1 --reruns-delay 2 -rRfE
 
 # Before every commit: what starts no process, opens no browser and takes no time.
 quick: lint types
