@@ -144,7 +144,7 @@ def _notes(recipe: Recipe) -> list[str]:
     notes = ["seconds of training only: start-up, compilation, evaluation and checkpoints come on top"]
     if recipe.data.batch_rule.kind != "as_scheduled":
         notes.append(f"data.batch_rule '{recipe.data.batch_rule.kind}' changes the batch by what it measures; not seen")
-    return notes
+    return notes + recipe.engine().assumptions()
 
 
 def _vocabulary(data: Data) -> Vocabulary:

@@ -104,6 +104,12 @@ def test_the_probe_measures_once_per_shape(tmp_path: Path, measurements: list[se
     assert measurements == [set(ATTENTION)] * 2
 
 
+def test_precisions_of_one_type_are_measured_apart() -> None:
+    fp32, tf32 = (probe(precision=precision).subject for precision in ("fp32", "tf32"))
+    assert fp32 != tf32
+    assert {**fp32, "precision": "tf32"} == tf32
+
+
 def test_what_is_remembered_decides(tmp_path: Path, measurements: list[set[str]]) -> None:
     probe().seconds(tmp_path)
     (file,) = tmp_path.iterdir()

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.precision import set_float32_products
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
@@ -143,7 +144,9 @@ def rates_here(mode: Mode) -> Rates:
         call=0.0,
         attention_choice={
             str(length): fastest(
-                attention_benchmark(device, dtype, 16, length, 4, 64, False).seconds(cache_folder() / FOLDER)
+                attention_benchmark(device, dtype, 16, length, 4, 64, False, mode.precision).seconds(
+                    cache_folder() / FOLDER
+                )
             )
             for length in LENGTHS
         },
@@ -239,6 +242,7 @@ def main() -> None:
     behind it, of compiled code alone."""
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
+    set_float32_products(mode.precision, torch.device(mode.device))
     if sys.argv[2:] == [FUSED]:
         print(compiled_rates(torch.device(mode.device), mode.dtype).model_dump_json())
     else:

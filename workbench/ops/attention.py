@@ -96,7 +96,14 @@ def attention_named(name: str) -> Attention:
 
 
 def attention_benchmark(
-    device: torch.device, dtype: torch.dtype, rows: int, length: int, heads: int, head_dim: int, causal: bool
+    device: torch.device,
+    dtype: torch.dtype,
+    rows: int,
+    length: int,
+    heads: int,
+    head_dim: int,
+    causal: bool,
+    precision: str = "",
 ) -> Benchmark:
     """One forward and backward pass of every implementation, side by side.
 
@@ -105,12 +112,14 @@ def attention_benchmark(
         dtype: precision of queries, keys and values.
         rows, length, heads, head_dim: B, T, H and E of a micro-batch.
         causal: whether the mask is causal as well.
+        precision: of products, where the type does not say it: float32 is fp32 or tf32.
     """
     # The ranking depends on the length, hardly on the number of rows.
     rows = max(1, min(rows, MOST_POSITIONS[device.type] // length))
     shape_BHTE = (rows, heads, length, head_dim)
+    name = str(dtype).removeprefix("torch.")
     subject = subject_of(
-        device, dtype=str(dtype).removeprefix("torch."), shape_BHTE=list(shape_BHTE), causal=causal
+        device, dtype=name, precision=precision or name, shape_BHTE=list(shape_BHTE), causal=causal
     )  # fmt: skip
     return Benchmark("attention", subject, tuple(ATTENTION), lambda: _samples(device, dtype, shape_BHTE, causal))
 

@@ -162,6 +162,7 @@ class Training:
         """
         with self._charged():
             wait_for(self.device)
+            self.engine.settle()
             self.recorder.settle()
 
     def change(self, recipe: Recipe) -> None:

@@ -18,15 +18,16 @@ from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_na
 from workbench.ops.timing import Sample, timed
 
 PEAK_FLOPS: dict[str, dict[str, float]] = {
-    # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32.
-    "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
-    "H100 PCIe": {"bf16": 756e12, "fp16": 756e12, "fp32": 51e12},
-    "H100": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
-    "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
-    "L40S": {"bf16": 362e12, "fp16": 362e12, "fp32": 91.6e12},
-    "L4": {"bf16": 121e12, "fp16": 121e12, "fp32": 30.3e12},
-    "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12},
-    "RTX 3090": {"bf16": 71e12, "fp16": 71e12, "fp32": 35.6e12},
+    # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32, fp8 with
+    # float32 sums.
+    "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12, "tf32": 495e12, "fp8": 1979e12},
+    "H100 PCIe": {"bf16": 756e12, "fp16": 756e12, "fp32": 51e12, "tf32": 378e12, "fp8": 1513e12},
+    "H100": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12, "tf32": 495e12, "fp8": 1979e12},
+    "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12, "tf32": 156e12},
+    "L40S": {"bf16": 362e12, "fp16": 362e12, "fp32": 91.6e12, "tf32": 183e12, "fp8": 733e12},
+    "L4": {"bf16": 121e12, "fp16": 121e12, "fp32": 30.3e12, "tf32": 60e12, "fp8": 242e12},
+    "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12, "tf32": 82.6e12, "fp8": 330e12},
+    "RTX 3090": {"bf16": 71e12, "fp16": 71e12, "fp32": 35.6e12, "tf32": 35.6e12},
     "V100": {"fp16": 125e12, "fp32": 15.7e12},
     "T4": {"fp16": 65e12, "fp32": 8.1e12},
 }

@@ -23,10 +23,12 @@ def test_the_plainest_engine_changes_nothing() -> None:
         assert (one @ one).dtype == plain.dtype == torch.float32
     assert plain.attention == "plain"
     assert (plain.loss_scale, plain.state(), plain.benchmarks()) == (None, {}, [])
+    assert plain.assumptions() == []
+    plain.settle()
     assert plain.mode._replace(threads=1) == Mode("cpu", 1, "fp32", compiled=False)
 
 
-@pytest.mark.parametrize(("precision", "size"), [("fp32", 4), ("bf16", 2), ("fp16", 2)])
+@pytest.mark.parametrize(("precision", "size"), [("fp32", 4), ("tf32", 4), ("bf16", 2), ("fp16", 2), ("fp8", 2)])
 def test_every_precision_of_a_mode_has_a_type(precision: str, size: int) -> None:
     assert Mode("cpu", 1, precision, compiled=False).dtype.itemsize == size
 
@@ -49,7 +51,7 @@ def test_attention_of_a_resumed_run_is_its_own_on_the_same_device(
     resumed = Choosing(Recipe(), CPU)
     resumed.resume(begun)
     assert resumed.attention == "sdpa"
-    assert resumed.described() == {"attention": "sdpa"}
+    assert resumed.described() == {"attention": "sdpa", "precision": "fp32"}
     resumed.resume(begun | change)
     with pytest.raises(pytest.fail.Exception, match="measured"):
         _ = resumed.attention

@@ -14,15 +14,21 @@ from workbench.errors import RecipeError
 from workbench.recipe import Recipe
 
 
-def test_half_precision_needs_a_gpu() -> None:
-    with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device; use bf16 or fp32"):
-        Recipe(execution={"kind": "native", "device": "cpu", "precision": "fp16"})
+@pytest.mark.parametrize(
+    ("precision", "way_out"), [("tf32", "bf16 or fp32"), ("fp16", "bf16 or fp32"), ("fp8", "bf16")]
+)
+def test_precisions_of_a_gpu_are_refused_on_a_cpu(precision: str, way_out: str) -> None:
+    with pytest.raises(
+        RecipeError, match=rf"execution\.precision: {precision} needs a CUDA device; use {way_out} on a"
+    ):
+        Recipe(execution={"kind": "native", "device": "cpu", "precision": precision})
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device, where fp16 is legal")
-def test_fp16_is_refused_where_auto_means_a_cpu() -> None:
-    with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device.*use bf16 or fp32"):
-        Native(precision="fp16").resolve_device()
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device, where they are legal")
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "fp8"])
+def test_precisions_of_a_gpu_are_refused_where_auto_means_a_cpu(precision: str) -> None:
+    with pytest.raises(RecipeError, match=rf"execution\.precision: {precision} needs a CUDA device.*use bf16"):
+        Recipe(execution={"kind": "native", "precision": precision}).engine()
 
 
 def native(**knobs: object) -> NativeEngine:

@@ -67,7 +67,7 @@ def test_encoders_and_decoders_of_our_own_are_taken(objective: str, architecture
     made = recipe.engine()
     assert made.mode._replace(threads=1) == ("cpu", 1, "fp32", False)
     assert made.attention == "plain"
-    assert made.described() == {"attention": "plain", "onnxruntime": None}
+    assert made.described() == {"attention": "plain", "precision": "fp32", "onnxruntime": None}
 
 
 def test_micro_batches_are_checked_as_everywhere() -> None:

@@ -13,13 +13,12 @@ from torch import Tensor
 from workbench.choices.data.data import cache_folder
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.precision import DTYPES, set_float32_products
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
 from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, Benchmark, device_name, fastest
-
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Mode(NamedTuple):
@@ -40,7 +39,7 @@ class Mode(NamedTuple):
     @property
     def dtype(self) -> torch.dtype:
         """What products read and write."""
-        return _DTYPES[self.precision]
+        return DTYPES[self.precision]
 
 
 class Engine:
@@ -111,8 +110,12 @@ class Engine:
         return [self._attention_benchmark()] if len(self.attentions) > 1 else []
 
     def described(self) -> dict[str, Any]:
-        """What ``environment.json`` says of it, JSON-able."""
-        return {"attention": self.attention}
+        """What ``environment.json`` says of it, JSON-able: what is in force, which a recipe may have left open."""
+        return {"attention": self.attention, "precision": self.precision}
+
+    def assumptions(self) -> list[str]:
+        """What a forecast leaves out or takes for granted about it, a sentence each."""
+        return []
 
     def resume(self, begun: Mapping[str, Any]) -> None:
         """Carry on as a run began, so that it repeats bit for bit whatever was measured since.
@@ -129,6 +132,7 @@ class Engine:
         """Make this process a trainer: set what belongs to the process as a whole."""
         if self.recipe.execution.threads:
             torch.set_num_threads(self.recipe.execution.threads)
+        set_float32_products(self.precision, self.device)
 
     def place(self, model: TrainingModel) -> TrainingModel:
         """The model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold them."""
@@ -193,6 +197,9 @@ class Engine:
         # None, not zeros: a dropped layer must look untouched; whether it rests is for the depth method to say.
         optimizer.zero_grad(set_to_none=True)
 
+    def settle(self) -> None:
+        """Finish what the last step left pending on the host, before anybody reads the optimizer's state."""
+
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of it, JSON-able."""
         return {}
@@ -204,5 +211,6 @@ class Engine:
         architecture, data = self.recipe.architecture, self.recipe.data
         head_dim = architecture.width // architecture.heads
         return attention_benchmark(
-            self.device, self.dtype, self.rows, data.longest, architecture.heads, head_dim, self.recipe.objective.causal
-        )
+            self.device, self.dtype, self.rows, data.longest, architecture.heads, head_dim,
+            self.recipe.objective.causal, self.precision,
+        )  # fmt: skip

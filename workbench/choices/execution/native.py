@@ -11,6 +11,8 @@ from torch import Tensor
 from workbench.choices.choice import Problem, knob
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.loss_scaling import DeviceScaler
+from workbench.choices.execution.precision import check_capability, in_fp8, refusal
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.errors import RecipeError
 from workbench.ops.attention import ATTENTION
@@ -20,7 +22,9 @@ class Native(Execution):
     """PyTorch on one device: autocast precision, per-block compilation, measured choice of attention."""
 
     kind: Literal["native"] = "native"
-    precision: Literal["fp32", "bf16", "fp16"] = knob("bf16", "matmul precision under autocast; weights stay fp32")
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = knob(
+        "bf16", "of matrix products; weights stay fp32. tf32, fp16 and fp8 need a GPU, fp8 torchao as well"
+    )
     compile: bool = knob(True, "compile each block and the head (torch.compile); skipped layers still cost nothing")
     attention: Literal["auto", "plain", "sdpa"] = knob(
         "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
@@ -34,19 +38,18 @@ class Native(Execution):
         """The device in force.
 
         Raises:
-            RecipeError: ``cuda`` without a CUDA device, or fp16 on a CPU.
+            RecipeError: ``cuda`` without a CUDA device, or a precision that the device has not.
         """
         device = super().resolve_device()
-        if device.type == "cpu" and self.precision == "fp16":
-            raise RecipeError(
-                "execution.precision: fp16 needs a CUDA device and this machine has none; use bf16 or fp32"
-            )
+        if why := refusal(self.precision, device.type):
+            raise RecipeError(f"execution.precision: {why}")
         return device
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """fp16 on a CPU, and what every engine refuses."""
-        if self.precision == "fp16" and self.device == "cpu":
-            yield Problem("execution.precision", "fp16 needs a CUDA device; use bf16 or fp32 on a CPU")
+        """A precision that the device lacks, as far as the recipe names it, and what every engine refuses."""
+        # What `auto` means is seen where the run will be.
+        if self.device != "auto" and (why := refusal(self.precision, self.device)):
+            yield Problem("execution.precision", why)
         yield from super().problems(recipe)
 
 
@@ -59,9 +62,24 @@ class NativeEngine(Engine):
         self.precision, self.compiled = asked.precision, asked.compile
         self.attentions = tuple(ATTENTION) if asked.attention == "auto" else (asked.attention,)
         # In force for fp16 only; for other precisions every call passes through.
-        self._scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
+        self._scaler = DeviceScaler(self.device.type, enabled=self.precision == "fp16")
         if self._scaler.is_enabled():
             self.overflow_advice = "set execution.precision to 'bf16' or 'fp32', which reach further"
+
+    def start(self) -> None:
+        """See :meth:`Engine.start`.
+
+        Raises:
+            RecipeError: this GPU is too old for the precision.
+        """
+        check_capability(self.precision, self.device)
+        super().start()
+
+    def place(self, model: TrainingModel) -> TrainingModel:
+        """See :meth:`Engine.place`; products of the blocks become fp8's where that is asked for."""
+        if self.precision == "fp8":
+            in_fp8(model.backbone.blocks)
+        return super().place(model)
 
     def compile(self, model: TrainingModel) -> None:
         """Block by block, and the head."""
@@ -88,10 +106,14 @@ class NativeEngine(Engine):
         self._scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """See :meth:`Engine.step`; under fp16, weights stay what they are if a gradient overflowed."""
+        """See :meth:`Engine.step`; under fp16, weights and state stay what they are if a gradient overflowed."""
         self._scaler.step(optimizer)
         self._scaler.update()
         optimizer.zero_grad(set_to_none=True)
+
+    def settle(self) -> None:
+        """See :meth:`Engine.settle`; under fp16 the host may not know yet that the step overflowed."""
+        self._scaler.settle()
 
     def state(self) -> dict[str, Any]:
         """Of the loss scale; empty but under fp16."""
