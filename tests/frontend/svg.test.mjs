@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Run } from "../src/store.js";
-import { logTicks, spread, yRange } from "../src/scales.js";
-import { escaped } from "../src/samples.js";
-import { curvesSvg, sheetSvg } from "../src/svg.js";
-import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../src/views/pictures.js";
-import { csvOfLayers, Layers } from "../src/layers.js";
+import { Run } from "../../workbench/ui/frontend/src/store.js";
+import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/scales.js";
+import { escaped } from "../../workbench/ui/frontend/src/samples.js";
+import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/svg.js";
+import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/views/pictures.js";
+import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
 

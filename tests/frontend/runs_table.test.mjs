@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, TRASH_ACTIONS, possible, selectionText, tagChanges, tagsAs } from "../src/runs/actions.js";
-import { BY_KEY, nextSort, since, sorted } from "../src/runs/columns.js";
-import { Rows, between, scrollFor, visible } from "../src/runs/rows.js";
-import { Session } from "../src/runs/session.js";
-import { markdown, shown } from "../src/runs/sheet.js";
+import { ACTIONS, TRASH_ACTIONS, possible, selectionText, tagChanges, tagsAs } from "../../workbench/ui/frontend/src/runs/actions.js";
+import { BY_KEY, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { Rows, between, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
+import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
+import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
 
 const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, progress: 1, ...more });
 const ids = (rows) => rows.map(({ id }) => id).join("");

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { baseOf, Relay, Server, xsrfOf } from "../src/server.js";
-import { Store } from "../src/store.js";
-import { delta, snapshot } from "./block.js";
+import { baseOf, Relay, Server, xsrfOf } from "../../workbench/ui/frontend/src/server.js";
+import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { delta, snapshot } from "./block.mjs";
 
 const page = (text, origin = "http://hub.example") => ({
   location: { origin },

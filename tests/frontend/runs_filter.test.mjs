@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../src/runs/filter.js";
+import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
 
 const row = (id, more = {}) => ({
   id, name: "bert tiny", status: "running", tags: [], notes: "", message: "", owner: "ada", device: "H200", host: "n1",

@@ -12,9 +12,9 @@ import {
   startsStage,
   workOf,
   workWords,
-} from "../src/activity.js";
-import { Layers } from "../src/layers.js";
-import { LAYER_STATES } from "../src/palette.js";
+} from "../../workbench/ui/frontend/src/activity.js";
+import { Layers } from "../../workbench/ui/frontend/src/layers.js";
+import { LAYER_STATES } from "../../workbench/ui/frontend/src/palette.js";
 
 const stage = (step, stage, stages, copies = [], text = "...") => ({ kind: "stage", step, text, data: { stage, stages, copies } });
 

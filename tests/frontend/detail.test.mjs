@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Details, lacking } from "../src/detail.js";
-import { Store } from "../src/store.js";
-import { block, clock, delta, snapshot } from "./block.js";
+import { Details, lacking } from "../../workbench/ui/frontend/src/detail.js";
+import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { block, clock, delta, snapshot } from "./block.mjs";
 
 /** A page that holds every hundredth of a hundred thousand records. */
 function thinned() {

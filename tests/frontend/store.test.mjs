@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Store } from "../src/store.js";
-import { block, delta, snapshot } from "./block.js";
+import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { block, delta, snapshot } from "./block.mjs";
 
 const values = (store, name = "loss") => [...store.runs[0].series.get(name).values.view()];
 const steps = (store, name = "loss") => [...store.runs[0].series.get(name).steps.view()];
