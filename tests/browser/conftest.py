@@ -19,14 +19,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.console import Console
+from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
 
 RESULTS = REPOSITORY / "test-results"
 expect.set_options(timeout=60_000)  # two cores that also train
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu", "--disable-dev-shm-usage")
 Open = Callable[..., Page]
 
 

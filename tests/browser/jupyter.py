@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from tests.browser.console import Console
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from conftest import Server
 
 CELL_SECONDS = 60
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-background-networking", "--disable-gpu", "--disable-dev-shm-usage")
 
 
 class Notebook:
@@ -69,6 +74,20 @@ class Notebook:
     def hide_sidebar(self) -> None:
         """More room, as most people work."""
         self.page.keyboard.press("Control+b")
+
+
+@contextmanager
+def chromium_page() -> Iterator[Page]:
+    """A page of Debian's Chromium, or of any other on the PATH, for measurements outside of pytest."""
+    with sync_playwright() as playwright:
+        path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)))
+        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_OPTIONS])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(1000 * CELL_SECONDS)
+        try:
+            yield page
+        finally:
+            browser.close()
 
 
 def choose_theme(page: Page, name: str) -> None:

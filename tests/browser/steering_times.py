@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS
+from tests.browser.jupyter import chromium_page
 from tests.browser.servers import jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, open_view
 from tests.corpus import write_corpus
@@ -123,11 +122,8 @@ def _settled(page: Page) -> None:
 def page_of(home: Path, corpus: Path, *, extension: bool) -> Iterator[tuple[Page, Run]]:
     """A page that shows a run; with the extension, its kernel is in a long cell."""
     home.mkdir()
-    with jupyterlab(home, home / "runs", extension=extension) as server, sync_playwright() as playwright:
+    with jupyterlab(home, home / "runs", extension=extension) as server, chromium_page() as page:
         run = long_run(corpus, server.root / "elsewhere")
-        name = next(filter(None, map(shutil.which, CHROMIUM_NAMES)))
-        browser = playwright.chromium.launch(executable_path=name, args=[*CHROMIUM_OPTIONS])
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
         try:
             notebook = open_view(page, server, run, "times.ipynb", "import time\ntime.sleep(100_000)")
             if extension:
@@ -135,7 +131,6 @@ def page_of(home: Path, corpus: Path, *, extension: bool) -> Iterator[tuple[Page
                 page.wait_for_timeout(2000)
             yield page, run
         finally:
-            browser.close()
             end(run)
             server.shut_kernels_down()
 

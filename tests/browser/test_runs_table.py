@@ -12,8 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import copies, trained_run
+from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.servers import Server
-from workbench.bench.page_forms import TABLE_SHOWN
 from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import read_labels

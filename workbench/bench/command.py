@@ -16,7 +16,6 @@ BENCHES = {
     "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
-    "page": "the live view in JupyterLab and Chromium: sample to pixel, frames, bytes, memory",
     "startup": "seconds until `import workbench` and `workbench runs` answer",
 }
 

@@ -118,7 +118,7 @@ def test_a_thousand_runs_take_ten_times_as_long_as_a_hundred(tmp_path: Path) -> 
         found = runs(tmp_path / str(count))
         rows = found.table()
         took[count] = time.process_time() - began
-    # How long it takes in seconds is a matter of the machine (`workbench bench page --parts runs`).
+    # How long it takes in seconds is a matter of the machine (`python -m tests.browser.page_times --parts runs`).
     assert took[1000] < 25 * took[100]
     assert len(rows) == 1000
     assert repr(found).endswith("... and 970 older")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.bench.page import _delays
-from workbench.bench.page_writer import LAYERS, prepare, write
+from tests.browser.page_times import _delays
+from tests.browser.page_writer import LAYERS, prepare, write
 from workbench.live.track import Track
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import read_state

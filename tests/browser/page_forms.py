@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.servers import Server
 from workbench import presets
-from workbench.bench.page_lab import open_notebook, run_cell, write_notebook
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 
@@ -61,12 +62,13 @@ TABLE_SHOWN = """() => {
 }"""
 
 
-def knob_changes(page: Any, address: str, notebooks: Path, rounds: int = 6) -> dict[str, Any]:
+def knob_changes(page: Any, server: Server, rounds: int = 6) -> dict[str, Any]:
     """Knobs of a Lab, changed one after the other: milliseconds until the page shows the verdict on each."""
-    write_notebook(notebooks / "knobs.ipynb", ["import workbench as wb\nfrom workbench.ui.lab import Lab", "wb.Lab()"])
-    open_notebook(page, address % "knobs.ipynb")
-    run_cell(page, 0)
-    run_cell(page, 1)
+    write_notebook(server.root / "knobs.ipynb", ["import workbench as wb", "wb.Lab()"])
+    notebook = Notebook(page, server, "knobs.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
+    notebook.run(1)
     page.locator(".lab-composer .lab-verdict", has_text="ready").wait_for()
     page.evaluate(_OPEN)
     # The forecast measures the machine once, which takes all of a core.
@@ -82,18 +84,19 @@ def knob_changes(page: Any, address: str, notebooks: Path, rounds: int = 6) -> d
     return found | {"knob_changes": len(times)}
 
 
-def many_runs(page: Any, address: str, notebooks: Path, root: Path) -> dict[str, Any]:
+def many_runs(page: Any, server: Server, root: Path) -> dict[str, Any]:
     """The table of a thousand runs, alone and in the Lab: seconds from the key to all rows, the second time of each."""
     _write_runs(root)
     imports = "import workbench as wb\nfrom workbench.ui.lab import Lab\nfrom workbench.ui.runs_table import RunsTable"
     where = repr(str(root))
-    write_notebook(notebooks / "many.ipynb", [imports, f"RunsTable({where})", f"Lab(runs_dir={where})"])
-    open_notebook(page, address % "many.ipynb")
-    run_cell(page, 0)
+    write_notebook(server.root / "many.ipynb", [imports, f"RunsTable({where})", f"Lab(runs_dir={where})"])
+    notebook = Notebook(page, server, "many.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
     seconds: dict[str, list[float]] = {"table": [], "lab": []}
     for index, name in ((1, "table"), (2, "lab"), (1, "table"), (2, "lab"), (1, "table"), (2, "lab")):
         page.evaluate(TABLE_SHOWN)
-        run_cell(page, index)
+        notebook.run(index)
         page.wait_for_function("window.tableShown")
         seconds[name].append(page.evaluate("window.tableShown") / 1000)
         page.evaluate("delete window.tableShown")

@@ -1,4 +1,4 @@
-"""A process that writes telemetry as a trainer does, and when it did: ``python -m workbench.bench.page_writer``."""
+"""A process that writes telemetry as a trainer does, and when it did: ``python -m tests.browser.page_writer``."""
 
 from __future__ import annotations
 

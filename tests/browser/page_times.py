@@ -1,4 +1,7 @@
-"""The live view in a real JupyterLab and Chromium: how soon a sample is seen, frames, bytes, memory, sizes."""
+"""The live view in a real JupyterLab and Chromium: how soon a sample is seen, frames, bytes, memory, sizes.
+
+``python -m tests.browser.page_times [--parts samples,knobs] [--out FILE]``
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from rich.console import Console
 
-from workbench.bench.page_forms import knob_changes, many_runs
-from workbench.bench.page_lab import chromium, jupyterlab, open_notebook, run_cell, write_notebook
-from workbench.bench.page_writer import RECORDS_PER_SECOND, prepare
+from tests.browser.jupyter import Notebook, chromium_page, write_notebook
+from tests.browser.page_forms import knob_changes, many_runs
+from tests.browser.page_writer import RECORDS_PER_SECOND, prepare
+from tests.browser.servers import Server, jupyterlab
+from tests.browser.steer import begin
 from workbench.bench.result import context
 from workbench.errors import WorkbenchError, unknown
 from workbench.runs.folder import RunFolder, write_json
@@ -78,14 +84,14 @@ _PAN = """(seconds) => new Promise((done) => {
 })"""
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench page``."""
-    parser = argparse.ArgumentParser(prog="workbench bench page", description=__doc__)
+def main() -> int:
+    """Measure the chosen parts and write them down."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="of samples that are timed")
     parser.add_argument("--records", type=int, default=1_000_000, help="of the long run")
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/bench/page.json"))
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="workbench-page-") as workspace:
         home = Path(workspace)
         measured = measure(home, options.parts.split(","), options.seconds, options.records)
@@ -114,29 +120,30 @@ def measure(home: Path, parts: Sequence[str], seconds: float, records: int) -> d
     runs = home / "runs"
     runs.mkdir()
     result: dict[str, Any] = {"papermill_bytes": papermill_bytes(home)} if "papermill" in parts else {}
-    with jupyterlab(home / "jupyter") as (address, pid), chromium() as page:
-        notebooks = home / "jupyter" / "notebooks"
+    (home / "jupyter").mkdir()
+    with jupyterlab(home / "jupyter", runs) as server, chromium_page() as page:
         if "samples" in parts:
-            result |= short_runs(page, address, notebooks, runs, seconds)
+            result |= short_runs(page, server, runs, seconds)
         if "knobs" in parts:
-            result |= knob_changes(page, address, notebooks)
+            result |= knob_changes(page, server)
         if "runs" in parts:
-            result |= many_runs(page, address, notebooks, home / "many")
+            result |= many_runs(page, server, home / "many")
         if "reruns" in parts:
-            result |= reruns(page, address, notebooks, runs, pid)
+            result |= reruns(page, server, runs)
         if "long" in parts:
-            result |= long_run(page, address, notebooks, runs, records)
+            result |= long_run(page, server, runs, records)
     return result
 
 
-def short_runs(page: Any, address: str, notebooks: Path, runs: Path, seconds: float) -> dict[str, Any]:
+def short_runs(page: Any, server: Server, runs: Path, seconds: float) -> dict[str, Any]:
     """Two runs, four plots, ten samples a second each: time until a sample is seen, and what it costs on the wire."""
     with writing(runs, ["short-a", "short-b"], seconds + 60) as logs:
-        write_notebook(notebooks / "short.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
-        open_notebook(page, address % "short.ipynb")
-        run_cell(page, 0)
+        write_notebook(server.root / "short.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
+        notebook = Notebook(page, server, "short.ipynb")
+        notebook.hide_sidebar()
+        notebook.run(0)
         began = time.monotonic()
-        run_cell(page, 1, wait=False)
+        begin(notebook, 1)
         page.wait_for_function(_DRAWN)
         first = time.monotonic() - began
         page.wait_for_timeout(3000)
@@ -154,14 +161,15 @@ def short_runs(page: Any, address: str, notebooks: Path, runs: Path, seconds: fl
     }  # fmt: skip
 
 
-def long_run(page: Any, address: str, notebooks: Path, runs: Path, records: int) -> dict[str, Any]:
+def long_run(page: Any, server: Server, runs: Path, records: int) -> dict[str, Any]:
     """A run of a million records that goes on while somebody pans: time to its first plot, to all of it, frames."""
     with writing(runs, ["long"], 600, records) as logs:
-        write_notebook(notebooks / "long.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
-        open_notebook(page, address % "long.ipynb")
-        run_cell(page, 0)
+        write_notebook(server.root / "long.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
+        notebook = Notebook(page, server, "long.ipynb")
+        notebook.hide_sidebar()
+        notebook.run(0)
         began = time.monotonic()
-        run_cell(page, 1, wait=False)
+        begin(notebook, 1)
         page.wait_for_function(_DRAWN)
         first = time.monotonic() - began
         # A sample has some hundred points; the whole is drawn with two for each pixel.
@@ -178,25 +186,26 @@ def long_run(page: Any, address: str, notebooks: Path, runs: Path, records: int)
     }  # fmt: skip
 
 
-def reruns(page: Any, address: str, notebooks: Path, runs: Path, pid: int) -> dict[str, Any]:
+def reruns(page: Any, server: Server, runs: Path) -> dict[str, Any]:
     """The cell that shows the view, run twenty times over: what stays behind in the kernel and in the page."""
     with writing(runs, ["again"], 600) as logs:
         # The picture for saved notebooks is drawn after a minute: what matplotlib keeps comes once and is no growth.
         draw = f"for _ in range(4): summary_html([wb.Run('again', {str(runs)!r}).view()])"
         first = f"import workbench as wb\nfrom workbench.plots.static import summary_html\n{draw}"
         plain = "import ipywidgets; ipywidgets.HTML('a widget of ipywidgets, for comparison')"
-        write_notebook(notebooks / "again.ipynb", [first, _watch_cell(runs, logs), plain])
-        open_notebook(page, address % "again.ipynb")
-        run_cell(page, 0)
+        write_notebook(server.root / "again.ipynb", [first, _watch_cell(runs, logs), plain])
+        notebook = Notebook(page, server, "again.ipynb")
+        notebook.hide_sidebar()
+        notebook.run(0)
         protocol = page.context.new_cdp_session(page)
         readings = []
         # The first ones fill caches of JupyterLab and of the allocator, which is no growth either.
         for index, count in ((1, 5), (1, RERUNS), (2, 5), (2, RERUNS)):
             for _ in range(count):
-                run_cell(page, index)
+                notebook.run(index)
                 if index == 1:
                     page.wait_for_function(_DRAWN)
-            readings.append(_memory(protocol, pid, page))
+            readings.append(_memory(protocol, page))
     before, after, plain_before, plain_after = readings
     return {
         "reruns": RERUNS, "kernel_growth_mib": round(after[0] - before[0], 2), "kernel_mib": round(after[0], 1),
@@ -210,7 +219,7 @@ def papermill_bytes(home: Path) -> int:
     folder = RunFolder(home / "runs" / "ended")
     prepare(folder, "ended", 2000)
     subprocess.run(
-        [sys.executable, "-m", "workbench.bench.page_writer", str(folder.path), str(home / "ended.log"), "2000", "1"],
+        [sys.executable, "-m", "tests.browser.page_writer", str(folder.path), str(home / "ended.log"), "2000", "1"],
         check=True,
     )
     source, target = home / "ended.ipynb", home / "executed.ipynb"
@@ -228,7 +237,7 @@ def writing(runs: Path, names: list[str], seconds: float, records: int = 0) -> I
         for name in names:
             folder, logs[name] = RunFolder(runs / name), runs.parent / f"{name}.log"
             prepare(folder, name, records)
-            command = [sys.executable, "-m", "workbench.bench.page_writer"]
+            command = [sys.executable, "-m", "tests.browser.page_writer"]
             arguments = [str(folder.path), str(logs[name]), str(records), str(seconds)]
             processes.append(subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL))
         time.sleep(2.0)
@@ -281,15 +290,17 @@ def _delays(log: Path, seen: list[list[Any]]) -> np.ndarray:
     return np.array(delays)
 
 
-def _memory(protocol: Any, pid: int, page: Any) -> tuple[float, float]:
+def _memory(protocol: Any, page: Any) -> tuple[float, float]:
     """MiB of the newest kernel (collected first) and of the page's heap."""
-    import psutil
-
     _type_cell(page, "import gc; gc.collect(); print('collected')")
     page.wait_for_timeout(3000)
     for _ in range(3):
         protocol.send("HeapProfiler.collectGarbage")
     heap = protocol.send("Runtime.getHeapUsage")["usedSize"]
-    kernels = [p for p in psutil.Process(pid).children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
+    kernels = [p for p in psutil.Process().children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
     newest = max(kernels, key=lambda process: process.create_time())
     return newest.memory_info().rss / 2**20, heap / 2**20
+
+
+if __name__ == "__main__":
+    sys.exit(main())
