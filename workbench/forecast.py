@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 BAND = {False: 0.25, True: 0.4}
-"""Half-width of the band around seconds, at least, as a share: eager, compiled."""
+"""Half-width of the band around seconds, as a share: eager, compiled."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,10 @@ class Forecast:
     Attributes:
         parameters: trainable ones of the finished model, tied ones once; exact.
         flops_per_token: useful FLOPs over tokens, mean over the run.
-        flops: of the run.
         memory_bytes: at most at a time, beyond what a process takes that has loaded torch.
         memory: bytes by part: weights, gradients, optimizer, activations, logits.
-        device_memory_bytes: of the device.
-        tokens_per_second: mean over the run.
         seconds: of training; start-up, compilation, evaluation and checkpoints come on top, as in budgets.
         seconds_low, seconds_high: the band that the time will probably lie in.
-        steps, tokens: of the run.
         cost: of these seconds at the price per hour, None without a price.
         schedules: values at points along the budget, by path; ``progress`` is the share of the budget that is spent.
         layers: ``forward`` and ``backward`` by point, shares of micro-batches in which each layer computes and trains.
@@ -81,10 +77,8 @@ def forecast(
     Nothing is trained and no model is allocated.
 
     Args:
-        recipe: what would be run.
         price_per_hour: of the device, in any currency.
         rates: of another machine; None for this one.
-        say: told when something takes longer.
 
     Raises:
         RecipeError: the model cannot be built, or the device is not there.
@@ -105,7 +99,7 @@ def forecast(
     simulated = simulator.run()
     memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
-    band = max(BAND[mode.compiled], 2 * rates.error)
+    band = BAND[mode.compiled]
     counted = recipe.budget.unit == "seconds"
     return Forecast(
         parameters=simulated.parameters,

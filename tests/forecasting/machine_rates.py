@@ -14,15 +14,12 @@ RATES = Rates(
         "cheap": (0.0, 1e-10),
         "costly": (0.0, 2e-10),
     },
-    call=1e-5,
     fused=FusedRates(graph=2e-5, byte=1e-10, costly=1e-9, kernel_seconds=1.0, start_seconds=5.0),
     attention_choice={"64": "plain", "512": "sdpa"},
     optimizers={
         kind: OptimizerRates(matrix=((128.0, 1e-9), (384.0, 1e-9)), embedding=1e-9, vector=1e-6)
         for kind in registry("optimizer")
     },
-    moved=1e10,
     page=1e-10,
     memory_bytes=8 << 30,
-    reference=5e-3,
 )

@@ -9,7 +9,15 @@ import pytest
 from tests.forecasting.machine_rates import RATES
 from workbench.choices.depth.plan import LayerPlan
 from workbench.forecasting.operations import Operation, Part, Trace
-from workbench.forecasting.pricing import MAPPED_BYTES, Price, Prices, Seconds, micro_batch_seconds, priced
+from workbench.forecasting.pricing import (
+    CALL_SECONDS,
+    MAPPED_BYTES,
+    Price,
+    Prices,
+    Seconds,
+    micro_batch_seconds,
+    priced,
+)
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000, 4000, 5000)
 ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000, 4_000, 100)
@@ -24,27 +32,25 @@ def test_operations_cost_their_work_and_their_call() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [ADD])), RATES, fused=False, launched=False).layers[0]
     assert found.forward.products == pytest.approx(1e-4)
     assert found.forward.moving == pytest.approx(1e-6 + 2e-6)
-    assert found.forward.calls == pytest.approx(3e-5)
-    assert found.backward.calls == pytest.approx(1e-5)
+    assert found.forward.calls == pytest.approx(3 * CALL_SECONDS)
+    assert found.backward.calls == pytest.approx(CALL_SECONDS)
     assert found.linear == pytest.approx(1e-4)
 
 
-def test_a_key_that_was_measured_goes_before_its_kind_and_factors_count() -> None:
-    rates = RATES.model_copy(
-        update={"kernels": RATES.kernels | {"add 32>32": (1e-4, 1e-9)}, "factors": (2.0, 3.0, 1.0), "call": 0.0}
-    )
+def test_a_key_that_was_measured_goes_before_its_kind() -> None:
+    rates = RATES.model_copy(update={"kernels": RATES.kernels | {"add 32>32": (1e-4, 1e-9)}})
     found = priced(trace_of(Part([PRODUCT, ADD], [])), rates, fused=False, launched=False).layers[0].forward
-    assert found == pytest.approx(Seconds(2e-4, 3e-5, 1e-4))
+    assert found == pytest.approx(Seconds(1e-4, 1e-5, 1e-4 + 2 * CALL_SECONDS))
 
 
 def test_fused_operations_cost_what_crosses_the_edge_of_their_kernel() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [])), RATES, fused=True, launched=False)
     assert found.layers[0].forward.moving == pytest.approx(4_000 * 1e-10 + 1000 * 1e-9)
     # One product is called, and one graph is entered.
-    assert found.layers[0].forward.calls == pytest.approx(1e-5 + 2e-5)
+    assert found.layers[0].forward.calls == pytest.approx(CALL_SECONDS + 2e-5)
     assert found.layers[0].backward == Seconds()
     # What precedes the layers is not compiled.
-    assert found.shared.forward.calls == pytest.approx(3e-5)
+    assert found.shared.forward.calls == pytest.approx(3 * CALL_SECONDS)
 
 
 def test_large_tensors_pay_for_fresh_pages() -> None:

@@ -1,4 +1,4 @@
-"""A recipe in training in a child process, each step timed; or, as a reference, the calibration's own model.
+"""A recipe in training in a child process, each step timed.
 
 What a method costs changes along its run: layers appear, freeze, are dropped more often, batches grow. So a recipe
 comes with a budget of as many steps as will be timed, and every stage is met in order and in its due share.
@@ -16,7 +16,6 @@ import torch
 
 from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
-from workbench.forecasting.fitted_rates import REFERENCE, SmallModel, models
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -85,17 +84,10 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
 def main() -> None:
     """Child process: ``python -m workbench.bench.timed_trainer '{"name": ..., "recipe": ...}'``.
 
-    With ``"memory": true`` every answer has ``memory_bytes``, the growth so far. With ``"reference": true`` the recipe
-    says the mode only, and the calibration's own model is trained.
+    With ``"memory": true`` every answer has ``memory_bytes``, the growth so far.
     """
     stage, setting, recipe = begin()
     engine = recipe.engine()
-    if setting.get("reference"):
-        with SmallModel(models(engine.mode)[REFERENCE]) as small:
-            stage.say({"ready": {}})
-            while (steps := stage.next_steps()) is not None:
-                stage.say({"seconds": [small.step() for _ in range(steps)]})
-        return
     prepared = prepare(recipe.data)
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()

@@ -28,7 +28,7 @@ from workbench.choices.execution.precision import set_float32_products
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
 from workbench.forecasting.compiled_rates import compiled_rates
-from workbench.forecasting.fitted_rates import fit_rates
+from workbench.forecasting.kernel_rates import kernel_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
@@ -38,12 +38,10 @@ from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 10
+NAME, VERSION = "forecast", 11
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""
-MOVED_BYTES = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Of the tensors that bandwidth is measured on: too many for a cache."""
 LENGTHS = (64, 128, 512)
 SIDES = (64, 160, 384)
 """Of the matrices on which optimizers are measured."""
@@ -63,7 +61,6 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     it was when they were measured.
 
     Args:
-        mode: see :class:`Mode`.
         say: called with one line before a measurement.
 
     Raises:
@@ -136,12 +133,12 @@ def rates_here(mode: Mode) -> Rates:
     torch.manual_seed(0)
     # Measured anew: how fast the machine is right now.
     product = product_benchmark(mode).measured(None)["product"]
-    moved, page = _memory_rates(device)
-    rates = Rates(
+    kernels, disagreement = kernel_rates(mode)
+    return Rates(
         device=device_name(device),
         date=time.strftime("%Y-%m-%d", time.gmtime()),
-        kernels={},
-        call=0.0,
+        kernels=kernels,
+        fused=compiled_rates(device, dtype) if mode.compiled else None,
         attention_choice={
             str(length): fastest(
                 attention_benchmark(device, dtype, 16, length, 4, 64, False, mode.precision).seconds(
@@ -151,34 +148,23 @@ def rates_here(mode: Mode) -> Rates:
             for length in LENGTHS
         },
         optimizers=_optimizers(list(registry("optimizer")), device),
-        moved=moved,
-        page=page,
+        page=_page_seconds(device),
         memory_bytes=_memory(device),
-        reference=0.0,
         product=product,
+        disagreement=disagreement,
+        seconds=round(time.perf_counter() - began, 2),
     )
-    rates = fit_rates(rates, mode)
-    if mode.compiled:
-        rates = rates.model_copy(update={"fused": compiled_rates(device, dtype)})
-    return rates.model_copy(update={"seconds": round(time.perf_counter() - began, 2)})
 
 
-def _memory_rates(device: torch.device) -> tuple[float, float]:
-    """Bytes per second of reading gradients for their norm; seconds per byte that new memory adds to writing."""
-    numbers = torch.randn(MOVED_BYTES[device.type] // 4, device=device)
-    large = torch.randn(MAPPED_BYTES // 2, device=device)
+def _page_seconds(device: torch.device) -> float:
+    """Seconds per byte that new memory adds to writing; none on a GPU, whose memory is kept."""
+    if device.type != "cpu":
+        return 0.0
+    large = torch.randn(MAPPED_BYTES // 2)
     out = torch.empty_like(large)
-    found = measure(
-        {
-            "read": timed(lambda: torch.linalg.vector_norm(numbers), device),
-            "new": timed(lambda: large * 1.5, device),
-            "known": timed(lambda: torch.mul(large, 1.5, out=out), device),
-        }
-    )
-    moved = 4 * numbers.numel() / found["read"].seconds
-    # A GPU's memory is kept.
-    new = found["new"].seconds - found["known"].seconds if device.type == "cpu" else 0.0
-    return moved, max(0.0, new / (4 * large.numel()))
+    work = {"new": lambda: large * 1.5, "known": lambda: torch.mul(large, 1.5, out=out)}
+    found = measure({name: timed(each, device) for name, each in work.items()})
+    return max(0.0, found["new"].seconds - found["known"].seconds) / (4 * large.numel())
 
 
 def _optimizers(kinds: Sequence[str], device: torch.device) -> dict[str, OptimizerRates]:

@@ -23,12 +23,7 @@ FEW_ROWS = 16
 
 
 def compiled_rates(device: torch.device, dtype: torch.dtype) -> FusedRates:
-    """Compile a few functions and time them.
-
-    Args:
-        device: where.
-        dtype: of products, which the functions read and write.
-    """
+    """Compile a few functions and time them."""
     import torch._inductor.config as inductor
 
     # Constants that no earlier calibration had: a kernel found in the cache would say that compiling takes no time.

@@ -155,9 +155,6 @@ def footprint(
     """Bytes of a step.
 
     Args:
-        found: of one micro-batch.
-        size: of the model.
-        optimizer: bytes of its state.
         plan: what every layer does; layers below the first that trains keep nothing.
         parts: micro-batches of the step.
         compiled: blocks keep what products read and write; the rest is computed again.

@@ -81,9 +81,7 @@ class TraceRecorder(MetaTensorMode):
     """Notes operations and kept tensors by the part of the model they belong to.
 
     Args:
-        model: on the meta device.
         rows: B, the prime.
-        runs: by layer.
     """
 
     def __init__(self, model: TrainingModel, rows: int, runs: Sequence[bool]) -> None:

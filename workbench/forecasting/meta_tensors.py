@@ -21,11 +21,7 @@ from workbench.choices.objectives.objective import Objective, TrainingModel
 
 
 class MetaTensor(Tensor):
-    """A tensor that is a CPU's to autograd and autocast, and holds nothing but a meta tensor.
-
-    Args:
-        meta: on the meta device.
-    """
+    """A tensor that is a CPU's to autograd and autocast, and holds nothing but a meta tensor."""
 
     meta: Tensor
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -85,10 +81,8 @@ class ModelSpec(NamedTuple):
     """All that decides a model but its weights.
 
     Attributes:
-        architecture, objective: what to build.
         vocabulary: V rows of the embedding.
         longest: T that the model is built for.
-        attention: name of the implementation.
     """
 
     architecture: Architecture

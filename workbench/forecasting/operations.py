@@ -60,7 +60,6 @@ class Part:
     """What one part of the model does in one micro-batch.
 
     Attributes:
-        forward, backward: operations.
         kept: bytes that the forward pass keeps for the backward one.
         kept_products: of those, inputs and outputs of matrix products: what compiled code keeps.
     """
@@ -108,22 +107,12 @@ class Trace:
 
 
 def fresh_bytes(name: str, written: list[Tensor]) -> int:
-    """Bytes of memory that an operation asks for: none where it works in place.
-
-    Args:
-        name: in aten.
-        written: of any shapes.
-    """
+    """Bytes of memory that an operation asks for: none where it works in place."""
     return 0 if name.endswith("_") else sum(t.numel() * t.element_size() for t in written)
 
 
 def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str, str, tuple[int, int, int, int]]:
-    """Key, kind and (many, m, k, n) of an :class:`Operation`, from its tensors, real or without memory.
-
-    Args:
-        name: in aten.
-        read, written: what it reads and writes, of any shapes.
-    """
+    """Key, kind and (many, m, k, n) of an :class:`Operation`, from its tensors, real or without memory."""
     bits = 8 * written[0].element_size()
     if not name.startswith(PRODUCTS):
         kind = "costly" if any(word in name for word in COSTLY) else "cheap"

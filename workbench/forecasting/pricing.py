@@ -14,12 +14,15 @@ MAPPED_BYTES = 32 << 20
 """Size from which the C library asks the system for the memory of a tensor, every time anew, instead of keeping it: the
 pages are then filled with zeros one by one as they are touched (glibc's largest M_MMAP_THRESHOLD)."""
 
+CALL_SECONDS = 6e-6
+"""Of an operation beside its kernel: Python and autograd. Between 5e-6 and 8e-6 the mean error over the 32 recipes of
+docs/results/forecast.json moves by half a point; fitting this and three factors to whole steps saved no more."""
+
 
 class Seconds(NamedTuple):
     """Seconds of some operations, by what they are proportional to.
 
     Attributes:
-        products: matrix products.
         moving: everything else that grows with sizes.
         calls: what the number of operations costs.
     """
@@ -42,7 +45,6 @@ class Price:
     """Seconds of both passes of one part.
 
     Attributes:
-        forward, backward: of it.
         linear: of the forward products with weights; the gradient of the weights costs as much again.
     """
 
@@ -63,7 +65,6 @@ class Prices:
     """Prices of a trace's parts.
 
     Attributes:
-        shared, last, head: as in the trace.
         layers: one of each sort.
         sorts: index into ``layers`` for every layer but the last.
     """
@@ -79,8 +80,6 @@ def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
     """Every part of a trace at a machine's rates.
 
     Args:
-        trace: of one micro-batch.
-        rates: of the machine.
         fused: blocks and head are compiled.
         launched: calls run beside the work (a GPU), so that the longer of the two counts.
     """
@@ -95,8 +94,6 @@ def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labe
     """Seconds of one micro-batch, forward and backward, under a plan.
 
     Args:
-        prices: of a micro-batch in which every layer trains.
-        plan: what every layer does.
         rows, labels: tokens and labelled positions as shares of those priced.
     """
     first = plan.trains.index(True) if True in plan.trains else plan.layers
@@ -116,7 +113,6 @@ def _price(part: Part, rates: Rates, fused: bool, launched: bool) -> Price:
 
 
 def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launched: bool) -> Seconds:
-    by_product, by_size, by_call = rates.factors
     compiled = rates.fused if fused else None
     products = moving = calls = 0.0
     for operation in operations:
@@ -130,12 +126,12 @@ def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launche
             continue
         line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["cheap"]
         once, *grows = (rate * size for rate, size in zip(line, operation.sizes, strict=False))
-        seconds = sum(grows) * (by_product if is_product else by_size)
+        seconds = sum(grows)
         if is_product:
             products += seconds
         else:
             moving += seconds
-        call = (once + rates.call) * by_call
+        call = once + CALL_SECONDS
         calls += max(0.0, call - seconds) if launched else call
     if compiled is not None and operations:
         calls += compiled.graph

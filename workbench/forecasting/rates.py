@@ -12,10 +12,6 @@ Curve = tuple[tuple[float, float], ...]
 """(size, value) pairs, sizes rising; between them values run along a power law."""
 
 
-CACHED_NUMBERS = 1 << 21
-"""Parameters that fit a cache of 32 MiB with their gradients and two moments."""
-
-
 class OptimizerRates(BaseModel):
     """Seconds of an optimizer's step.
 
@@ -39,10 +35,7 @@ class OptimizerRates(BaseModel):
             tables: numbers in them.
             share: of matrices and vectors that have gradients.
         """
-        # Where weights, gradients and moments do not fit a cache together, matrices come from memory as tables do.
-        cached = sum(numbers for numbers, _ in matrices) + tables <= CACHED_NUMBERS
-        least = 0.0 if cached else self.embedding
-        hidden = sum(numbers * max(least, interpolate(self.matrix, side)) for numbers, side in matrices)
+        hidden = sum(numbers * interpolate(self.matrix, side) for numbers, side in matrices)
         return share * (hidden + vectors * self.vector) + tables * self.embedding
 
 
@@ -69,40 +62,26 @@ class Rates(BaseModel):
     """Rates of a machine in one mode.
 
     Attributes:
-        device: its name.
-        date: of the measurement.
         kernels: by the key of an operation, or its kind for unknown keys: seconds per call, then per FLOP
             and number read and written of a product, or per byte.
-        call: seconds of an operation beside its kernel: Python and autograd.
         fused: of compiled code; None where nothing is compiled.
         attention_choice: the faster implementation by the length of rows.
-        optimizers: by kind.
-        moved: bytes per second that are read.
         page: seconds per byte that memory new from the system adds.
-        factors: on products, on everything else that is proportional to sizes, on calls, fitted to steps
-            of small real models.
-        error: mean relative error on these models afterwards.
         memory_bytes: of the device, all of it.
-        reference: seconds of a step of one of these models, as it was measured: how fast the machine was.
-        product: seconds of a large matrix product in the same sitting, for the same reason.
-        disagreement: between the halves of the rounds in which the models were timed, as a share, at worst.
-        seconds: that the measurement took.
+        product: seconds of a large matrix product in the same sitting: how fast the machine was.
+        disagreement: between the halves of the rounds in which kernels were timed, as a share, at worst.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Results of benchmarks also hold rates that earlier versions measured.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     device: str
     date: str
     kernels: dict[str, tuple[float, ...]]
-    call: float
     fused: FusedRates | None = None
     attention_choice: dict[str, str]
     optimizers: dict[str, OptimizerRates]
-    moved: float
     page: float
-    factors: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    error: float = 0.0
     memory_bytes: int
-    reference: float
     product: float = 0.0
     disagreement: float = 0.0
     seconds: float = 0.0

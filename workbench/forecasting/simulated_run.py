@@ -32,11 +32,8 @@ DRAWS = 4
 LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
 
-
-_COMPILED_STEP = 1.1
-"""Optimizers that compile their step, over AdamW's fused one: 0.96 to 1.37, mostly 1.0 (LOG.md, 2026-11-21)."""
-_STEP_KERNELS = 4
-"""Kernels of such a step: five to seven seconds to compile (ibid.)."""
+STEP_KERNELS = 4
+"""Of an optimizer's compiled step: five to seven seconds to compile (LOG.md, 2026-11-21)."""
 
 
 @dataclass
@@ -46,9 +43,7 @@ class Point:
     Attributes:
         progress: steps, tokens and seconds done by then.
         steps: that are taken from here to the next point (a share of one is possible).
-        shape: of the batch.
         labels: N, labelled positions of a micro-batch.
-        layers: that exist.
         forward, backward: by layer of the finished model, the share of micro-batches in which it computes, and trains.
         knobs: learning rate and every knob that may move, by path.
         flops, seconds: of one step.
@@ -72,8 +67,6 @@ class SimulatedRun:
 
     Attributes:
         points: along the budget, evenly spaced in its unit.
-        steps, tokens, flops, seconds: of the run.
-        parameters: of the finished model.
     """
 
     points: list[Point] = field(default_factory=list)
@@ -85,14 +78,7 @@ class SimulatedRun:
 
 
 class Simulator:
-    """Simulates a recipe point by point along its budget.
-
-    Args:
-        recipe: what would be run.
-        vocabulary: of its data.
-        attention: name of the implementation in force.
-        rates: of the machine.
-    """
+    """Simulates a recipe point by point along its budget."""
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates) -> None:
         self.recipe, self.vocabulary, self.attention, self.rates = recipe, vocabulary, attention, rates
@@ -151,7 +137,7 @@ class Simulator:
         shapes = {(point.shape.part_rows, point.shape.length) for point in points}
         labels = {point.labels / point.shape.part_rows / point.shape.length for point in points}
         rests = any(f > b == 0 for point in points for f, b in zip(point.forward, point.backward, strict=True))
-        kernels = _STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
+        kernels = STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
         # By architecture: a model that is widened compiles anew.
         for point in {self._stage_model(self._stage(point.progress))[0]: point for point in points}.values():
             found = self._priced(self._stage(point.progress), self._lengths[-1], point.shape)[0]
@@ -229,16 +215,15 @@ class Simulator:
         return footprint(found, size, state, worst, parts, self.mode.compiled, not self.launched, moving)
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
-        """Seconds of clipping and of the optimizer's step; layers without gradients cost nothing."""
+        """Seconds of the optimizer's step; layers without gradients cost nothing."""
         spec, size = self._stage_model(stage)
-        kind, dearer = self.recipe.optimizer.kind, 1.0
+        kind = self.recipe.optimizer.kind
         if self.mode.compiled and compiles_step(_steady(self.recipe.optimizer)):
-            kind, dearer = "adamw", _COMPILED_STEP
+            # Compiled steps take 0.96 to 1.37, mostly 1.0, of AdamW's fused one (LOG.md, 2026-11-21).
+            kind = "adamw"
         trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
-        seconds = self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
-        # Gradients are read for their norm.
-        return float(dearer * seconds + 4 * size.parameters / self.rates.moved)
+        return self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
 
     def _curvature(self, progress: Progress) -> float:
         """Share of the steps that begin with a pass for curvature."""

@@ -27,7 +27,6 @@ class Stopwatch(TorchDispatchMode):
 
     Args:
         clock: seconds, as a thread of one processor counts them or as the wall does.
-        wait: until the device is done.
     """
 
     def __init__(self, clock: Callable[[], float], wait: Callable[[], None]) -> None:

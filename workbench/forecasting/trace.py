@@ -36,7 +36,6 @@ def trace(spec: ModelSpec, rows: int, length: int, dtype: torch.dtype) -> Trace:
     Args:
         spec: of the model; of equal layers, one is built.
         rows, length: B and T of the micro-batch.
-        dtype: of products.
     """
     short = shortened(spec.architecture)
     linear = _linear_trace(spec._replace(architecture=short.architecture), short.runs, length, dtype)
