@@ -36,8 +36,6 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
     """The recipe with one knob turned.
 
     Args:
-        recipe: in force.
-        path: of the knob, for example ``optimizer.lr`` or ``optimizer.schedule.warmup``.
         value: a number, or a schedule as JSON.
         longest: row length in tokens that the run's model was built for; None for that of ``recipe``.
 
@@ -65,7 +63,6 @@ def settable(recipe: Recipe, longest: int | None = None) -> list[dict[str, Any]]
     """What can be set while a run of this recipe trains, as plain data for pages that cannot read recipes.
 
     Args:
-        recipe: in force.
         longest: row length in tokens that the run's model was built for; None for that of ``recipe``.
 
     Returns:

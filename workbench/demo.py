@@ -71,8 +71,6 @@ def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console
     Args:
         recipes: the baseline first; the last one has to learn more than word frequencies.
         out: folder for ``demo.ipynb``, ``report.html`` and ``results-N.json`` (and ``.xml``).
-        runs_dir: the runs folder.
-        console: where progress and the table are printed; bars on a terminal, plain lines elsewhere.
 
     Returns:
         The ended runs, in the order of the recipes.

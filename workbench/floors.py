@@ -82,7 +82,6 @@ class Yardstick(NamedTuple):
         """From a run's ``evaluations.json`` and ``environment.json``; either may be empty.
 
         Args:
-            evaluations, environment: the JSON objects.
             causal: whether the objective predicts next tokens, for runs that were scored before scores had names.
         """
         recorded = {**environment, **{key: value for key, value in evaluations.items() if value is not None}}

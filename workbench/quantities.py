@@ -41,7 +41,6 @@ class Quantity:
     """A number that a run records.
 
     Attributes:
-        name: in the telemetry.
         title: for people.
         unit: of the values as they are drawn; ``%`` draws a share in hundredths.
         scale: ``log`` for values that differ by orders of magnitude.
@@ -140,8 +139,6 @@ class LayerState:
     """What one layer does in one micro-batch, as every picture shows it.
 
     Attributes:
-        name: the layer plan's word.
-        words: in the legend.
         sentence: goes after "Layer 7 at step 420: ".
         colour: of its ink, on white and on near-black.
         shape: its ink from the bottom of the layer's row to the top, ``#`` or ``.`` for each of nine slices. The more
@@ -188,7 +185,6 @@ class WorkPart:
 
     Attributes:
         done: goes after "8.8 layers ".
-        words: in the legend.
         colour: as that of the state in which a layer does no other work.
     """
 

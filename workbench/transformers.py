@@ -54,7 +54,6 @@ class WorkbenchConfig(PreTrainedConfig):
         vocab_size: V, rows of the embedding; the last ones may be padding.
         used_ids: ids below this are real tokens.
         max_position_embeddings: longest row T, in tokens.
-        causal: whether positions see the past only.
         unk_token_id: of the tokenizer; the other special ids are transformers' own fields.
     """
 
@@ -117,11 +116,7 @@ class WorkbenchConfig(PreTrainedConfig):
 
 
 class WorkbenchPreTrainedModel(PreTrainedModel):
-    """Shared by the model classes: backbone, padding, saving and loading.
-
-    Args:
-        config: of the architecture to build.
-    """
+    """Shared by the model classes: backbone, padding, saving and loading."""
 
     config_class = WorkbenchConfig
     # No part of the model has its own checkpoints, so no prefix is ever taken off.
@@ -366,7 +361,6 @@ def wrapped(
 
     Args:
         config: from :meth:`WorkbenchConfig.of`; its layers are the first of the backbone's.
-        backbone: as its architecture built it.
         head: the model's head over the vocabulary; None for a model that has none.
     """
     kind: type[Any] = WorkbenchModel

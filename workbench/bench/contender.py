@@ -22,10 +22,6 @@ from workbench.runs.state import die_with_parent
 class Contender:
     """A contender in a child process that lives as long as this context; after an error it ends at once.
 
-    Args:
-        module: what to start with ``python -m``.
-        setting: JSON-able dictionary handed to it as its only argument.
-
     Attributes:
         ready: what the child said after its warm-up.
     """

@@ -16,12 +16,7 @@ FEW = {"batch_size": 8}
 
 
 def cases(threads: int = 1, steps: int = STEPS) -> dict[str, Recipe]:
-    """The recipes, by name; all on the CPU's or the GPU's default.
-
-    Args:
-        threads: CPU threads of each.
-        steps: what the budget is set to.
-    """
+    """The recipes, by name; all on the CPU's or the GPU's default."""
     eager = _eager(threads)
     found = {**eager, **_compiled(eager)}
     return {name: recipe.with_(budget={"amount": steps, "unit": "steps"}) for name, recipe in found.items()}

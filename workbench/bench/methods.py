@@ -38,8 +38,6 @@ class Verdict:
     """A claim, what was measured, and whether the target was met.
 
     Attributes:
-        claim: in words, with its unit.
-        value: measured.
         target: what it is to reach (``>=``) or to stay below (``<=``), as ``sign`` says.
         goal: of ambition; None for none.
     """
@@ -91,7 +89,6 @@ def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[
 
     Args:
         arms: as :func:`~workbench.bench.step_costs.step_costs` gives them, in ratios to the full model's step.
-        layers: of the full model.
     """
     half = layers // 2
     none, shallow = arms[f"{layers} of {layers} frozen"]["ratio"], arms[f"{half} layers"]["ratio"]
@@ -136,11 +133,7 @@ def measure(
     """Run the chosen parts.
 
     Args:
-        gpu: sizes for a GPU, on it.
-        parts: some of :data:`PARTS`.
         only: names or sections of methods for the part "methods"; empty means all.
-        segments, steps: rounds, and steps of each.
-        say: gets a line per event.
     """
     result: dict[str, Any] = {
         "protocol": f"contenders alternate, {segments} rounds of {steps} steps, one process each; ratios within rounds"

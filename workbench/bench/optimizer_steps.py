@@ -43,10 +43,6 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
 
     LANS and LAMB stand there with each of their steps: the fused kernel, where it is installed, ``(compiled)`` and
     ``(eager)``. All parameters have gradients.
-
-    Args:
-        recipe: gives the shapes: its architecture, objective and vocabulary.
-        kinds: of the registry of optimizers.
     """
     size = recipe.data.tokenizer.vocabulary_size
     vocabulary = Vocabulary(size=size, used=size, pad=0, unk=1, cls=2, sep=3, mask=4)

@@ -33,7 +33,6 @@ def contenders(
         recipe: ours; the peers take its data, size and seed.
         warmup: steps before the first timed one (compilation happens there).
         workers: data-loader workers of the tuned Trainer.
-        peers: which of :data:`PEERS`.
     """
     shared = {"recipe": recipe.to_dict(), "warmup": warmup, "mask_rate": 0.15, "lr": 1e-3}
     ours = (OURS, {**shared, "name": "workbench"})

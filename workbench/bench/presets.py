@@ -56,7 +56,6 @@ def sweep(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, f
 
     Args:
         recipe: where the search begins; its optimizer's ``schedule`` may have no ``warmup``, which then stays out.
-        loss_of: held-out loss of a recipe in nats, infinite where it diverged.
 
     Returns:
         the best recipe tried, and its loss.

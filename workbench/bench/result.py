@@ -77,10 +77,6 @@ def save(name: str, result: dict[str, Any], folder: Path) -> Path:
 class ResultsFile:
     """The file of a benchmark that takes hours: saved whole after every run, gone on with by the next start.
 
-    Args:
-        path: read if it exists.
-        benchmark: whose results it holds.
-
     Attributes:
         data: ``runs`` by name, what :meth:`put` added, and the :func:`context` of the last change.
 

@@ -38,8 +38,6 @@ def alternate(
 
     Args:
         recipes: by name; each is given a budget of ``segments * steps`` steps (or as many times its tokens per step).
-        segments, steps: rounds, and steps of each.
-        say: gets a line per event.
 
     Returns:
         by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round.
@@ -108,12 +106,6 @@ def step_costs(
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
     """What a step of every recipe costs, in groups of a few that alternate with the baseline.
-
-    Args:
-        base: the baseline.
-        recipes: the others, by name.
-        segments, steps: rounds, and steps of each.
-        say: gets a line per event.
 
     Returns:
         ``arms``: by name what :func:`cost` says, or ``{"error": ...}``; ``baseline_seconds_per_step`` by group;

@@ -62,8 +62,6 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
     drift hits both. Every step's wall time is kept, by sort: off, on without layers, on with layers.
 
     Args:
-        recipe: what to train.
-        rounds: pairs of blocks.
         steps: per block; a multiple of ``execution.layers_every``, or the cost of layers is over- or undercounted.
 
     Returns:

@@ -16,7 +16,6 @@ class Latest(Generic[Q]):
 
     Args:
         answer: called in the thread; must not raise (where would an error be seen?).
-        name: of the thread.
 
     Example:
         >>> said = []

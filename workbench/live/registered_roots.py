@@ -26,7 +26,6 @@ def register(notes: Path, runs_dir: Path) -> str:
 
     Args:
         notes: folder of the notes, private to the user; made when missing.
-        runs_dir: the runs folder, absolute.
 
     Raises:
         OSError: the note cannot be written.

@@ -69,9 +69,6 @@ class News:
 class Track:
     """One run as columns.
 
-    Args:
-        folder: the run's folder.
-
     Attributes:
         columns: the scalars stream; a sample of it while :attr:`loading`.
         layer_steps: step of every kept heat-map column.

@@ -94,8 +94,6 @@ def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) ->
     """(L, K) float64 of one quantity, NaN where a layer has no value; a model that grows may have shorter records.
 
     Args:
-        records: each with this quantity.
-        quantity: its name in the ``layers`` stream.
         layers: L at least.
     """
     vectors = [[number(value) for value in vector] if isinstance(vector := record[quantity], list) else [] for record in
@@ -136,7 +134,6 @@ def chosen_columns(starts_K: np.ndarray, most: int) -> np.ndarray:
 
     Args:
         starts_K: as :func:`stage_starts` gives it.
-        most: how many at most.
     """
     count = len(starts_K)
     if count <= most:
@@ -239,7 +236,6 @@ def sentence(code: int, layer: int, copies: dict[int, int]) -> str:
     """What a layer does, after "Layer 7 at step 420: ".
 
     Args:
-        code: of its state.
         layer: counted from 1.
         copies: of the stage: see :class:`Stage`.
 

@@ -68,8 +68,6 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
     """One scalar of a run over steps, tokens, seconds or FLOPs; empty when the run has not said it yet.
 
     Args:
-        view: the run.
-        name: a scalar of the telemetry, for example ``loss``.
         x: ``step``, ``tokens``, ``seconds`` or ``flops``; a run from before FLOPs were recorded has no such curve.
     """
     # Evaluations carry no FLOPs of their own: they stand at the step where they were made.

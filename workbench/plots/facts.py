@@ -53,12 +53,7 @@ def learned_in_words(view: RunView) -> str:
 
 
 def measured(view: RunView, name: str) -> float | None:
-    """A number of the final result, else of the state, else the last one of the telemetry.
-
-    Args:
-        view: the run.
-        name: for example ``tokens_per_second``, ``mfu``, ``seconds``, ``tokens``.
-    """
+    """A number of the final result, else of the state, else the last one of the telemetry."""
     for source in (view.evaluations.get("result") or {}, view.state):
         if source.get(name):  # a state that has not been written to yet says 0
             return number(source[name])

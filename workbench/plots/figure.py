@@ -28,11 +28,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
 def template(dark: bool = False) -> go.layout.Template:
-    """Colours of text, grid and hover boxes; the paper is transparent, so that a page's own background shows.
-
-    Args:
-        dark: for pages with a dark background.
-    """
+    """Colours of text, grid and hover boxes; the paper is transparent, so that a page's own background shows."""
     text, grid, box = ("#e6e8eb", "#3a3f47", "#1f2329") if dark else ("#1b1f24", "#dfe3e8", "#ffffff")
     axis = {"gridcolor": grid, "linecolor": grid, "zeroline": False, "automargin": True, "title": {"standoff": 8}}
     return go.layout.Template(
@@ -149,8 +145,6 @@ def label_stages(figure: go.Figure, view: RunView, x: str, reach: tuple[float, f
     """Write "stage 2 of 4" above the boundaries of the first panel; changes ``figure`` and returns it.
 
     Args:
-        figure: with the boundaries drawn by :func:`mark_events`.
-        view: the run.
         x: ``step``, ``tokens`` or ``seconds``.
         reach: first and last x of the picture.
     """
@@ -172,9 +166,7 @@ def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str
     Args:
         view: the run; its lines in all panels are one group of the legend.
         index: place of the run among those drawn, which decides its colour.
-        line: what to draw.
         legend: whether this line is the one that stands in the legend for the group.
-        hover: Plotly number format of the value, for example ``.4g``.
     """
     return go.Scatter(
         # Half the bytes of the page, and still more digits than a screen shows.

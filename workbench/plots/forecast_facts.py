@@ -147,7 +147,6 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
 
     Args:
         found: of the run's recipe, as :func:`whole_forecast` gives it.
-        view: the run, begun or ended.
     """
     ended = view.status == "finished"
     parameters = measured(view, "parameters") or view.environment.get("parameters")

@@ -30,12 +30,7 @@ MOST_SCHEDULES = 8
 
 
 def line_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
-    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong.
-
-    Args:
-        found: a forecast (``Forecast.to_dict``).
-        price_per_hour: as for :func:`headline_html`.
-    """
+    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong."""
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
     parts = [
         f"<strong>{duration_words(found['seconds'])}</strong>" + (f" ({low} to {high})" if low != high else ""),
@@ -53,7 +48,6 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None)
     """The numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is wrong.
 
     Args:
-        found: a forecast (``Forecast.to_dict``).
         price_per_hour: of the device in any currency; None leaves the cost out.
     """
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
@@ -79,11 +73,7 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None)
 
 
 def details_html(found: Mapping[str, Any]) -> str:
-    """Memory by part, the knobs that move, the layers along the budget, and what the numbers leave out.
-
-    Args:
-        found: a forecast (``Forecast.to_dict``).
-    """
+    """Memory by part, the knobs that move, the layers along the budget, and what the numbers leave out."""
     return "".join((_memory(found), _schedules(found), _layers(found), _notes(found)))
 
 
@@ -93,12 +83,7 @@ def forecast_html(found: Mapping[str, Any], price_per_hour: float | None = None)
 
 
 def comparison_html(rows: Sequence[Compared], name: str) -> str:
-    """Forecast and measured side by side.
-
-    Args:
-        rows: as :func:`workbench.plots.forecast_facts.compared` gives them.
-        name: of the run.
-    """
+    """Forecast and measured side by side."""
     body = "".join(
         f'<tr><th scope="row">{escape(row.name)}</th><td>{escape(row.ahead)}</td><td>{escape(row.measured)}</td>'
         f"<td{_heat(row)}>{escape(row.off_words)}</td><td>{escape(row.note)}</td></tr>"

@@ -25,12 +25,7 @@ _WIDTH = 100.0
 
 
 def memory_bar(memory: Mapping[str, float], label: str) -> str:
-    """The parts one after the other, their widths in proportion; ``label`` says the same in words.
-
-    Args:
-        memory: bytes by part.
-        label: for those who do not see it.
-    """
+    """The parts one after the other, their widths in proportion; ``label`` says the same in words."""
     whole = sum(memory.values())
     if whole <= 0:
         return ""
@@ -63,7 +58,6 @@ def sparkline(places: Sequence[float], values: Sequence[float], label: str) -> s
     Args:
         places: shares of the budget, rising from 0 to 1.
         values: of the knob there.
-        label: for those who do not see it.
     """
     low, high = min(0.0, *values), max(0.0, *values)
     span = high - low or 1.0
@@ -84,7 +78,6 @@ def layer_map(forward: Sequence[Sequence[float]], backward: Sequence[Sequence[fl
 
     Args:
         forward, backward: by place along the budget, shares (0..1) in which each layer computes, and trains.
-        label: for those who do not see it.
     """
     places, layers = len(forward), max(map(len, forward), default=0)
     if not places or not layers:

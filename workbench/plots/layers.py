@@ -41,7 +41,6 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
     of the run in which each layer was, at the right. What stays empty there is work that the method saved.
 
     Args:
-        view: the run.
         quantity: a key of :data:`~workbench.quantities.PER_LAYER`; ``state`` shows what each layer does, in words.
         x: ``step``, ``tokens`` or ``seconds``.
 

@@ -104,8 +104,6 @@ def mark_stages(axes: Axes, found: list[Stage], where: list[float], labelled: bo
     """Boundaries of stages as dashed lines; their names above the panel.
 
     Args:
-        axes: of the panel, drawn so far.
-        found: the stages.
         where: their positions on the x axis.
         labelled: write "stage 2 of 4" above each.
         needs: share of the panel's width that this takes.

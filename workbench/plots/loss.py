@@ -36,7 +36,6 @@ def loss_figure(
     Args:
         views: the runs, one colour and dash each.
         x: ``step``, ``tokens`` or ``seconds``.
-        log: logarithmic loss axis.
         smoothing: share of the curve that one smoothed point averages over; 0 shows the raw line alone.
         target: a held-out loss in nats to reach, drawn as a line.
 

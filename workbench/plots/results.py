@@ -25,7 +25,6 @@ def outcome(view: RunView, target_loss: float | None = None) -> dict[str, Any]:
     """What a run achieved, JSON-able; numbers that are not known are ``None``.
 
     Args:
-        view: the run, ended.
         target_loss: held-out loss in nats that was to be reached, if any.
 
     Returns:

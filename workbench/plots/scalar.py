@@ -21,9 +21,7 @@ def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: 
 
     Args:
         views: the runs, one colour and dash each.
-        name: a scalar of the telemetry, for example ``grad_norm``.
         x: ``step``, ``tokens``, ``seconds`` or ``flops``.
-        log: logarithmic vertical axis.
 
     Raises:
         ValueError: no runs, or an unknown x.

@@ -38,7 +38,6 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     """The recipes, one row per knob; with several runs the rows that differ are marked.
 
     Args:
-        views: the runs.
         differing_only: leave out the knobs that are the same everywhere.
     """
     flat = [flatten(view.recipe) for view in views]
@@ -118,8 +117,6 @@ def table(
     """An HTML table of escaped text.
 
     Args:
-        names: column heads.
-        rows: row head and one cell per column.
         marked: row heads whose row is highlighted.
         corner: head of the column of row heads.
     """

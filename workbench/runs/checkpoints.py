@@ -72,7 +72,6 @@ def duplicate(path: Path, target: Path) -> None:
 
     Args:
         path: the checkpoint; somebody may be deleting it meanwhile.
-        target: the new folder; its parent must exist.
 
     Raises:
         OSError: the checkpoint is gone, or the disk is full; what there is of ``target`` is for the caller to remove.

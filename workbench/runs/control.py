@@ -43,7 +43,6 @@ class Request:
     """One request to a run.
 
     Attributes:
-        id: names it, sorts by time of asking.
         verb: one of :data:`VERBS`, or :data:`FORKED`.
         arguments: for ``set`` and ``check``: ``path`` (``optimizer.lr``) and ``value``.
         by: who asked, for people; data from anybody.

@@ -17,7 +17,6 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     """The folder of a run by its id, or a unique beginning of it.
 
     Args:
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         listed_by: the command that lists what could have been typed.
 
     Raises:
@@ -49,7 +48,6 @@ def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str
     """Id (or its beginning) and runs folder of what a user typed: a text with a slash in it is the path of a folder.
 
     Args:
-        run: an id, a unique beginning of it, or a path.
         runs_dir: the runs folder of an id; a path says its own.
 
     Raises:

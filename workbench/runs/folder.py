@@ -54,11 +54,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The paths of one run. Creates nothing by itself.
-
-    Args:
-        path: the run's own folder, ``<runs root>/<run id>``.
-    """
+    """The paths of one run. Creates nothing by itself."""
 
     path: Path
 

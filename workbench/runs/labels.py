@@ -44,7 +44,6 @@ def label(
     Args:
         add: tags; one that is there already stays where it is.
         remove: tags; one that is not there is no error. ``add`` wins over it.
-        notes: the new notes; None leaves them as they are.
 
     Raises:
         RunError: not a tag, too many of them, notes that are too long or no text; nothing was changed.

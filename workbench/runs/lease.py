@@ -33,7 +33,6 @@ class Lease:
 
     Attributes:
         controller: id of the holder; empty when nobody holds it.
-        name: of the holder, for people; data from anybody, to be escaped where shown.
         epoch: grows with every take-over; not when a lease that was let go, or ran out, is claimed by another.
         expires: Unix time at which it ends unless it is renewed.
         since: Unix time from which the holder has held it without a gap.

@@ -49,7 +49,6 @@ def restore(run: str | Path, runs_dir: str | Path | None = None) -> RunFolder:
 
     Args:
         run: its id, a unique beginning of it, or its folder, in the trash or where it was.
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
         RunError: the trash holds no such run, or a run of that id is there again.

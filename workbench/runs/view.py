@@ -19,7 +19,6 @@ class RunView:
     """What a run has asked, done and said, as plain data.
 
     Attributes:
-        id: the run id; also the name of its folder.
         name: what people call it; data from a user, to be escaped wherever it is shown.
         status: what is true now (:func:`workbench.runs.state.actual_status`).
         recipe: as in ``recipe.json``. state: every field of :class:`workbench.runs.state.RunState`.

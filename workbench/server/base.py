@@ -30,12 +30,7 @@ _reading = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench")
 
 
 class WorkbenchHandler(APIHandler):
-    """Base of all of ours.
-
-    Attributes:
-        places: the runs folders that the server shows.
-        follower: what it has read of runs.
-    """
+    """Base of all of ours."""
 
     auth_resource = "workbench"
     # An open page polls without end; a hub must still find the server idle.

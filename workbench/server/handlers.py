@@ -70,8 +70,6 @@ def routes(base_url: str, places: Places, follower: Follower | None = None) -> l
 
     Args:
         base_url: of the server, ``/`` or a hub's prefix.
-        places: the runs folders it shows.
-        follower: reads the runs; one of its own when left out.
     """
     shared = {"places": places, "follower": follower or Follower()}
     part = "([^/]+)"

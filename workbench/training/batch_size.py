@@ -21,7 +21,6 @@ def step_shape(rows: float, length: int, longest: int, limit: int | None) -> Ste
     as many whole ones as have no more tokens than one at the longest length.
 
     Args:
-        rows: wanted.
         length: T, tokens per row.
         longest: of the run, in tokens.
         limit: rows of the longest length per micro-batch; None for any number.
@@ -39,8 +38,6 @@ class BatchSize:
     """Which batch each coming step takes, by the schedules and by the recipe's batch rule.
 
     Args:
-        recipe: with every knob change so far applied.
-        limit: the engine's ``micro_batch_size``.
         state: what :meth:`state` was at the step to go on from; None for the beginning.
     """
 
@@ -71,7 +68,6 @@ class BatchSize:
         """Look at the gradients that the micro-batches so far have added up to, if the rule compares at this step.
 
         Args:
-            progress: at the beginning of the step.
             index: of the micro-batch that was just backpropagated, from 0.
             parts: micro-batches of this step.
             parameters: with their gradients, of any scale.

@@ -19,7 +19,6 @@ class StepShape(NamedTuple):
     """How large the batch of a step is and how it is cut.
 
     Attributes:
-        rows: in the whole step.
         length: T, tokens per row.
         part_rows: B, rows per micro-batch; divides ``rows``.
     """
@@ -53,8 +52,6 @@ def step_batch(order: RowOrder, first: int, shape: StepShape) -> StepBatch:
 
     Args:
         order: rows of ``shape.length`` tokens by sample index.
-        first: sample index of its first row.
-        shape: rows, length and cut.
     """
     assert order.sequence_length == shape.length, (order.sequence_length, shape)
     assert shape.rows % shape.part_rows == 0, shape
@@ -73,7 +70,6 @@ class Prefetch:
     Args:
         order: rows of any length of the same text.
         pin: lock the pages, so that copies to a GPU need not wait.
-        ahead: steps prepared in advance.
     """
 
     def __init__(self, order: RowOrder, *, pin: bool = False, ahead: int = 2) -> None:
@@ -86,7 +82,6 @@ class Prefetch:
 
         Args:
             tokens: read by the steps before.
-            shape: of this step.
 
         Raises:
             DataError: the text does not fill one row of that length.

@@ -27,8 +27,6 @@ def model_card(
     """The card as Markdown, with the header that the Hugging Face Hub reads.
 
     Args:
-        recipe: of the run.
-        evaluations: the run's ``evaluations.json``.
         facts: facts of the model: ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist now.
         class_name: the model's class in transformers, or in ``workbench.transformers``.
         own_class: whether it is one of ours, which transformers learns by an import.

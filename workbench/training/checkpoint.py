@@ -37,8 +37,6 @@ class Checkpoint:
     """One verified checkpoint, its tensors in memory on the CPU.
 
     Attributes:
-        path: its folder.
-        step: optimizer steps done.
         meta: ``state.json``: progress, optimizer scalars, knob overrides, recipe hash.
         tensors: by file (``model``, ``optimizer``) and name.
         damaged: newer checkpoints that were passed over, each with the reason.
@@ -55,10 +53,8 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
     """Write ``folder/step-N`` whole or not at all; one that is there stays if it is good and no knob was turned since.
 
     Args:
-        folder: the run's checkpoints folder; created when missing.
         step: optimizer steps done; names the checkpoint.
         tensors: per file stem, tensors by name; none may share memory with another.
-        meta: JSON-able rest.
 
     Returns:
         The finished folder.
@@ -103,11 +99,7 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Clear away what a killed save left behind; only for whoever holds the run's lock.
-
-    Args:
-        folder: the run's checkpoints folder; a missing one holds none.
-    """
+    """Clear away what a killed save left behind; only for whoever holds the run's lock."""
     for path in folder.glob("step-*.replaced"):
         final = path.with_suffix("")
         if final.exists():

@@ -50,8 +50,6 @@ def take_curvature(
         assembled: model and optimizer; the latter is left without gradients.
         parts: rows of tokens, (B, T), by micro-batch.
         plans: one per micro-batch.
-        progress: of the step about to be taken.
-        seed: of the recipe.
     """
     engine = assembled.engine
     counts: list[int] = []

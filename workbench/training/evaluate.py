@@ -68,8 +68,6 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     a short run more than it saves.
 
     Args:
-        recipe: for the layers of the finished model.
-        trained: the model.
         heldout: the set, or a part of it; read in the longest rows of the run, whatever training reads.
 
     Returns:
@@ -96,9 +94,6 @@ def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: 
     """What held-out and training losses of a run are held against: read back by :class:`workbench.floors.Yardstick`.
 
     Args:
-        recipe: for its objective.
-        prepared: the data.
-        heldout: of the data.
         say: gets a line if the training text must be counted first.
 
     Returns:

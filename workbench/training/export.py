@@ -32,8 +32,6 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
     """Write a run's model to a new folder, whole or not at all.
 
     Args:
-        folder: of the run.
-        target: must not exist.
         step: which checkpoint; None for the newest good one.
 
     Returns:

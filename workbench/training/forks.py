@@ -23,10 +23,6 @@ def as_forked(
     """A checkpoint as this run goes on from it: unchanged, unless it is the one that the run was forked from.
 
     Args:
-        folder: of the run.
-        saved: read from its checkpoints.
-        recipe: as in its ``recipe.json``.
-        fingerprint: of the data that were prepared for it.
         writer: gets the event of the fork.
 
     Returns:
@@ -72,9 +68,7 @@ def check_data(run: str, before: object, fingerprint: dict[str, Any]) -> None:
     """Refuse a checkpoint of other tokens than those at hand: every id might mean another word.
 
     Args:
-        run: that saved it.
         before: fingerprint of its data; anything but an object is taken as unknown.
-        fingerprint: of the data at hand.
 
     Raises:
         CheckpointError: tokenizer or tokens differ.

@@ -28,7 +28,6 @@ class Growth:
     """Keeps model and optimizer of a run in step with the stages of its depth method.
 
     Args:
-        assembled: of the run, in the stage that its :attr:`~Assembled.stage` says; changed in place.
         writer: where events of kind ``stage`` go.
         saved: what :meth:`state` gave when a checkpoint was made; None at the beginning of a run.
     """
@@ -44,10 +43,6 @@ class Growth:
 
     def advance(self, recipe: Recipe, progress: Progress) -> bool:
         """Carry out every transition that is due before the coming step, and announce what changed.
-
-        Args:
-            recipe: in force.
-            progress: before the step.
 
         Returns:
             Whether model or optimizer is another object now.
@@ -72,7 +67,6 @@ class Growth:
         The blocks are the backbone's own business (``Stack.freeze``). While nothing changes this costs a comparison.
 
         Args:
-            plan: of the micro-batch.
             model: that is about to run; None for the run's own.
         """
         wanted = (model or self.assembled.model, plan.embedding, plan.head)
@@ -141,7 +135,6 @@ def add_layers(assembled: Assembled, transition: Transition) -> None:
     """Give the layers that appear their weights and their optimizer state; all other layers stay bit for bit.
 
     Args:
-        assembled: its blocks of the finished model exist already.
         transition: which appear, and what they are made of.
     """
     blocks = assembled.model.backbone.blocks

@@ -54,11 +54,7 @@ class HostCopy:
 
 
 class StepTimes:
-    """Time of a step by part: host clock on a CPU, events (read later) on a GPU.
-
-    Args:
-        device: where the step runs.
-    """
+    """Time of a step by part: host clock on a CPU, events (read later) on a GPU."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -87,7 +83,6 @@ class LayerMeter:
     """Per-layer statistics, on the steps that are recorded; on the others it only counts which layers ran.
 
     Args:
-        backbone: of the model in training.
         optimizer: the state of its parameters may hold a ``trust_ratio`` (LAMB, LANS).
         warn: takes a sentence on what cannot be measured, every time it is tried; None says nothing.
     """
@@ -129,7 +124,6 @@ class LayerMeter:
         """After the optimizer's step: everything measured, still on the device.
 
         Args:
-            plan: of the step's last micro-batch.
             batch: the last micro-batch; a row of it is read for the attention entropy now and then.
         """
         taps, self._backbone.taps = self._backbone.taps or [], None

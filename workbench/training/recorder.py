@@ -86,7 +86,6 @@ class Recorder:
 
     Args:
         writer: of the run; None looks at the losses and writes nothing.
-        device: where the tensors are.
         scalars_every, layers_every: steps between records.
         progress: where the run begins.
         peak_flops: what MFU is a share of, FLOP/s; NaN leaves MFU out.

@@ -49,11 +49,7 @@ class Steerable(Protocol):
 
 
 class Requests:
-    """Reads the requests to a run and carries them out.
-
-    Args:
-        session: of the run.
-    """
+    """Reads the requests to a run and carries them out."""
 
     def __init__(self, session: Steerable) -> None:
         self._session = session

@@ -51,7 +51,6 @@ def restore(
     """A saved run's recipe and model, in the stage that its checkpoint is from.
 
     Args:
-        folder: of the run.
         step: which checkpoint; None for the newest good one.
         engine: that will carry the model out; None for the plainest, which runs everywhere.
 

@@ -39,8 +39,6 @@ class Session:
 
     Args:
         folder: of the run; holds ``recipe.json``.
-        status: the run's state file.
-        resume: go on from the newest good checkpoint, if there is one.
 
     Attributes:
         stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.

@@ -25,11 +25,7 @@ class FolderRemoved(FileNotFoundError):
 
 
 class Status:
-    """Writes the state of one run, from the trainer's main thread and its heartbeat.
-
-    Args:
-        folder: of the run.
-    """
+    """Writes the state of one run, from the trainer's main thread and its heartbeat."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder

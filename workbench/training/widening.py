@@ -37,9 +37,7 @@ def widen(narrow: TrainingModel, wide: TrainingModel, seed: int) -> list[tuple[T
     """Overwrite the weights of ``wide`` so that it computes what ``narrow`` computes, to rounding.
 
     Args:
-        narrow: as trained.
         wide: the same architecture with k times the width and the heads; inner widths may be any longer ones.
-        seed: of the uneven shares.
 
     Returns:
         (wide parameter, narrow parameter, places) of every pair, as :func:`copy_state` takes them.

@@ -116,7 +116,6 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
     """What went wrong and what to do, for people.
 
     Args:
-        error: what ended the training.
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     text = str(error)

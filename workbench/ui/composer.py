@@ -50,9 +50,7 @@ class Composer(ipywidgets.VBox):
     """Forms for every axis of a recipe, checked as they change.
 
     Args:
-        recipe: what to start from; the first preset by default.
         changed: called after every later change and every preset loaded later.
-        runs_dir: the runs folder whose recipes are offered; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Example:
         >>> from workbench.ui.composer import Composer

@@ -45,13 +45,7 @@ def described(before: State, after: State) -> str:
 class Composition:
     """The present state, checked, and those before and after it.
 
-    Args:
-        recipe: what it begins with.
-        source: where that is from.
-        clock: seconds that never go back.
-
     Attributes:
-        recipe: as composed; None while there are problems.
         problems: why there is none.
     """
 

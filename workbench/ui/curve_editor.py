@@ -23,7 +23,6 @@ class CurveEditor(anywidget.AnyWidget):
 
     Args:
         title: of the knob in words, for screen readers.
-        knob: its bounds and unit.
         write: takes the schedule's fields as JSON has them, whenever a handle was moved.
 
     Attributes:

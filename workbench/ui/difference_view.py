@@ -29,7 +29,6 @@ class DifferenceTable(anywidget.AnyWidget):
 
     Attributes:
         rows: ``{path, there, here, there_full, here_full}``, all text.
-        there: heading of the other side.
         complaint: why there is nothing to compare with, else empty.
     """
 
@@ -80,7 +79,6 @@ class DifferenceView(ipywidgets.VBox):
 
     Args:
         change: takes over fields in which one knob has the other side's value.
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
     """
 
     def __init__(self, change: Callable[[Mapping[str, Any]], None], runs_dir: str | Path | None = None) -> None:

@@ -14,7 +14,6 @@ class Difference(NamedTuple):
     """One knob, or one choice of another kind, that differs.
 
     Attributes:
-        path: of the knob in the recipe.
         here, there: its values as JSON has them; None where that side has none.
     """
 

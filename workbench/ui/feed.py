@@ -30,7 +30,6 @@ class Feed:
     """Follows runs for one widget.
 
     Args:
-        folders: the runs.
         send: takes a header and buffers to the page; called from the thread, never by two at once.
         keep: takes a new keepsake (see :func:`workbench.live.wire.keepsake`); called from the thread.
         ended: called from the thread when every run has a final status and everything was sent.

@@ -50,11 +50,9 @@ class Row:
     """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
 
     Args:
-        path: of the field in the recipe.
         tooltip: its help, through which a search looks.
         default: JSON value of the field, the baseline until another one is loaded.
         changed: called after the user changed anything in here.
-        parts: the controls.
     """
 
     def __init__(
@@ -129,12 +127,8 @@ class ChoiceKnob(Row):
     """One choice of an axis: a drop-down with the chosen one's summary, and its form below.
 
     Args:
-        path: of the field in the recipe.
-        axis: whose registered choices are offered.
         label: before the drop-down; HTML.
-        tooltip: on hover.
         default: JSON value of the field (a choice's mapping, or a number where ``plain`` allows one).
-        changed: called after the user changed anything in here.
         plain: shape of the number that may stand in place of a choice.
         scale: of that number's slider, ``linear`` or ``log``.
         unit: of that number, or of a schedule's values.
@@ -313,7 +307,6 @@ class Form:
 
     Args:
         model: a registered choice, or any pydantic model of plain fields.
-        path: of the model within the recipe; empty for the recipe itself.
         changed: called once after each change by the user, never after :meth:`load`.
         only: names of the fields to show (all by default).
     """

@@ -17,7 +17,6 @@ class History(Generic[S]):
     """A walk through states that only ever grows at its end.
 
     Args:
-        start: the first state; nothing lies before it.
         limit: states kept; the oldest are forgotten.
         merge_seconds: how soon after a change another one under the same key counts as part of it.
 

@@ -93,7 +93,6 @@ class Input:
     """A control and the way between its text and a JSON value.
 
     Attributes:
-        widget: what is shown.
         source: the part of it that holds the value.
         read: what the source holds -> JSON value (as typed, where it cannot be read).
         write: JSON value -> what the source holds.
@@ -132,7 +131,6 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
     Args:
         shape: of the field; not a choice.
         label: shown before the control; HTML (a unit in small print).
-        tooltip: shown on hover.
         default: of the field; decides how far a logarithmic slider reaches.
         scale: ``linear`` or ``log``.
     """

@@ -37,13 +37,7 @@ def path_class(path: str) -> str:
 
 
 def help_of(path: str, info: FieldInfo, default: Any) -> str:
-    """Two lines: what the knob does; its path, what is legal and what it is by default.
-
-    Args:
-        path: of the knob in the recipe.
-        info: its declaration.
-        default: its default as JSON has it.
-    """
+    """Two lines: what the knob does; its path, what is legal and what it is by default."""
     extra: Any = info.json_schema_extra or {}
     facts = [legal(info)]
     if unit := extra.get("unit"):

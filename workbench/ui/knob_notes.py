@@ -39,7 +39,6 @@ class Reset:
 
     Args:
         row: where it appears.
-        restore: what a click does.
         place: index among the row's children; None for the end.
     """
 

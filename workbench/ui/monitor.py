@@ -277,8 +277,6 @@ def publish(bundle: dict[str, Any], display_id: str, update: bool = False) -> No
     """Put a MIME bundle into the output of the present cell, or replace what stands under its display id.
 
     Args:
-        bundle: MIME type -> content.
-        display_id: names the output.
         update: replace, wherever it was first shown.
     """
     if InteractiveShell.initialized():

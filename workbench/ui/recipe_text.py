@@ -20,9 +20,7 @@ def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | 
     """Python that builds a recipe from a preset, or from the defaults when it came from none.
 
     Args:
-        fields: what the text must build.
         base: the fields of ``preset``; not used without one.
-        preset: its name, or None.
     """
     there = base if preset else Recipe().to_dict()
     changes = {key: _change(key, fields[key], there[key]) for key in fields if not same(fields[key], there[key])}

@@ -68,7 +68,6 @@ class RunActions:
     """The verbs, for runs of one runs folder.
 
     Args:
-        root: the runs folder.
         composed: gives the recipe, as a dictionary, that stands in the composer; None where there is none.
     """
 

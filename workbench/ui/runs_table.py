@@ -36,7 +36,6 @@ class RunsTable(anywidget.AnyWidget):
     """Runs of a runs folder, those of other processes and of earlier kernels included.
 
     Args:
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         refresh_seconds: how often the folders are looked at; 0 only when asked (:meth:`refresh`).
         fork: called with a run's id when the page wants to fork it; without it, it cannot ask.
         composed: gives the recipe (as a dictionary) that a single run's difference is shown against.

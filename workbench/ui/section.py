@@ -19,9 +19,7 @@ class Section:
         name: the axis, or the field of the recipe.
         body: what opens and closes.
         parts: whose changes are counted and whose knobs are searched.
-        opened: whether the body is shown at first.
         knob: the choice whose drop-down and card belong into the heading.
-        toggled: called with True or False when the "?" is pressed in or out.
     """
 
     def __init__(

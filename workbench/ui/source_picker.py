@@ -16,11 +16,9 @@ class SourcePicker(anywidget.AnyWidget):
     """Picks where a recipe comes from; see :mod:`workbench.ui.sources` for what the values mean.
 
     Args:
-        label: before the drop-down.
         tooltip: on hover, and for screen readers.
         runs: lists ``(source, words)`` of the runs; called when the page is about to open the list.
         own: words of the entry whose value is None, which stands first; no such entry when empty.
-        value: what is picked at first.
 
     Attributes:
         value: the picked source, None for ``own``.

@@ -55,11 +55,7 @@ class _Known:
 
 
 class Listing:
-    """The rows of one runs folder, with what was read of it so far; safe to ask from several threads.
-
-    Args:
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-    """
+    """The rows of one runs folder, with what was read of it so far; safe to ask from several threads."""
 
     def __init__(self, runs_dir: str | Path | None = None) -> None:
         self.root = runs_root(runs_dir)
