@@ -54,6 +54,17 @@ def test_more_of_anything_takes_longer(small: Recipe, change: dict[str, Any]) ->
     assert simulated(small.with_(**change)).seconds > simulated(small).seconds
 
 
+def test_a_head_on_every_position_is_priced(small: Recipe) -> None:
+    everywhere = small.with_(execution={"head": "all"})
+    assert simulated(everywhere).seconds > simulated(small).seconds
+    # Whatever share of them is labelled.
+    fewer = everywhere.with_(objective={"mask_rate": 0.05})
+    assert simulated(fewer).seconds == pytest.approx(simulated(everywhere).seconds, rel=1e-3)
+    assert simulated(small.with_(objective={"mask_rate": 0.05})).seconds < 0.99 * simulated(small).seconds
+    # No more useful work.
+    assert simulated(everywhere).flops == simulated(small).flops
+
+
 @pytest.mark.parametrize("kind", ["progressive_drop", "freeze", "stacking", "multi_stage", "raptr", "grow_width"])
 def test_depth_methods_take_less_as_their_plan_says(small: Recipe, kind: str) -> None:
     small = small.with_(architecture={"layers": 12}, budget="400 steps")

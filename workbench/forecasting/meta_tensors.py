@@ -83,6 +83,7 @@ class ModelSpec(NamedTuple):
     Attributes:
         vocabulary: V rows of the embedding.
         longest: T that the model is built for.
+        head: positions that it works on, as in ``TrainingModel.lay_out``.
     """
 
     architecture: Architecture
@@ -90,15 +91,18 @@ class ModelSpec(NamedTuple):
     vocabulary: Vocabulary
     longest: int
     attention: str = "plain"
+    head: str = "labelled"
 
 
 @functools.lru_cache(maxsize=8)
 def meta_model(spec: ModelSpec) -> TrainingModel:
     """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed."""
-    architecture, objective, vocabulary, longest, attention = spec
+    architecture, objective, vocabulary, longest, attention, head = spec
     with torch.device("meta"):
         backbone = architecture.build(vocabulary, longest, causal=objective.causal, attention=attention)
-        return objective.build(backbone, architecture, vocabulary, 0)
+        model = objective.build(backbone, architecture, vocabulary, 0)
+    model.lay_out(head, "removed")
+    return model
 
 
 @contextlib.contextmanager

@@ -83,7 +83,7 @@ class Simulator:
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates) -> None:
         self.recipe, self.vocabulary, self.attention, self.rates = recipe, vocabulary, attention, rates
         engine = recipe.engine()
-        self.mode = engine.mode
+        self.mode, self.head = engine.mode, engine.head
         # A GPU's calls run beside the work.
         self.launched = self.mode.device == "cuda"
         self.batches = BatchSize(recipe, engine.micro_batch_size)
@@ -183,7 +183,7 @@ class Simulator:
         for length in (below, above):
             found, prices = self._priced(stage, length, shape)
             rows = shape.part_rows / self._rows(length, shape)
-            share = labels * length / shape.length / found.labels
+            share = rows if self.head == "all" else labels * length / shape.length / found.labels
             ends.append(micro_batch_seconds(prices, plan, rows, share))
         if below == above:
             return ends[0]
@@ -242,7 +242,9 @@ class Simulator:
     def _spec(self, architecture: Architecture) -> ModelSpec:
         recipe = self.recipe
         # With the attention that is traced: the same model then serves for its sizes.
-        return ModelSpec(architecture, recipe.objective, self.vocabulary, recipe.data.longest, self.attention)
+        return ModelSpec(
+            architecture, recipe.objective, self.vocabulary, recipe.data.longest, self.attention, self.head
+        )
 
 
 def _steady(choice: OptimizerChoice) -> OptimizerChoice:

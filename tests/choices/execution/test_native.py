@@ -100,3 +100,19 @@ def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.Mo
     assert native().state() == {}
     native().restore({})
     native().restore(engine.state())  # a fork in another precision
+
+
+def test_layouts_reach_the_model_and_the_record() -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Model(torch.nn.Module):
+        def lay_out(self, head: str, padding: str) -> None:
+            asked.append((head, padding))
+
+    plain, other = native(), native(head="all", padding="kept")
+    for engine in (plain, other):
+        engine.place(Model())  # type: ignore[arg-type]
+    assert asked == [("labelled", "removed"), ("all", "kept")]
+    assert {"head": "all", "padding": "kept"}.items() <= other.described().items()
+    assert plain.assumptions() == []
+    assert "execution.padding 'kept' is priced as 'removed'" in other.assumptions()[0]

@@ -59,6 +59,7 @@ class Engine:
         precision: of products, by name; weights and losses are float32.
         compiled: whether blocks are.
         attentions: implementations of attention to choose from.
+        head, padding: how training lays out its rows, see :meth:`TrainingModel.lay_out`.
         micro_batch_size: rows of the longest length that go through the model at once, at most; None for any number.
         overflow_advice: what helps against gradients that overflow, beside a lower learning rate.
     """
@@ -66,6 +67,8 @@ class Engine:
     precision: str = "fp32"
     compiled: bool = False
     attentions: tuple[str, ...] = ("plain",)
+    head: str = "labelled"
+    padding: str = "removed"
     overflow_advice: str = ""
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
@@ -136,6 +139,7 @@ class Engine:
 
     def place(self, model: TrainingModel) -> TrainingModel:
         """The model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold them."""
+        model.lay_out(self.head, self.padding)
         return model.to(self.device)
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

@@ -30,6 +30,13 @@ class Native(Execution):
         "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
     )
 
+    head: Literal["labelled", "all"] = knob(
+        "labelled", "positions that the output matrix works on in training; all of them cost more for the same loss"
+    )
+    padding: Literal["removed", "kept"] = knob(
+        "removed", "documents share rows, or each has padded rows of its own, which cost more for the same loss"
+    )
+
     def engine(self, recipe: Any) -> NativeEngine:
         """See :class:`NativeEngine`."""
         return NativeEngine(recipe)
@@ -60,11 +67,22 @@ class NativeEngine(Engine):
         super().__init__(recipe)
         asked: Native = recipe.execution
         self.precision, self.compiled = asked.precision, asked.compile
+        self.head, self.padding = asked.head, asked.padding
         self.attentions = tuple(ATTENTION) if asked.attention == "auto" else (asked.attention,)
         # In force for fp16 only; for other precisions every call passes through.
         self._scaler = DeviceScaler(self.device.type, enabled=self.precision == "fp16")
         if self._scaler.is_enabled():
             self.overflow_advice = "set execution.precision to 'bf16' or 'fp32', which reach further"
+
+    def assumptions(self) -> list[str]:
+        """See :meth:`Engine.assumptions`."""
+        if self.padding == "removed":
+            return []
+        return ["execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents"]
+
+    def described(self) -> dict[str, Any]:
+        """See :meth:`Engine.described`."""
+        return super().described() | {"head": self.head, "padding": self.padding}
 
     def start(self) -> None:
         """See :meth:`Engine.start`.

@@ -14,6 +14,7 @@ from workbench.choices.choice import Choice
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
+from workbench.errors import RecipeError
 
 
 @dataclass
@@ -93,6 +94,22 @@ class TrainingModel(nn.Module):
                 (``objectives/heldout.py``), never by the objective's own corruption.
         """
         raise NotImplementedError
+
+    def lay_out(self, head: str, padding: str) -> None:
+        """Train from now on with these layouts of rows (B, T), which change what a step costs and not its loss.
+
+        Args:
+            head: ``labelled`` positions alone, or ``all``.
+            padding: ``removed``, rows packed with documents; or ``kept``, a padded row for every document's piece.
+
+        Raises:
+            RecipeError: this model has only the first of each.
+        """
+        if (head, padding) != ("labelled", "removed"):
+            raise RecipeError(
+                f"objective '{self.choice.kind}' lays out its rows itself; set execution.head to 'labelled' and "  # type: ignore[attr-defined]
+                "execution.padding to 'removed'"
+            )
 
     def compile(self, **options: object) -> None:
         """Compile block by block (and the head), so that a skipped layer costs nothing."""

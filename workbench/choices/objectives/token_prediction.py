@@ -12,6 +12,7 @@ from torch import Tensor
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.layout import everywhere, padded
 from workbench.choices.objectives.objective import Labelled, Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
 
@@ -46,9 +47,10 @@ def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
 class TokenPrediction(TrainingModel):
     """A backbone whose labelled positions are scored against one token each.
 
-    Subclasses say which positions and tokens (:meth:`labelled`). The head runs on labelled rows only. Head and
-    loss are one region, compiled as one: the float32 logits, their exponentials and the label's one-hot never reach
-    memory, and accuracy costs nothing beside the maximum that the softmax needs anyway.
+    Subclasses say which positions and tokens (:meth:`labelled`). The head runs on labelled rows only, unless
+    :meth:`lay_out` says otherwise. Head and loss are one region, compiled as one: the float32 logits, their
+    exponentials and the label's one-hot never reach memory, and accuracy costs nothing beside the maximum that the
+    softmax needs anyway.
     """
 
     def __init__(
@@ -61,14 +63,26 @@ class TokenPrediction(TrainingModel):
         self.vocabulary = vocabulary
         self.seed = seed
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
+        self._everywhere = self._padded = False
 
     def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
         """What the backbone sees, (B, T), and must predict, N tokens; and N itself (static, no device sync)."""
         raise NotImplementedError
 
+    def lay_out(self, head: str, padding: str) -> None:
+        """See :meth:`TrainingModel.lay_out`, which is about steps on rows (B, T); scoring keeps its own layout."""
+        self._everywhere, self._padded = head == "all", padding == "kept"
+
+    def inputs(self, batch: Batch, progress: Progress) -> tuple[Labelled, Batch, int]:
+        """What backbone and head work on, (B, T) tokens and N slots as they are laid out; and how many labels."""
+        seen, count = self.labelled(batch, progress)
+        if self._padded:
+            seen, batch = padded(seen, batch, self.vocabulary.pad)
+        return everywhere(seen) if self._everywhere else seen, batch, count
+
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """Tokens (B, T) -> mean nats over the labels that count; ``accuracy`` is the share predicted correctly."""
-        seen, count = self.labelled(batch, progress)
+        seen, batch, count = self.inputs(batch, progress)
         loss, accuracy = self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N)
         return Loss(loss, count, {"accuracy": accuracy})
 
