@@ -34,6 +34,14 @@ def test_optimizer_state_is_what_training_makes(kind: str, tiny: Recipe, build: 
     said = optimizer_bytes(recipe.optimizer, spec)
     # Whether a step is counted on the device or on the host is eight bytes per tensor.
     assert said == pytest.approx(real, rel=0.002)
+    if recipe.optimizer.moments:
+        small = build(recipe.with_(execution={"optimizer_states": "8bit"}))
+        for _ in range(2):
+            small.step()
+        states = small.optimizer.state.values()
+        real = sum(t.numel() * t.element_size() for state in states for t in state.values() if torch.is_tensor(t))
+        assert optimizer_bytes(recipe.optimizer, spec, small.engine.memory) == pytest.approx(real, rel=0.01)
+        assert real < 0.6 * said
     found = sizes(spec)
     assert found.parameters == training.assembled.parameters
     matrices = sum(numbers for numbers, _ in found.matrices)

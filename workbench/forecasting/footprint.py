@@ -9,6 +9,7 @@ import torch
 
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
@@ -99,23 +100,29 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
 
 
 @functools.lru_cache(maxsize=64)
-def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec) -> int:
-    """Bytes of the optimizer's state once every parameter has had a gradient.
+def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan = WHOLE) -> int:
+    """Bytes of the optimizer's state between two steps, once every parameter has had a gradient.
 
-    The optimizer itself makes its state, for parameters without memory.
+    The optimizer itself makes its state, for parameters without memory; ``memory`` says how moments are held.
     """
     model, times, _ = _short_model(spec)
     optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)
+
+    def saved(parameter: torch.Tensor, moments: int) -> int:
+        return moments * (4 * parameter.numel() - memory.moment_bytes(parameter.numel()))
+
     if start is None:
         fixed, per_number = _state_of_one(choice)
-        return sum(times[id(p)] * (fixed + per_number * p.numel()) for p in model.parameters())
-    return sum(
-        times[id(parameter)] * tensor.numel() * tensor.element_size()
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        for tensor in start(parameter, group).values()
-    )
+        moments = len(choice.moments)
+        return sum(times[id(p)] * (fixed + per_number * p.numel() - saved(p, moments)) for p in model.parameters())
+    total = 0
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            state = start(parameter, group)
+            whole = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
+            total += times[id(parameter)] * (whole - saved(parameter, len(state.keys() & set(choice.moments))))
+    return total
 
 
 @functools.lru_cache(maxsize=64)

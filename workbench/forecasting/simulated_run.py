@@ -83,7 +83,7 @@ class Simulator:
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates) -> None:
         self.recipe, self.vocabulary, self.attention, self.rates = recipe, vocabulary, attention, rates
         engine = recipe.engine()
-        self.mode, self.head = engine.mode, engine.head
+        self.mode, self.head, self.memory_plan = engine.mode, engine.head, engine.memory
         # A GPU's calls run beside the work.
         self.launched = self.mode.device == "cuda"
         self.batches = BatchSize(recipe, engine.micro_batch_size)
@@ -208,7 +208,7 @@ class Simulator:
         spec, size = self._stage_model(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
         found = trace(spec, point.shape.part_rows, point.shape.length, self.mode.dtype)
-        state = optimizer_bytes(_steady(recipe.optimizer), spec)
+        state = optimizer_bytes(_steady(recipe.optimizer), spec, self.memory_plan)
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)

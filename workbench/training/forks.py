@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from workbench.choices.execution.optimizer_states import whole_moments
 from workbench.recipe import Recipe
 from workbench.runs.checkpoints import identity_of
 from workbench.runs.folder import RunFolder, read_object
@@ -54,7 +55,9 @@ def as_forked(
         f"; the optimizer begins without state, since {', '.join(map(str, fresh))} changed" if fresh else ""
     )
     writer.event(saved.step, "fork", text, run=origin.get("run"), diff=diff, fresh=fresh)
-    return replace(saved, meta=meta)
+    # Whatever form this run stores moments in, it reads whole ones.
+    tensors = saved.tensors | {"optimizer": whole_moments(saved.tensors.get("optimizer", {}))}
+    return replace(saved, meta=meta, tensors=tensors)
 
 
 def data_identity(fingerprint: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.choices.execution.execution import Execution, Process
+from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.native import Native
 from workbench.choices.execution.onnxruntime import OnnxRuntime
 
-__all__ = ["Engine", "Execution", "Mode", "Native", "OnnxRuntime", "Process"]
+__all__ = ["Engine", "Execution", "MemoryPlan", "Mode", "Native", "OnnxRuntime", "Process", "WHOLE"]

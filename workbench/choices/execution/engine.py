@@ -13,6 +13,7 @@ from torch import Tensor
 from workbench.choices.data.data import cache_folder
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.precision import DTYPES, set_float32_products
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
@@ -62,6 +63,7 @@ class Engine:
         head, padding: how training lays out its rows, see :meth:`TrainingModel.lay_out`.
         micro_batch_size: rows of the longest length that go through the model at once, at most; None for any number.
         overflow_advice: what helps against gradients that overflow, beside a lower learning rate.
+        memory: how weights, gradients, states and activations are held.
     """
 
     precision: str = "fp32"
@@ -70,6 +72,7 @@ class Engine:
     head: str = "labelled"
     padding: str = "removed"
     overflow_advice: str = ""
+    memory: MemoryPlan = WHOLE
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe

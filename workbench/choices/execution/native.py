@@ -9,16 +9,15 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import Problem, knob
-from workbench.choices.execution.engine import Engine
-from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.loss_scaling import DeviceScaler
+from workbench.choices.execution.memory import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.precision import check_capability, in_fp8, refusal
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.errors import RecipeError
 from workbench.ops.attention import ATTENTION
 
 
-class Native(Execution):
+class Native(SavesMemory):
     """PyTorch on one device: autocast precision, per-block compilation, measured choice of attention."""
 
     kind: Literal["native"] = "native"
@@ -60,7 +59,7 @@ class Native(Execution):
         yield from super().problems(recipe)
 
 
-class NativeEngine(Engine):
+class NativeEngine(MemorySavingEngine):
     """A recipe under :class:`Native`."""
 
     def __init__(self, recipe: Any) -> None:

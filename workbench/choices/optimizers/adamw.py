@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -22,6 +22,7 @@ class AdamW(OptimizerChoice):
     """
 
     kind: Literal["adamw"] = "adamw"
+    moments: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq")
     beta1: float = knob(0.9, "decay of the first moment", ge=0, lt=1)
     beta2: float = knob(0.98, "decay of the second moment", ge=0, lt=1)
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")

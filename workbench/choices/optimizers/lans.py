@@ -89,6 +89,7 @@ class Lans(OptimizerChoice):
     """
 
     kind: Literal["lans"] = "lans"
+    moments: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq")
     lr: float = knob(
         6.75e-3, "peak learning rate: the largest relative change of a tensor per step", gt=0, le=100, scale="log"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -80,6 +80,7 @@ class Lion(OptimizerChoice):
     """
 
     kind: Literal["lion"] = "lion"
+    moments: ClassVar[tuple[str, ...]] = ("exp_avg",)
     lr: float = knob(1e-3, "peak learning rate: how far each weight moves per step", gt=0, le=100, scale="log")
     weight_decay: Scheduled = weight_decay_knob(0.1)
     beta1: float = knob(0.9, "share of the momentum in the direction of a step", ge=0, lt=1)

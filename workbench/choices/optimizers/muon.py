@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -169,6 +169,7 @@ class Muon(OptimizerChoice):
     """
 
     kind: Literal["muon"] = "muon"
+    moments: ClassVar[tuple[str, ...]] = ("momentum_buffer", "exp_avg", "exp_avg_sq")
     lr: float = knob(0.02, "peak learning rate of the blocks' matrices", gt=0, le=100, scale="log")
     momentum: float = knob(0.95, "decay of the momentum", ge=0, lt=1)
     nesterov: bool = knob(True, "look ahead along the gradient")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -122,6 +122,7 @@ class StableAdamW(OptimizerChoice):
     """
 
     kind: Literal["stable_adamw"] = "stable_adamw"
+    moments: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq")
     lr: float = knob(3e-3, "peak learning rate", gt=0, le=100, scale="log")
     # Clipping by the global norm and by rms answer the same spikes; rms is the one that is studied here.
     clip_norm: float | None = knob(None, "global gradient norm is clipped to this; empty means no clipping", gt=0)

@@ -1,0 +1,88 @@
+"""The memory plan of an engine of torch: knobs that trade time or rounding for memory, and what carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+
+from workbench.choices.choice import Problem, knob, registry
+from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.memory_plan import MemoryPlan
+from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.errors import RecipeError
+
+_NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'"
+
+
+class SavesMemory(Execution):
+    """Base of execution choices whose engine is a :class:`MemorySavingEngine`."""
+
+    optimizer_states: Literal["fp32", "8bit", "host"] = knob(
+        "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
+    )
+
+    def resolve_device(self) -> torch.device:
+        """The device in force.
+
+        Raises:
+            RecipeError: ``cuda`` without a CUDA device, or states on the host of a CPU.
+        """
+        device = super().resolve_device()
+        if device.type == "cpu" and self.optimizer_states == "host":
+            raise RecipeError(f"execution.optimizer_states: {_NO_HOST}")
+        return device
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """States that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
+        yield from self._states_problems(recipe)
+        yield from super().problems(recipe)
+
+    def _states_problems(self, recipe: Any) -> Iterator[Problem]:
+        if self.optimizer_states == "fp32":
+            return
+        path, value = "execution.optimizer_states", self.optimizer_states
+        if value == "host" and self.device == "cpu":
+            yield Problem(path, _NO_HOST)
+        if not recipe.optimizer.moments:
+            able = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "moments", ())]
+            yield Problem(
+                path,
+                f"'{value}': {recipe.optimizer.kind} has no moments that could be kept so; use 'fp32', or optimizer "
+                f"{', '.join(able)}",
+            )
+        if value == "8bit" and _widens(recipe):
+            yield Problem(
+                path,
+                f"'8bit': {recipe.depth.kind} widens the moments, and codes of 256 numbers together cannot be widened; "
+                "use 'fp32', or set depth.state to 'reset'",
+            )
+
+
+class MemorySavingEngine(Engine):
+    """An engine of torch under :class:`SavesMemory`."""
+
+    def __init__(self, recipe: Any) -> None:
+        super().__init__(recipe)
+        self.memory = MemoryPlan(states=recipe.execution.optimizer_states)
+
+    def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """See :meth:`Engine.optimizer`; its moments are stored as the plan says."""
+        optimizer = super().optimizer(choice, groups)
+        if self.memory.states == "fp32":
+            return optimizer
+        return StoredMoments(optimizer, choice.moments, STORAGES[self.memory.states]())
+
+
+def _widens(recipe: Any) -> bool:
+    """Whether a stage takes over moments in another width."""
+    depth, architecture = recipe.depth, recipe.architecture
+    stages = range(1, len(depth.starts()))
+    return any(
+        depth.architecture_at(architecture, stage) != depth.architecture_at(architecture, stage - 1)
+        and depth.transition(architecture.layers, stage).state == "copy"
+        for stage in stages
+    )
