@@ -202,6 +202,10 @@ def test_a_gpus_moments_wait_in_pinned_memory() -> None:
             },
             r"'8bit': grow_width widens the moments.*set depth\.state to 'reset'",
         ),
+        (
+            {"execution.optimizer_states": "8bit", "execution.precision": "fp16", "execution.device": "cuda"},
+            r"'8bit': under fp16 a step that overflows is undone.*or execution\.precision 'bf16'",
+        ),
         ({"execution.optimizer_states": "4bit"}, r"execution\.optimizer_states.*'fp32', '8bit' or 'host'"),
     ],
 )

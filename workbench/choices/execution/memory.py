@@ -54,6 +54,12 @@ class SavesMemory(Execution):
                 f"'{value}': {recipe.optimizer.kind} has no moments that could be kept so; use 'fp32', or optimizer "
                 f"{', '.join(able)}",
             )
+        if getattr(self, "precision", "") == "fp16":
+            yield Problem(
+                path,
+                f"'{value}': under fp16 a step that overflows is undone, and stored moments are not; use 'fp32', or "
+                "execution.precision 'bf16'",
+            )
         if value == "8bit" and _widens(recipe):
             yield Problem(
                 path,
