@@ -12,18 +12,18 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from workbench import presets
+from workbench.cli import live
 from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
-from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured, progress_line
+from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured
 from workbench.plots.report import write_report
 from workbench.plots.results import outcome, require, verdict, write_outcome
 from workbench.printable import plain
@@ -38,7 +38,6 @@ are too few on a slow day: at 6,990 tokens/s `fast` ended 0.42 nats below word f
 LEARNED_NATS = 0.5
 """The fast run must end this far below the unigram entropy; anything less may still be word frequencies."""
 REPORT_NOTEBOOK = "12_report_run.ipynb"
-LOG_EVERY_SECONDS = 5.0
 STOP_PATIENCE_SECONDS = 60.0
 
 
@@ -127,49 +126,11 @@ def follow(runs: Sequence[Run], console: Console) -> None:
     Raises:
         RunFailed: as soon as one of them failed or is lost.
     """
-    if not console.is_terminal:
-        _wait(runs, _say_lines(console))
-        return
-    columns = ("{task.description:<16}", "{task.fields[text]}")
-    with Progress(
-        TextColumn(columns[0], markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
-        TextColumn(columns[1], markup=False), console=console,
-    ) as bars:  # fmt: skip
-        tasks = [bars.add_task(plain(run.name, 16), total=1.0, text="") for run in runs]
-
-        def show(views: Sequence[RunView]) -> None:
-            for task, view in zip(tasks, views, strict=True):
-                _, _, text = progress_line(view).partition(", ")
-                bars.update(task, completed=1.0 if view.final else view.state.get("progress") or 0.0, text=text)
-
-        _wait(runs, show)
-
-
-def _wait(runs: Sequence[Run], show: Callable[[Sequence[RunView]], None]) -> None:
-    while True:
-        views = [run.view() for run in runs]
-        show(views)
-        for view in views:
-            if view.status in ("failed", "lost"):
-                # The run's own words are the error; the caller stops the others.
-                require(outcome(view))
-        if all(view.final for view in views):
-            return
-        time.sleep(0.5)
-
-
-def _say_lines(console: Console) -> Callable[[Sequence[RunView]], None]:
-    # In the past, so that the first line comes at once.
-    printed = -LOG_EVERY_SECONDS
-
-    def show(views: Sequence[RunView]) -> None:
-        nonlocal printed
-        if time.monotonic() - printed >= LOG_EVERY_SECONDS or all(view.final for view in views):
-            printed = time.monotonic()
-            for view in views:
-                console.print(Text(progress_line(view)), soft_wrap=True)
-
-    return show
+    live.follow(*runs, console=console)
+    for view in (run.view() for run in runs):
+        if view.status in ("failed", "lost"):
+            # The run's own words are the error; the caller stops the others.
+            require(outcome(view))
 
 
 def stop(runs: Sequence[Run], console: Console) -> None:
@@ -196,14 +157,8 @@ def table(views: Sequence[RunView]) -> Table:
     for view in views:
         shown.add_column(Text(plain(view.name)), justify="right")
     rows = [facts(view) for view in views]
-    for label in (
-        "held-out loss (nats)",
-        "bits per byte",
-        "word frequencies (nats)",
-        "neighbours (nats)",
-        "what was learned",
-        "tokens/s",
-    ):
+    losses = ("held-out loss (nats)", "bits per byte", "word frequencies (nats)", "neighbours (nats)")
+    for label in (*losses, "what was learned", "tokens/s"):
         shown.add_row(label, *(Text(row[label]) for row in rows))
     speeds = [measured(view, "tokens_per_second") for view in views]
     first = speeds[0]
@@ -247,17 +202,8 @@ def _notebook() -> Path:
 
 def _execute(notebook: Path, target: Path, parameters: dict[str, Any]) -> None:
     # A process of its own: the kernel's remarks about its ports stay out of the demo's output.
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        str(notebook),
-        str(target),
-        "-y",
-        json.dumps(parameters),
-        "-k",
-        "python3",
-    ]
+    papermill = [sys.executable, "-m", "papermill", "-k", "python3"]
+    command = [*papermill, str(notebook), str(target), "-y", json.dumps(parameters)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]

@@ -8,11 +8,13 @@ import pty
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from workbench.cli.command import main
+from workbench.plots.facts import progress_parts
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import RunState, take_lock, write_state
 
@@ -80,8 +82,7 @@ def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
 
 
 def test_words_leave_out_what_is_not_known() -> None:
-    from workbench.cli.live import reading_text
-
-    assert reading_text(RunState(status="running"), "running") == "step 0"
+    assert progress_parts(asdict(RunState(status="running"))) == ["step 0"]
     state = RunState(step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating")
-    assert reading_text(state, "running") == "step 1,200  loss 2.500  held-out 2.250  12,345 tokens/s  evaluating"
+    said = ["step 1,200", "loss 2.500", "held-out 2.250", "12,345 tokens/s", "evaluating"]
+    assert progress_parts(asdict(state)) == said

@@ -70,4 +70,4 @@ def test_progress_line(view):
     running = replace(
         view, status="running", state={"progress": 0.4, "step": 1200, "loss": 5.123, "tokens_per_second": 8312.4}
     )
-    assert progress_line(running) == "synthetic: running 40%, step 1,200, loss 5.12, 8,312 tokens/s"
+    assert progress_line(running) == "synthetic: running 40%, step 1,200, loss 5.123, 8,312 tokens/s"

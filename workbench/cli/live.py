@@ -1,71 +1,94 @@
-"""A run in the terminal: a bar with loss and speed where somebody looks, plain lines where nobody does."""
+"""Runs in the terminal: a bar with loss and speed where somebody looks, plain lines where nobody does."""
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from workbench.printable import plain
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, RunState, actual_status, message_of, read_state
+from workbench.runs.state import FINAL, actual_status, message_of, read_state
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
 
 
-def follow(run: Run) -> None:
-    """Show a run's progress on stderr until it ends."""
-    # Progress goes to stderr, so that stdout holds nothing but the result.
-    if sys.stderr.isatty():
-        _follow_bar(run)
-    else:
-        _follow_lines(run)
+@dataclass(frozen=True)
+class Reading:
+    """What a run says of itself now; ``progress`` is 0 to 1."""
+
+    run: Run
+    status: str
+    progress: float
+    doing: str
+    text: str
 
 
-def reading_text(state: RunState, status: str) -> str:
-    """Loss, held-out loss and speed of a reading of the state; what it is doing, when it says so."""
-    parts = [f"step {state.step:,}"]
-    if state.loss is not None:
-        parts.append(f"loss {state.loss:.3f}")
-    if state.heldout_loss is not None:
-        parts.append(f"held-out {state.heldout_loss:.3f}")
-    if state.tokens_per_second:
-        parts.append(f"{state.tokens_per_second:,.0f} tokens/s")
-    if message := message_of(state, status):
-        parts.append(plain(message, 200))
-    return "  ".join(parts)
-
-
-def _follow_bar(run: Run) -> None:
+def follow(*runs: Run, console: Console | None = None) -> None:
+    """Show progress until all runs have ended, or one has failed or is lost; on stderr unless a console is given."""
+    # Here: `workbench runs` must not wait for these imports. Stdout holds nothing but the result.
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.table import Column
 
-    columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    # A name or message is data: it must not be read as markup.
-    # One line also where the terminal is narrow: a bar that wraps is drawn again below itself.
-    text_column = TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, ratio=1))
-    with Progress(*columns, text_column, console=Console(stderr=True)) as bar:
-        task = bar.add_task(run.id, total=1.0, status="starting", text="")
+    console = console or Console(stderr=True)
+    with ExitStack() as stack:
+        show = _bars(runs, console, stack) if console.is_terminal else _lines(console)
         while True:
-            state = read_state(run.folder)
-            status = actual_status(run.folder, state)
-            bar.update(task, completed=state.progress, status=status, text=reading_text(state, status))
-            if status in FINAL:
+            readings = [_reading(run) for run in runs]
+            show(readings)
+            statuses = {reading.status for reading in readings}
+            if statuses <= set(FINAL) or statuses & {"failed", "lost"}:
                 return
             time.sleep(POLL_SECONDS)
 
 
-def _follow_lines(run: Run) -> None:
-    last, printed_at = "", 0.0
-    while True:
-        state = read_state(run.folder)
-        status = actual_status(run.folder, state)
-        # One line when what it does changes, else one every few seconds: a log stays readable.
-        change = status + message_of(state, status)
-        if change != last or time.monotonic() - printed_at >= LINE_SECONDS:
-            text = reading_text(state, status)
-            print(f"{run.id}  {status:<9} {state.progress:4.0%}  {text}", file=sys.stderr, flush=True)
-            last, printed_at = change, time.monotonic()
-        if status in FINAL:
-            return
-        time.sleep(POLL_SECONDS)
+def _reading(run: Run) -> Reading:
+    from workbench.plots.facts import progress_parts
+
+    state = read_state(run.folder)
+    status = actual_status(run.folder, state)
+    message = message_of(state, status)
+    text = "  ".join(progress_parts({**asdict(state), "message": message}))
+    return Reading(run, status, state.progress, status + message, text)
+
+
+def _bars(runs: Sequence[Run], console: Console, stack: ExitStack) -> Callable[[Sequence[Reading]], None]:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    # A name or message is data: it must not be read as markup.
+    # One line also where the terminal is narrow: a bar that wraps is drawn again below itself.
+    name = TextColumn("{task.description}", markup=False)
+    text = TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, ratio=1))
+    columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), text)
+    bars = stack.enter_context(Progress(*([name] if len(runs) > 1 else []), *columns, console=console))
+    tasks = [bars.add_task(plain(run.name, 16), total=1.0, status="starting", text="") for run in runs]
+
+    def show(readings: Sequence[Reading]) -> None:
+        for task, reading in zip(tasks, readings, strict=True):
+            bars.update(task, completed=reading.progress, status=reading.status, text=reading.text)
+
+    return show
+
+
+def _lines(console: Console) -> Callable[[Sequence[Reading]], None]:
+    from rich.text import Text
+
+    last: list[str] = []
+    printed_at = 0.0
+
+    def show(readings: Sequence[Reading]) -> None:
+        nonlocal last, printed_at
+        doing = [reading.doing for reading in readings]
+        # Lines when what they do changes, else every few seconds: a log stays readable.
+        if doing != last or time.monotonic() - printed_at >= LINE_SECONDS:
+            for each in readings:
+                line = f"{each.run.id}  {each.status:<9} {each.progress:4.0%}  {each.text}"
+                console.print(Text(line), soft_wrap=True)
+            last, printed_at = doing, time.monotonic()
+
+    return show

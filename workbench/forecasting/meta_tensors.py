@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -169,7 +169,7 @@ def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tenso
             return func(*args, **kwargs), False
         if known is not None:
             return _rebuilt(known), False
-        out = _number_by_number(func, args, kwargs)
+        out = func(*args, **kwargs)
         shape = _noted(out)
         if shape is not None:
             if len(_RESULTS) >= _MOST_RESULTS:
@@ -180,35 +180,6 @@ def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tenso
     given = {tensor.untyped_storage()._cdata for tensor in read}
     written = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, Tensor)]
     return out, not func._schema.is_mutable and all(t.untyped_storage()._cdata in given for t in written)
-
-
-_TYPES: dict[Any, torch.dtype] = {}
-"""Types of results of operations that work number by number, by operation and types of the arguments."""
-
-
-def _number_by_number(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """``func(*args, **kwargs)``, at once where it works number by number on tensors that lie in order."""
-    tensors = [value for value in args if isinstance(value, Tensor)]
-    if kwargs or torch.Tag.pointwise not in func.tags or not all(t.is_contiguous() for t in tensors):
-        return func(*args, **kwargs)
-    # Tensors without dimensions weigh less in type promotion, and so do plain numbers.
-    key = (func, *((v.dtype, v.ndim > 0) if isinstance(v, Tensor) else type(v) for v in args))
-    if key in _TYPES:
-        shape = tensors[0].shape
-        for tensor in tensors[1:]:
-            shape = shape if tensor.shape == shape else torch.Size(_broadcast(shape, tensor.shape))
-        return torch.empty(shape, dtype=_TYPES[key], device="meta")
-    out = func(*args)
-    if isinstance(out, Tensor):
-        _TYPES[key] = out.dtype
-    return out
-
-
-def _broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The shape of both together: missing sides stand in front, sides of 1 stretch."""
-    a, b = (a, b) if len(a) >= len(b) else (b, a)
-    extra = len(a) - len(b)
-    return [*a[:extra], *(y if x == 1 else x for x, y in zip(a[extra:], b, strict=True))]
 
 
 @functools.lru_cache(maxsize=2048)

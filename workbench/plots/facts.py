@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve, heldout_curve
@@ -92,20 +93,22 @@ def facts(view: RunView) -> dict[str, str]:
 def progress_line(view: RunView) -> str:
     """Where a run is now, in one line for a log.
 
-    Example: ``fast: running 40%, step 1,200, loss 5.12, held-out 5.40, 8,312 tokens/s``
+    Example: ``fast: running 40%, step 1,200, loss 5.120, held-out 5.400, 8,312 tokens/s``
     """
-    state = view.state
-    # `plain`, because this goes into logs and terminals: a name may hold line breaks or control codes.
-    parts = [f"{plain(view.name)}: {view.status} {state.get('progress') or 0:.0%}", f"step {count(state.get('step'))}"]
-    if state.get("loss") is not None:
-        parts.append(f"loss {number(state['loss']):.2f}")
-    if state.get("heldout_loss") is not None:
-        parts.append(f"held-out {number(state['heldout_loss']):.2f}")
+    where = f"{plain(view.name)}: {view.status} {view.state.get('progress') or 0:.0%}"
+    return ", ".join([where, *progress_parts(view.state)])
+
+
+def progress_parts(state: Mapping[str, Any]) -> list[str]:
+    """Step, losses, speed and message of a run's state, as far as it says them."""
+    parts = [f"step {count(state.get('step'))}"]
+    for name, key in (("loss", "loss"), ("held-out", "heldout_loss")):
+        if state.get(key) is not None:
+            parts.append(f"{name} {number(state[key]):.3f}")
     if state.get("tokens_per_second"):
         parts.append(f"{count(state['tokens_per_second'])} tokens/s")
-    if state.get("message"):
-        parts.append(plain(state["message"], 80))
-    return ", ".join(parts)
+    # `plain`, because this goes into logs and terminals: a message may hold line breaks or control codes.
+    return [*parts, plain(state["message"], 200)] if state.get("message") else parts
 
 
 def decimal(value: float | None, digits: int) -> str:

@@ -17,23 +17,12 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.launchers.launch_environment import launch_environment_of
 from workbench.runs.launchers.launcher import child_environment
 from workbench.runs.state import read_state
+from workbench.server.registered_runs import Refused
 
 PATIENCE_SECONDS = 90.0
 """For a process that loads torch from a cold disk."""
 # Each takes a core for seconds and some 300 MB.
 _at_once = asyncio.Semaphore(2)
-
-
-class NotStarted(Exception):
-    """A process that failed; the message says why.
-
-    Args:
-        status: HTTP status code. text: for people.
-    """
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, Any]:
@@ -45,11 +34,11 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
         *arguments: further ones, none of which a page may choose but as the value of an option (``--set=...``).
 
     Raises:
-        NotStarted: the request makes no sense (400), it was launched on another machine (409), or the process failed.
+        Refused: the request makes no sense (400), it was launched on another machine (409), or the process failed.
     """
     host = read_state(folder).host
     if host and host != socket.gethostname():
-        raise NotStarted(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
+        raise Refused(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
     python, settings = launch_environment_of(folder)
     command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
     async with _at_once:
@@ -63,16 +52,16 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
                 env=child_environment(**settings),
             )
         except (OSError, ValueError) as error:
-            raise NotStarted(500, f"{python} cannot be started: {error}") from None
+            raise Refused(500, f"{python} cannot be started: {error}") from None
         try:
             out, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
         except TimeoutError:
             # Left to its end: killed half-way, it would leave a half-made run behind.
-            raise NotStarted(504, f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
+            raise Refused(504, f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
     if process.returncode == 0:
         return _object(out)
     # 2: the request's fault (see the command line's exit codes).
-    raise NotStarted(400 if process.returncode == 2 else 500, _why(errors.decode("utf-8", "replace"), python))
+    raise Refused(400 if process.returncode == 2 else 500, _why(errors.decode("utf-8", "replace"), python))
 
 
 def _object(out: bytes) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from tornado import web
 from workbench.errors import RunError
 from workbench.runs import requests
 from workbench.runs.catalogue.summary import name_of
-from workbench.runs.folder import RunFolder
 from workbench.runs.lease import whoami
 from workbench.runs.run import Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
 from workbench.server.base import AskingHandler, WorkbenchHandler
 from workbench.server.registered_runs import Refused
-from workbench.server.starting import NotStarted, workbench
+from workbench.server.starting import workbench
 
 T = TypeVar("T")
 # Long enough for an answer of the next step of most runs, short enough that a page that has gone holds nothing.
@@ -113,7 +112,7 @@ class ResumeHandler(AskingHandler):
     async def post(self, place: str, run: str) -> None:
         """``{"text"}``: a run that ended goes on from its last checkpoint, one that was paused at once."""
         folder = await self.reading(self.places.folder, place, run)
-        answer = await _started(folder, "resume", f"--timeout={_MOST_WAIT_SECONDS}")
+        answer = await workbench(folder, "resume", f"--timeout={_MOST_WAIT_SECONDS}")
         self.reply({"text": str(answer.get("text", ""))})
 
 
@@ -128,7 +127,7 @@ class ForkHandler(AskingHandler):
         folder = await self.reading(self.places.folder, place, run)
         # One argument each, so that no text of a page can be an option of its own.
         arguments = [f"--set={edit}" for edit in edits] + ([f"--checkpoint={step}"] if step is not None else [])
-        answer = await _started(folder, "fork", *arguments)
+        answer = await workbench(folder, "fork", *arguments)
         new = await self.reading(self.places.folder, place, str(answer.get("run")))
         parent = answer.get("parent") or {}
         found = {"run": new.id, "place": place, "name": name_of(new), "step": parent.get("step")}
@@ -145,13 +144,6 @@ def _legal(read: Callable[[Any], T], body: bytes) -> T:
 def _refused(run: Run, error: RunError, controller: str) -> Refused:
     why = why_refused(run, controller)
     return Refused(409 if why else 400, str(error), why or None)
-
-
-async def _started(folder: RunFolder, verb: str, *arguments: str) -> dict[str, Any]:
-    try:
-        return await workbench(folder, verb, *arguments)
-    except NotStarted as error:
-        raise Refused(error.status, str(error)) from None
 
 
 def _name(handler: WorkbenchHandler) -> str:
