@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 import transformers.initialization as init
 from torch import Tensor, nn
 from transformers import (
@@ -34,6 +33,7 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers import modeling_outputs as outputs
+from transformers.utils import can_return_tuple
 
 import workbench.choices  # noqa: F401  (registers every architecture)
 from workbench.choices.architectures.architecture import Architecture
@@ -209,13 +209,12 @@ class WorkbenchModel(WorkbenchPreTrainedModel):
 
     headed = False
 
+    @can_return_tuple
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
-        return_dict: bool | None = None, **ignored: Any,
-    ) -> outputs.BaseModelOutput | tuple[Tensor, ...]:  # fmt: skip
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None, **_: Any
+    ) -> outputs.BaseModelOutput:
         """Ids (B, T) -> ``last_hidden_state`` (B, T, D); ``attention_mask`` (B, T) is 0 at padding."""
-        states_BTD = self._states(input_ids, attention_mask, position_ids)
-        return _returned(outputs.BaseModelOutput(last_hidden_state=states_BTD), return_dict)
+        return outputs.BaseModelOutput(last_hidden_state=self._states(input_ids, attention_mask, position_ids))
 
 
 class _Labelled(WorkbenchPreTrainedModel):
@@ -223,29 +222,32 @@ class _Labelled(WorkbenchPreTrainedModel):
 
     output: type[Any]
 
+    @can_return_tuple
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
-        labels: Tensor | None = None, return_dict: bool | None = None, **ignored: Any,
+        labels: Tensor | None = None, **options: Any,
     ) -> Any:  # fmt: skip
         """``logits`` of the class's shape, and the mean ``loss`` in nats over ``labels`` that are not -100.
 
         Args:
             input_ids, attention_mask, position_ids: (B, T); the mask is 0 at padding.
             labels: class ids, of the shape of the logits without their last axis.
-            return_dict: False for a tuple.
+            options: of the class's loss in transformers, ``num_items_in_batch`` for one.
         """
-        return self._result(self._states(input_ids, attention_mask, position_ids), attention_mask, labels, return_dict)
+        return self._result(self._states(input_ids, attention_mask, position_ids), attention_mask, labels, options)
 
     def _result(
-        self, x_BTD: Tensor, attention_mask: Tensor | None, labels: Tensor | None, return_dict: bool | None
+        self, x_BTD: Tensor, attention_mask: Tensor | None, labels: Tensor | None, options: dict[str, Any]
     ) -> Any:
         scores = self._scores(x_BTD, attention_mask)
-        loss = None if labels is None else self._loss(scores.float(), labels)
-        return _returned(self.output(loss=loss, logits=scores), return_dict)
+        loss = None if labels is None else self._loss(scores.float(), labels, options)
+        return self.output(loss=loss, logits=scores)
 
-    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        # (B, T, C) -> (B * T, C)
-        return F.cross_entropy(scores.flatten(0, 1), labels.flatten())
+    def _loss(self, scores: Tensor, labels: Tensor, options: dict[str, Any]) -> Tensor:
+        shared = {"labels": labels, "vocab_size": scores.shape[-1], "config": self.config}
+        # Each of them goes by one of the two names.
+        loss: Tensor = self.loss_function(logits=scores, pooled_logits=scores, **shared, **options)
+        return loss
 
 
 class WorkbenchForMaskedLM(_Labelled):
@@ -262,9 +264,10 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
 
     output = outputs.CausalLMOutput
 
+    @can_return_tuple
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
-        labels: Tensor | None = None, return_dict: bool | None = None, logits_to_keep: int = 0, **ignored: Any,
+        labels: Tensor | None = None, logits_to_keep: int = 0, **options: Any,
     ) -> Any:  # fmt: skip
         """Logits (B, T, V), of the last ``logits_to_keep`` positions if not 0.
 
@@ -272,11 +275,7 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
             labels: (B, T), usually the ids themselves: they are shifted here; -100 is left out.
         """
         x_BTD = self._states(input_ids, attention_mask, position_ids)[:, -logits_to_keep:]
-        return self._result(x_BTD, attention_mask, labels, return_dict)
-
-    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        # (B, T - 1, V) against the next tokens, (B, T - 1).
-        return super()._loss(scores[:, :-1], labels[:, 1:])
+        return self._result(x_BTD, attention_mask, labels, options)
 
     def prepare_inputs_for_generation(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **ignored: Any
@@ -312,12 +311,10 @@ class WorkbenchForSequenceClassification(_Labelled, _WithClassifier):
         place_B = (real_BT.cumsum(-1) * real_BT if self.config.causal else real_BT).argmax(-1)
         return super()._scores(x_BTD[torch.arange(len(x_BTD), device=x_BTD.device), place_B], None)
 
-    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        if self.config.problem_type == "regression" or scores.shape[1] == 1:
-            return F.mse_loss(scores.squeeze(-1), labels.float())
-        if self.config.problem_type == "multi_label_classification" or labels.ndim == 2:
-            return F.binary_cross_entropy_with_logits(scores, labels.float())
-        return F.cross_entropy(scores, labels)
+    def _loss(self, scores: Tensor, labels: Tensor, options: dict[str, Any]) -> Tensor:
+        # Marks, and numbers to be met, may come as integers, which transformers takes for classes.
+        classes = labels.ndim == 1 and scores.shape[1] > 1 and self.config.problem_type != "regression"
+        return super()._loss(scores, labels if classes else labels.float(), options)
 
 
 class WorkbenchForTokenClassification(_Labelled, _WithClassifier):
@@ -331,27 +328,16 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
 
     classes = 2
 
+    @can_return_tuple
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
-        start_positions: Tensor | None = None, end_positions: Tensor | None = None, return_dict: bool | None = None,
-        **ignored: Any,
-    ) -> outputs.QuestionAnsweringModelOutput | tuple[Tensor, ...]:  # fmt: skip
+        start_positions: Tensor | None = None, end_positions: Tensor | None = None, **options: Any,
+    ) -> outputs.QuestionAnsweringModelOutput:  # fmt: skip
         """Scores (B, T) twice, and the mean of the two losses; positions (B,) beyond the row are left out."""
         start_BT, end_BT = self._scores(self._states(input_ids, attention_mask, position_ids), None).unbind(-1)
-        loss = None
-        if start_positions is not None and end_positions is not None:
-            length = input_ids.shape[1]
-            both = [
-                F.cross_entropy(scores.float(), place.clamp(0, length), ignore_index=length)
-                for scores, place in ((start_BT, start_positions), (end_BT, end_positions))
-            ]
-            loss = (both[0] + both[1]) / 2
-        result = outputs.QuestionAnsweringModelOutput(loss=loss, start_logits=start_BT, end_logits=end_BT)
-        return _returned(result, return_dict)
-
-
-def _returned(result: Any, return_dict: bool | None) -> Any:
-    return result if return_dict is not False else result.to_tuple()
+        places = {"start_positions": start_positions, "end_positions": end_positions}
+        loss = self.loss_function(start_BT.float(), end_BT.float(), **places, **options)
+        return outputs.QuestionAnsweringModelOutput(loss=loss, start_logits=start_BT, end_logits=end_BT)
 
 
 def wrapped(

@@ -18,16 +18,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from workbench import presets
 from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
-from workbench.bench.optimizer_steps import measure as optimizer_steps
 from workbench.bench.result import save
 from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
-from workbench.choices.choice import registry
 from workbench.recipe import Recipe
 
-PARTS = ("claims", "methods", "optimizers")
-"""What ``--only`` may name: the cost of depth methods on 12 layers, of every method, of optimizers' steps alone."""
+PARTS = ("claims", "methods")
+"""What ``--only`` may name: the cost of depth methods on 12 layers, of every method."""
 EQUAL_STAGES, DEFAULT_STAGES = "multi_stage, equal stages", "multi_stage, default stages"
 FROZEN = (3, 6, 9)
 """Layers of 12 that are frozen where the forecast of a frozen layer's cost is put to the test."""
@@ -158,18 +155,6 @@ def measure(
         }
         result["methods"] = step_costs(base, chosen, segments=segments, steps=steps, say=say)
         result["methods_recipe"] = base.to_dict()
-    if "optimizers" in parts:
-        # On one CPU thread, whatever the other parts run on: the claim is about the CPU.
-        kinds = [kind for kind in registry("optimizer") if not only or kind in only]
-        found = optimizer_steps(presets.bert_tiny(), kinds, rounds=segments, threads=1, say=lambda _: None)
-        result["optimizers"] = found
-        steps_of = found["optimizers"]
-        claims = [
-            Verdict(f"{kind}: step over fused AdamW's step", steps_of[kind]["ratio"]["cpu"]["median"], "<=", 1.3)
-            for kind in ("lans", "lamb")
-            if kind in steps_of
-        ]
-        result["verdicts"] = [*result.get("verdicts", []), *({**asdict(v), "met": v.met} for v in claims)]
     return result
 
 
@@ -222,16 +207,9 @@ def show(result: Mapping[str, Any], console: Console) -> None:
         # Twice the CPU time has passed: others were at work, and ratios have a wider spread than they need to.
         if busy > 1.5:
             console.print(f"the machine was busy: up to {busy:.1f} s passed per second of CPU time", markup=False)
-    if "optimizers" in result:
-        table = Table("optimizer", "ms per step", "of fused AdamW's step", title="optimizer steps alone, CPU time")
-        for name, each in result["optimizers"]["optimizers"].items():
-            table.add_row(name, f"{each['cpu_ms']['median']:.2f}", f"{each['ratio']['cpu']['median']:.2f}")
-        console.print(table)
     table = Table("claim", "measured", "target", "goal", "verdict", title="verdicts")
     for each in result.get("verdicts", []):
-        share = "fused" not in each["claim"]
-        written = (lambda x: f"{x:.1%}") if share else (lambda x: f"{x:.2f}x")
-        goal = written(each["goal"]) if each["goal"] is not None else ""
+        goal = f"{each['goal']:.1%}" if each["goal"] is not None else ""
         verdict = "target met" if each["met"] else "target missed"
-        table.add_row(each["claim"], written(each["value"]), f"{each['sign']} {written(each['target'])}", goal, verdict)
+        table.add_row(each["claim"], f"{each['value']:.1%}", f"{each['sign']} {each['target']:.1%}", goal, verdict)
     console.print(table)
