@@ -21,8 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import presets
-from workbench.cli import live
 from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
+from workbench.plots import terminal
 from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured
 from workbench.plots.report import write_report
 from workbench.plots.results import outcome, require, verdict, write_outcome
@@ -126,7 +126,7 @@ def follow(runs: Sequence[Run], console: Console) -> None:
     Raises:
         RunFailed: as soon as one of them failed or is lost.
     """
-    live.follow(*runs, console=console)
+    terminal.follow(*runs, console=console)
     for view in (run.view() for run in runs):
         if view.status in ("failed", "lost"):
             # The run's own words are the error; the caller stops the others.

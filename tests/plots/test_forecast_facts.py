@@ -15,8 +15,6 @@ from workbench.plots.forecast_facts import (
     at_work,
     bytes_words,
     compared,
-    compared_line,
-    compared_text,
     cost_of,
     duration_words,
     fits,
@@ -86,18 +84,6 @@ def test_forecast_beside_a_run_that_ended(view) -> None:
     assert rows["training time"].note == "within the band of 1 min 20 s to 2 min 5 s"
     assert rows["memory"].measured == "-"
     assert "not measured" in rows["memory"].note
-
-
-def test_the_comparison_as_text(view) -> None:
-    rows = compared(FOUND, view)
-    text = compared_text(rows).splitlines()
-    assert text[0].split() == ["forecast", "measured", "off", "by"]
-    assert text[1].split() == ["parameters", "4.20M", "4.20M", "exact"]
-    assert text[4].endswith("-2.3%  within the band of 1 min 20 s to 2 min 5 s")
-    assert len({len(line) for line in text[:3]}) == 1, "columns are aligned to the right"
-    assert compared_line(rows) == (
-        "parameters 4.20M (exact), steps 200 (exact), tokens/s 8,192 (+2.4%), training time 1 min 40 s (-2.3%)"
-    )
 
 
 def test_how_far_it_was_off_in_few_words(view, empty) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
-from workbench.plots.forecast_facts import bytes_words, compared, compared_text, cost_of, duration_words, whole_forecast
+from workbench.plots.forecast_facts import bytes_words, compared, cost_of, duration_words, whole_forecast
+from workbench.printable import plain
 from workbench.runs.folder import read_json
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def show(options: argparse.Namespace) -> int:
 
 def _beside(options: argparse.Namespace) -> int:
     """Print the forecast of a run, that kept with it or one made now, beside what the run has measured."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     from workbench.forecast import forecast
     from workbench.runs.run import Run
 
@@ -53,7 +58,11 @@ def _beside(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**found, "run": run.id, "compared": [asdict(row) for row in rows]}))
     else:
-        print(f"{run.name}: forecast and measured\n{compared_text(rows)}")
+        table = Table("", "forecast", "measured", "off by", "", box=None)
+        for row in rows:
+            table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.off_words, row.note)))
+        print(f"{plain(run.name)}: forecast and measured")
+        Console(soft_wrap=True).print(table)
     return 0
 
 

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench.assignments import assignment
-from workbench.cli.live import follow
 from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
+from workbench.plots.terminal import follow
 from workbench.printable import plain_lines
 from workbench.runs import control
 from workbench.runs.catalogue.run_list import runs as list_runs

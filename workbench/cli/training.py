@@ -13,8 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from workbench.assignments import assignment
-from workbench.cli.live import follow
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
+from workbench.plots.terminal import follow
 from workbench.printable import plain
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
@@ -195,11 +195,11 @@ def summary(run: Run, result: dict[str, Any]) -> str:
     ]
     if run.folder.forecast.exists():
         # Here: few runs have one, and reading the telemetry of a long one takes its time.
-        from workbench.plots.forecast_facts import compared, compared_line, whole_forecast
+        from workbench.plots.forecast_facts import compared, off_line, whole_forecast
 
         view = run.view()
         if promised := whole_forecast(view.forecast):
-            lines.append(f"forecast (off by): {compared_line(compared(promised, view))}")
+            lines.append(off_line(compared(promised, view)))
     if run.folder.report.exists():
         lines.append(f"report {run.folder.report}")
     return "\n".join(lines)

@@ -171,26 +171,6 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     ]  # fmt: skip
 
 
-def compared_text(rows: Sequence[Compared]) -> str:
-    """The comparison as lines of text for a terminal."""
-    lines = [
-        ("", "forecast", "measured", "off by", ""),
-        *((r.name, r.ahead, r.measured, r.off_words, r.note) for r in rows),
-    ]
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return "\n".join(
-        "  ".join(
-            [line[0].ljust(widths[0]), *(line[column].rjust(widths[column]) for column in (1, 2, 3)), line[4]]
-        ).rstrip()
-        for line in lines
-    )
-
-
-def compared_line(rows: Sequence[Compared]) -> str:
-    """The comparison in one line, without what cannot be compared."""
-    return ", ".join(f"{row.name} {row.ahead} ({row.off_words})" for row in rows if row.off is not None)
-
-
 def off_line(rows: Sequence[Compared]) -> str:
     """How far a forecast was off, in as few words as can be: only what was not exact."""
     known = [row for row in rows if row.off is not None]

@@ -31,7 +31,7 @@ class Reading:
 
 def follow(*runs: Run, console: Console | None = None) -> None:
     """Show progress until all runs have ended, or one has failed or is lost; on stderr unless a console is given."""
-    # Here: `workbench runs` must not wait for these imports. Stdout holds nothing but the result.
+    # In here, as everything heavy: `workbench runs` must not wait for it. Stdout holds nothing but the result.
     from rich.console import Console
 
     console = console or Console(stderr=True)
