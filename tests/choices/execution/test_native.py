@@ -113,6 +113,6 @@ def test_layouts_reach_the_model_and_the_record() -> None:
     for engine in (plain, other):
         engine.place(Model())  # type: ignore[arg-type]
     assert asked == [("labelled", "removed"), ("all", "kept")]
-    assert {"head": "all", "padding": "kept"}.items() <= other.described().items()
+    assert {"compiled": "blocks", "head": "all", "padding": "kept"}.items() <= other.described().items()
     assert plain.assumptions() == []
     assert "execution.padding 'kept' is priced as 'removed'" in other.assumptions()[0]

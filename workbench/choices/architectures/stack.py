@@ -158,7 +158,7 @@ class Stack(Backbone):
         # Below `first` nobody needs a gradient, so no activation is kept there.
         first = plan.trains.index(True) if True in plan.trains else plan.layers
         # Not simply the last one: the deepest layer may be the one that is dropped.
-        last = max((layer for layer, run in enumerate(plan.runs) if run), default=-1)
+        last = max([-1, *(layer for layer, run in enumerate(plan.runs) if run)])
         # Biases with parameters learn from every layer that has gradients at all, not from the first one only.
         with torch.set_grad_enabled(grad and first < plan.layers):
             context = self.context(tokens_BT, batch)

@@ -9,10 +9,14 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import Problem, knob
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import whole_step
 from workbench.choices.execution.loss_scaling import DeviceScaler
 from workbench.choices.execution.memory import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.precision import check_capability, in_fp8, refusal
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Loss, TrainingModel
+from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
 from workbench.ops.attention import ATTENTION
 
@@ -24,7 +28,12 @@ class Native(SavesMemory):
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = knob(
         "bf16", "of matrix products; weights stay fp32. tf32, fp16 and fp8 need a GPU, fp8 torchao as well"
     )
-    compile: bool = knob(True, "compile each block and the head (torch.compile); skipped layers still cost nothing")
+    compile: bool = knob(True, "compile the model (torch.compile); first steps take longer, all others less")
+    compile_scope: Literal["blocks", "step", "graphs"] = knob(
+        "blocks",
+        "what is compiled as one: each block and the head, so that skipped layers cost nothing; each pass of the "
+        "whole step; or that, captured as CUDA graphs",
+    )
     attention: Literal["auto", "plain", "sdpa"] = knob(
         "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
     )
@@ -47,6 +56,10 @@ class Native(SavesMemory):
             RecipeError: ``cuda`` without a CUDA device, or a precision that the device has not.
         """
         device = super().resolve_device()
+        if self.compile_scope == "graphs" and device.type == "cpu":
+            raise RecipeError(
+                "execution.compile_scope: 'graphs' are CUDA's, and there is no CUDA device here; use 'blocks' or 'step'"
+            )
         if why := refusal(self.precision, device.type):
             raise RecipeError(f"execution.precision: {why}")
         return device
@@ -56,6 +69,14 @@ class Native(SavesMemory):
         # What `auto` means is seen where the run will be.
         if self.device != "auto" and (why := refusal(self.precision, self.device)):
             yield Problem("execution.precision", why)
+        if self.compile_scope != "blocks":
+            if not self.compile:
+                yield Problem(
+                    "execution.compile_scope",
+                    f"'{self.compile_scope}' says what is compiled, and execution.compile is off; switch it on, or "
+                    "use 'blocks'",
+                )
+            yield from whole_step.problems(recipe, self.compile_scope)
         yield from super().problems(recipe)
 
 
@@ -66,7 +87,8 @@ class NativeEngine(MemorySavingEngine):
         super().__init__(recipe)
         asked: Native = recipe.execution
         self.precision, self.compiled = asked.precision, asked.compile
-        self.head, self.padding = asked.head, asked.padding
+        self.head, self.padding, self.scope = asked.head, asked.padding, asked.compile_scope
+        self._whole = None if self.scope == "blocks" else whole_step.WholeStep(captured=self.scope == "graphs")
         self.attentions = tuple(ATTENTION) if asked.attention == "auto" else (asked.attention,)
         # In force for fp16 only; for other precisions every call passes through.
         self._scaler = DeviceScaler(self.device.type, enabled=self.precision == "fp16")
@@ -75,13 +97,18 @@ class NativeEngine(MemorySavingEngine):
 
     def assumptions(self) -> list[str]:
         """See :meth:`Engine.assumptions`."""
-        if self.padding == "removed":
-            return []
-        return ["execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents"]
+        found = []
+        if self.padding == "kept":
+            found.append("execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents")
+        if self.scope != "blocks":
+            found.append(f"execution.compile_scope '{self.scope}' is priced as 'blocks'")
+        return found
 
     def described(self) -> dict[str, Any]:
         """See :meth:`Engine.described`."""
-        return super().described() | {"head": self.head, "padding": self.padding}
+        return super().described() | {
+            "compiled": self.scope if self.compiled else "off", "head": self.head, "padding": self.padding,
+        }  # fmt: skip
 
     def start(self) -> None:
         """See :meth:`Engine.start`.
@@ -99,15 +126,24 @@ class NativeEngine(MemorySavingEngine):
         return super().place(model)
 
     def compile(self, model: TrainingModel) -> None:
-        """Block by block, and the head."""
+        """Block by block, and the head; or for training as a whole, while scoring keeps its blocks."""
         if self.compiled:
             model.compile()
+            if self._whole is not None:
+                self._whole.add(model)
 
     def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Of the optimizers that have something to compile."""
         compile_step = getattr(optimizer, "compile_step", None)
         if self.compiled and compile_step is not None:
             compile_step()
+
+    def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """See :meth:`Engine.forward`."""
+        if self._whole is None or model not in self._whole:
+            return super().forward(model, batch, plan, progress)
+        with self.autocast():
+            return self._whole.forward(model, batch, progress)
 
     @property
     def loss_scale(self) -> float | None:
@@ -127,6 +163,8 @@ class NativeEngine(MemorySavingEngine):
         self._scaler.step(optimizer)
         self._scaler.update()
         optimizer.zero_grad(set_to_none=True)
+        if self._whole is not None:
+            self._whole.next_step()
 
     def settle(self) -> None:
         """See :meth:`Engine.settle`; under fp16 the host may not know yet that the step overflowed."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
 
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
@@ -22,9 +21,10 @@ from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.environment import EngineEnvironment
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.ort_adapter import load_ortmodule
+from workbench.choices.execution.whole_step import ScoredRows, inputs_of
 from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.masked import Masked
-from workbench.choices.objectives.objective import Labelled, Loss, TrainingModel
+from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
@@ -107,36 +107,6 @@ class OnnxRuntime(Execution):
         yield from super().problems(recipe)
 
 
-class ScoredRows(nn.Module):
-    """What is exported: rows of tokens as the backbone sees them -> loss, accuracy, RMS of each layer's output.
-
-    Corruption stays outside: it draws by counters in 64-bit integers, which is torch's work, not a graph's.
-
-    Args:
-        model: shared, not copied.
-        plan: in force whenever this is called.
-    """
-
-    def __init__(self, model: TokenPrediction, plan: LayerPlan) -> None:
-        super().__init__()
-        self.model, self.plan = model, plan
-
-    def forward(
-        self, tokens_BT: Tensor, positions_BT: Tensor, documents_BT: Tensor, labels_N: Tensor, weight_N: Tensor,
-        index_N: Tensor | None = None,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Mean nats and share predicted, 0-d each, then one 0-d RMS per layer."""
-        backbone = self.model.backbone
-        taps: list[Tensor] = []
-        backbone.taps = taps
-        # Samples by number are for corruption, which is done.
-        batch = Batch(tokens_BT, positions_BT, documents_BT, tokens_BT[:, 0])
-        seen = Labelled(tokens_BT, index_N, labels_N, weight_N)
-        scores = self.model.score(self.model.states(seen, batch, self.plan), labels_N, weight_N)
-        backbone.taps = None
-        return (*scores, *taps)
-
-
 class OnnxRuntimeEngine(Engine):
     """A recipe under :class:`OnnxRuntime`: forward and backward passes of training steps are ORT's, all else torch's.
 
@@ -171,15 +141,11 @@ class OnnxRuntimeEngine(Engine):
             MemoryError: its arena could not grow.
         """
         assert isinstance(model, TokenPrediction)
-        seen, count = model.labelled(batch, progress)
-        # The rows of corruption's choice take the place of the batch's own.
-        inputs = [seen.tokens_BT, batch.positions_BT, batch.documents_BT, seen.labels_N, seen.weight_N]
-        if seen.index_N is not None:
-            inputs.append(seen.index_N)
+        seen, batch, count = model.inputs(batch, progress)
         taps = model.backbone.taps
         graph = self._graph(model, plan, batch.tokens_BT.shape[1])
         try:
-            loss, accuracy, *rms = graph(*inputs)
+            loss, accuracy, *rms = graph(*inputs_of(seen, batch))
         except Exception as error:
             if "Failed to allocate memory" in str(error):
                 raise MemoryError(f"not enough memory in ONNX Runtime: {_first_line(error)}") from error

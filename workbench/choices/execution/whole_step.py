@@ -1,0 +1,145 @@
+"""A step's two passes as one graph each, instead of one per block: compiled, exported or captured as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.architectures.stack import Stack
+from workbench.choices.choice import Problem
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.full import Full
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Labelled, Loss, TrainingModel
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.errors import RecipeError
+
+# Shape legend: B rows, T positions of a row, N labelled slots.
+
+
+class ScoredRows(nn.Module):
+    """What one graph holds: rows of tokens as the backbone sees them -> loss, accuracy, RMS of each layer's output.
+
+    Corruption stays outside: it draws by counters in 64-bit integers, which is not worth a graph.
+
+    Args:
+        model: shared, not copied.
+        plan: in force whenever this is called.
+    """
+
+    def __init__(self, model: TokenPrediction, plan: LayerPlan) -> None:
+        super().__init__()
+        self.model, self.plan = model, plan
+
+    def forward(
+        self, tokens_BT: Tensor, positions_BT: Tensor, documents_BT: Tensor, labels_N: Tensor, weight_N: Tensor,
+        index_N: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Mean nats and share predicted, 0-d each, then one 0-d RMS per layer."""
+        backbone = self.model.backbone
+        taps: list[Tensor] = []
+        backbone.taps = taps
+        # Samples by number are for corruption, which is done.
+        batch = Batch(tokens_BT, positions_BT, documents_BT, tokens_BT[:, 0])
+        seen = Labelled(tokens_BT, index_N, labels_N, weight_N)
+        scores = self.model.score(self.model.states(seen, batch, self.plan), labels_N, weight_N)
+        backbone.taps = None
+        return (*scores, *taps)
+
+
+def inputs_of(seen: Labelled, batch: Batch) -> list[Tensor]:
+    """What :class:`ScoredRows` is called with: the rows of corruption's choice take the place of the batch's own."""
+    inputs = [seen.tokens_BT, batch.positions_BT, batch.documents_BT, seen.labels_N, seen.weight_N]
+    return inputs if seen.index_N is None else [*inputs, seen.index_N]
+
+
+class WholeStep:
+    """Compiles :class:`ScoredRows` of models, one graph for the forward pass of each and one for its backward pass.
+
+    Args:
+        captured: as CUDA graphs, which the device replays by itself.
+    """
+
+    def __init__(self, captured: bool) -> None:
+        self._captured = captured
+        self._regions: dict[TrainingModel, Callable[..., tuple[Tensor, ...]]] = {}
+
+    def add(self, model: TrainingModel) -> None:
+        """Train ``model`` in one graph from now on.
+
+        Raises:
+            RecipeError: it is more than a stack of layers, a head and a mean over labels.
+        """
+        if not (isinstance(model, TokenPrediction) and isinstance(model.backbone, Stack)):
+            raise RecipeError(f"execution.compile_scope: a {type(model).__name__} has no whole step; use 'blocks'")
+        plan = LayerPlan.full(len(model.backbone.blocks))
+        # Before the graph is made: switching gradients on is no part of it.
+        model.backbone.begin(plan)
+        options = {"mode": "reduce-overhead"} if self._captured else {}
+        self._regions[model] = torch.compile(ScoredRows(model, plan), **options)  # type: ignore[call-overload]
+        self.next_step()
+
+    def __contains__(self, model: TrainingModel) -> bool:
+        return model in self._regions
+
+    def forward(self, model: TrainingModel, batch: Batch, progress: Progress) -> Loss:
+        """Loss of rows (B, T), as ``model`` itself gives it, with every layer running."""
+        assert isinstance(model, TokenPrediction)
+        seen, batch, count = model.inputs(batch, progress)
+        taps = model.backbone.taps
+        try:
+            scores = self._regions[model](*inputs_of(seen, batch))
+        finally:
+            model.backbone.taps = taps
+        if self._captured:
+            # The graph's next replay writes over what it returned.
+            scores = tuple(score.clone() for score in scores)
+        loss, accuracy, *rms = scores
+        if taps is not None:
+            taps.extend(rms)
+        return Loss(loss, count, {"accuracy": accuracy.detach()})
+
+    def next_step(self) -> None:
+        """The step's gradients are used up: what a graph returned before may be written over."""
+        if self._captured:
+            torch.compiler.cudagraph_mark_step_begin()
+
+
+def problems(recipe: Any, scope: str) -> Iterator[Problem]:
+    """Recipes that one graph for all layers, or one capture for all steps, cannot carry out."""
+    path, way_out = "execution.compile_scope", "use 'blocks'"
+    if not isinstance(recipe.depth, Full):
+        yield Problem(
+            path,
+            f"'{scope}' compiles all layers as one, and depth '{recipe.depth.kind}' changes which run, train or exist; "
+            f"{way_out}, or depth 'full'",
+        )
+    if scope != "graphs":
+        return
+    if recipe.execution.device == "cpu":
+        yield Problem(path, f"'graphs' are CUDA's, and execution.device is 'cpu'; {way_out} or 'step'")
+    if moving := sorted(_moving(recipe)):
+        yield Problem(
+            path,
+            f"'graphs' are captured for one shape, and {' and '.join(moving)} would change it during the run; "
+            f"{way_out} or 'step', or a constant",
+        )
+
+
+def _moving(recipe: Any) -> Iterator[str]:
+    """Knobs that change shapes from step to step."""
+    data, objective = recipe.data, recipe.objective
+    points = [progress_at(recipe.budget, point / LOOK_AHEAD) for point in range(LOOK_AHEAD)]
+    if len({objective.labelled_fraction(point) for point in points}) > 1:
+        yield "objective.mask_rate"
+    for name in ("batch_size", "sequence_length"):
+        if not isinstance(getattr(data, name), int):
+            yield f"data.{name}"
+    if data.batch_rule.kind != "as_scheduled":
+        yield "data.batch_rule"
+    if recipe.execution.padding == "kept":
+        yield "execution.padding"
