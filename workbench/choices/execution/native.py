@@ -97,7 +97,7 @@ class NativeEngine(MemorySavingEngine):
 
     def assumptions(self) -> list[str]:
         """See :meth:`Engine.assumptions`."""
-        found = []
+        found = super().assumptions()
         if self.padding == "kept":
             found.append("execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents")
         if self.scope != "blocks":
