@@ -103,6 +103,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
         "workbench.presets", "workbench.runs", "workbench.plots",
     },
+    "workbench.accelerated": {
+        "workbench.choices", "workbench.recipe", "workbench.training", "workbench.runs",
+    },
     "workbench.__main__": {"workbench.cli"},
     "workbench": set(),
 }  # fmt: skip
@@ -312,7 +315,9 @@ def test_public_names_have_docstrings() -> None:
 
 
 def test_root_names_are_few_and_frozen() -> None:
-    assert workbench.__all__ == ["Lab", "Recipe", "Run", "choices", "forecast", "launch", "presets", "runs"]
+    assert workbench.__all__ == [
+        "Lab", "Recipe", "Run", "accelerate", "choices", "forecast", "launch", "presets", "runs",
+    ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None
 

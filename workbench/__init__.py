@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench import choices, forecast, presets, runs
+    from workbench.accelerated import accelerate
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Recipe": "workbench.recipe:Recipe",
+    "accelerate": "workbench.accelerated:accelerate",
     "presets": "workbench.presets",
     "choices": "workbench.choices",
     "forecast": "workbench.forecast",  # a callable module: see there
@@ -27,7 +29,7 @@ _HOMES = {
     "Run": "workbench.runs.run:Run",
     "Lab": "workbench.ui.lab:Lab",
 }
-__all__ = ["Lab", "Recipe", "Run", "choices", "forecast", "launch", "presets", "runs"]
+__all__ = ["Lab", "Recipe", "Run", "accelerate", "choices", "forecast", "launch", "presets", "runs"]
 
 
 def __getattr__(name: str) -> Any:

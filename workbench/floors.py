@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-ScoreKind = Literal["masked-only", "next-token", "80-10-10"]
+ScoreKind = Literal["masked-only", "next-token", "80-10-10", "own-loss"]
 Learned = Literal["nothing yet", "word frequencies", "neighbours", "context"]
 
 MARGIN_NATS = 0.1
@@ -57,6 +57,7 @@ SCORE_TITLES = {
     "masked-only": "held-out loss at [MASK]",
     "next-token": "held-out loss of the next token",
     "80-10-10": "80/10/10 score",
+    "own-loss": "held-out loss",
 }
 """Title of a held-out loss, by the kind of its score."""
 
@@ -65,7 +66,8 @@ class Yardstick(NamedTuple):
     """How a run's held-out losses were measured, read from its folder.
 
     Attributes:
-        score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed.
+        score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed;
+            ``own-loss`` where the user's own loss is the score.
         floors: to hold the losses against; None if the run did not record them, or if a copying model passes its
             score: then nothing is claimed about what was learned.
         training_floor: nats that the training loss has without context under the objective's own corruption.

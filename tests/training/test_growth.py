@@ -19,7 +19,7 @@ from workbench.choices.progress import Progress
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
 from workbench.training.evaluate import evaluate
-from workbench.training.growth import Growth, freeze_outside
+from workbench.training.growth import Growth
 from workbench.training.loop import Training
 from workbench.training.restored import restore
 from workbench.training.warmup import _variants, compile_ahead
@@ -153,7 +153,7 @@ def test_embedding_and_head_are_told_apart(tiny: Recipe, build: Build) -> None:
     for embedding in (True, False):
         for head in (True, False):
             plan = LayerPlan(full.runs, full.scale, full.trains, full.keep, 3, embedding=embedding, head=head)
-            freeze_outside(model, plan)
+            model.freeze_outside(plan)
             found = {name: p.requires_grad for name, p in model.named_parameters() if ".blocks." not in name}
             assert {
                 n for n, on in found.items() if on != embedding and n.startswith("backbone.") and "final" not in n

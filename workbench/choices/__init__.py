@@ -1,6 +1,6 @@
 """What users compose. Importing this package registers every choice."""
 
-from workbench.choices import architectures, data, depth, execution, objectives, optimizers, schedules
+from workbench.choices import architectures, data, depth, execution, objectives, optimizers, own, schedules
 from workbench.choices.choice import registry
 
-__all__ = ["architectures", "data", "depth", "execution", "objectives", "optimizers", "registry", "schedules"]
+__all__ = ["architectures", "data", "depth", "execution", "objectives", "optimizers", "own", "registry", "schedules"]

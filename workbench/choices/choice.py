@@ -82,6 +82,9 @@ class Choice(BaseModel):
     # no input of a user would show. No NaN: it equals nothing, so two recipes that hold it would always differ.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
     axis: ClassVar[str] = ""
+    # Of a choice that stands for an object of the user's (``workbench.accelerate``): a recipe is read with it, but none
+    # is composed or launched, since the object is in no file.
+    stands_for: ClassVar[str] = ""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -164,18 +167,23 @@ def _load_plugins() -> None:
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:
-    """Every registered choice of an axis by kind, in alphabetical order.
+    """Every registered choice of an axis that a recipe can be composed of, by kind, in alphabetical order.
 
     Raises:
         ValueError: no such axis.
     """
+    return {kind: model for kind, model in readable(axis).items() if not model.stands_for}
+
+
+def readable(axis: str) -> Mapping[str, type[Choice]]:
+    """:func:`registry`, and the choices that stand for an object of the user's: all that a recipe may be read with."""
     _load_plugins()
     if axis not in _REGISTRY:
         raise ValueError(unknown("axis", axis, _REGISTRY))
     return dict(sorted(_REGISTRY[axis].items()))
 
 
-def _resolve(axis: str, value: Any) -> Any:
+def resolve(axis: str, value: Any) -> Any:
     """A kind's name or a mapping with ``kind`` -> the choice itself; anything else is left to pydantic."""
     if isinstance(value, Choice):
         if value.axis != axis:
@@ -188,14 +196,14 @@ def _resolve(axis: str, value: Any) -> Any:
         value = {"kind": value}
     if not isinstance(value, Mapping):
         return value
-    kind, legal = value.get("kind"), registry(axis)
+    kind, legal, known = value.get("kind"), registry(axis), readable(axis)
     if kind is None:
         why = f"missing; a mapping must name its choice: one of {', '.join(legal)}"
         raise PydanticCustomError("kind", "{why}", {"why": why})
     # Not every JSON value can be looked up: a list cannot.
-    if not isinstance(kind, str) or kind not in legal:
+    if not isinstance(kind, str) or kind not in known:
         raise PydanticCustomError("kind", "{why}", {"why": unknown("", kind, legal)})
-    return legal[kind].model_validate(value)
+    return known[kind].model_validate(value)
 
 
 C = TypeVar("C", bound=Choice)
@@ -204,4 +212,4 @@ C = TypeVar("C", bound=Choice)
 def one_of(base: type[C]) -> Any:
     """Field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with ``kind``."""
     # SerializeAsAny: otherwise only the fields of the base are written, and the knobs of the choice itself are lost.
-    return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(_resolve, base.axis))]  # type: ignore[valid-type, misc]
+    return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(resolve, base.axis))]  # type: ignore[valid-type, misc]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from workbench.choices.choice import Choice, registry
+from workbench.choices.choice import Choice, readable
 from workbench.errors import RecipeError, unknown
 
 DEEPEST = 16
@@ -96,7 +96,7 @@ def with_kind(axis: str, before: Any, kind: str) -> Fields:
         kind: registered or not; of one that is not, only the name is taken over, and the recipe's check refuses it.
     """
     old = before if isinstance(before, dict) else {}
-    known = registry(axis)
+    known = readable(axis)
     if old.get("kind") == kind or kind not in known:
         return {**old, "kind": kind}
     shared = known[kind].shared_knobs(known[old["kind"]]) if old.get("kind") in known else ()
@@ -162,7 +162,7 @@ def _model_of(model: type[BaseModel] | None, name: str, fields: Fields) -> type[
     """The class whose fields stand under ``name``; None where no such class is known, as under an unknown kind."""
     if axis := _axis_in(model, name):
         kind = fields.get("kind")
-        return registry(axis).get(kind) if isinstance(kind, str) else None
+        return readable(axis).get(kind) if isinstance(kind, str) else None
     annotation = model.model_fields[name].annotation if model and name in model.model_fields else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 

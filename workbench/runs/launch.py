@@ -36,6 +36,11 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
     """
     if not hasattr(recipe, "with_"):
         raise RunError(f"launch takes a Recipe, got {recipe!r}; a preset by name: workbench.presets.get('fast')")
+    if missing := recipe.architecture.stands_for or recipe.data.stands_for or recipe.objective.stands_for:
+        raise RunError(
+            f"recipe '{recipe.name}' is of a run by workbench.accelerate(...): {missing} of it was an object, which no "
+            "recipe holds; call that with your model and loader"
+        )
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)

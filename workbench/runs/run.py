@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, RunFailed
 from workbench.runs import control, requests
 from workbench.runs.catalogue.summary import describe, name_of
-from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
+from workbench.runs.in_process import refuse_elsewhere, way_on
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
@@ -171,7 +171,7 @@ class Run:
         if status == "lost":
             raise RunFailed(
                 f"run '{self.id}' is lost: all of its processes ended without saying why, at step {self.state.step}"
-                + self._way_on(status)
+                + way_on(self.folder, status)
             )
         return self.result()
 
@@ -210,6 +210,7 @@ class Run:
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{way_on}")
         if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
+        refuse_elsewhere(self.folder, "resume")
         on = read_object(self.folder.launched).get("on")
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))
@@ -289,7 +290,7 @@ class Run:
         status = self.status
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
-            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{self._way_on(status)}")
+            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status)}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if timeout is None:
             return request
@@ -343,13 +344,6 @@ class Run:
         module, _, name = MONITOR.partition(":")
         monitor = getattr(importlib.import_module(module), name)
         return monitor([self], target_loss=target_loss, keep_live=keep_live).show()
-
-    def _way_on(self, status: str) -> str:
-        if status == "finished":
-            return ""
-        if has_checkpoint(self.folder.checkpoints):
-            return f"; `workbench resume {self.id}` goes on from its last checkpoint"
-        return f"; it left no checkpoint: `workbench resume {self.id}` starts its recipe from the beginning"
 
     def _child(self, module: str, *arguments: str) -> None:
         done = subprocess.run(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.architectures.flops import count_parameters
+from workbench.choices.architectures.flops import count_parameters, step_flops
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.objective import TrainingModel
@@ -17,6 +20,7 @@ from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import at
 from workbench.recipe import Recipe
+from workbench.training.batches import Prefetch, StepBatch, Steps, StepShape, step_batch
 
 
 @dataclass
@@ -47,22 +51,61 @@ class TrainedModel:
 
 @dataclass
 class Assembled(TrainedModel):
-    """A recipe's torch objects, at step 0; the model's weights are a function of the recipe's seed alone.
+    """The torch objects of a run in training, wherever they come from.
 
     Attributes:
         optimizer: over the model's parameters, at the peak rate.
-        order: training rows by sample index, at the longest length of the run.
-        heldout: what the model is scored on, the same for every recipe on this text.
         stage: of the depth method that the model is in.
     """
 
     optimizer: torch.optim.Optimizer
+    stage: int = field(default=0, kw_only=True)
+
+    def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
+        """Batches from the beginning, or from what their ``state()`` was when a checkpoint was made."""
+        raise NotImplementedError
+
+    def rehearsal(self, shape: StepShape) -> Any:
+        """A micro-batch of that shape, on the CPU, for passes that are not trained on."""
+        raise NotImplementedError
+
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+        """Useful FLOPs of a step on ``batch``.
+
+        Args:
+            plans: one per micro-batch.
+            labelled: positions with a label.
+        """
+        raise NotImplementedError
+
+
+@dataclass
+class AssembledRecipe(Assembled):
+    """A recipe's torch objects, at step 0; the model's weights are a function of the recipe's seed alone.
+
+    Attributes:
+        order: training rows by sample index, at the longest length of the run.
+        heldout: what the model is scored on, the same for every recipe on this text.
+    """
+
     order: RowOrder
     heldout: HeldoutSet
-    stage: int = 0
+
+    def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
+        """See :meth:`Assembled.steps`; prepared in a thread."""
+        return Prefetch(self.order, pin=self.engine.device.type == "cuda")
+
+    def rehearsal(self, shape: StepShape) -> Any:
+        """See :meth:`Assembled.rehearsal`; rows from the first on."""
+        return step_batch(self.order.of_length(shape.length), 0, shape).parts[0]
+
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+        """See :func:`workbench.choices.architectures.flops.step_flops`."""
+        length = batch.parts[0].tokens_BT.shape[1]
+        return step_flops(self.architecture, self.vocabulary.size, plans, batch.tokens, labelled, batch.span, length)
 
 
-def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> Assembled:
+def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> AssembledRecipe:
     """Build model, optimizer and data order of a recipe, in a process that its engine takes over.
 
     Args:
@@ -79,7 +122,7 @@ def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = Non
     order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, engine)
-    return Assembled(
+    return AssembledRecipe(
         model=model,
         vocabulary=prepared.vocabulary,
         longest=recipe.data.longest,

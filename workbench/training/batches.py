@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -37,14 +37,28 @@ class StepBatch(NamedTuple):
     """Everything one optimizer step reads.
 
     Attributes:
-        parts: its micro-batches, on the CPU (pinned where the device is a GPU).
-        tokens: in all of them; rows are full, so all are real.
+        parts: its micro-batches, on the CPU (pinned where the device is a GPU): what the run's model reads, each with
+            a method ``to(device)``; a :class:`Batch` where the data are the recipe's.
+        tokens: real ones in all of them.
         span: s_eff, tokens: what attention has to look at per token (see ``flops.attention_span``).
     """
 
-    parts: list[Batch]
+    parts: list[Any]
     tokens: int
-    span: float
+    span: float = 0.0
+
+
+class Steps(Protocol):
+    """Hands out the batch of step after step; :class:`Prefetch` is one."""
+
+    def next(self, tokens: int, shape: StepShape) -> StepBatch:
+        """The batch of the step that comes after so many tokens, of that shape where the data allow it."""
+
+    def state(self) -> dict[str, Any]:
+        """JSON-able: what a checkpoint must keep, so that the next batch is the same after a resume."""
+
+    def close(self) -> None:
+        """Let go of threads and processes."""
 
 
 def step_batch(order: RowOrder, first: int, shape: StepShape) -> StepBatch:
@@ -76,6 +90,10 @@ class Prefetch:
         self._order, self._pin, self._ahead = order, pin, ahead
         self._due: tuple[int, StepShape] | None = None
         self._maker: _Maker | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: the tokens read so far say it all."""
+        return {}
 
     def next(self, tokens: int, shape: StepShape) -> StepBatch:
         """The batch of the step that comes after so many tokens.

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import nn
 
 from workbench.choices.architectures.architecture import Architecture, shared_names
 from workbench.choices.depth.plan import LayerPlan, Transition
@@ -71,7 +70,7 @@ class Growth:
         """
         wanted = (model or self.assembled.model, plan.embedding, plan.head)
         if wanted != self._outside:
-            freeze_outside(wanted[0], plan)
+            wanted[0].freeze_outside(plan)
             self._outside = wanted
 
     def model_of(self, recipe: Recipe, stage: int) -> TrainingModel:
@@ -155,19 +154,6 @@ def add_layers(assembled: Assembled, transition: Transition) -> None:
             for product in assembled.model.backbone.residual_products(layer):
                 for parameter in product.parameters():
                     parameter.zero_()
-
-
-def freeze_outside(model: nn.Module, plan: LayerPlan) -> None:
-    """Switch ``requires_grad`` of embedding and head to what ``plan`` says; frozen ones lose their gradients."""
-    for name, parameter in model.named_parameters():
-        if name.startswith("backbone.blocks."):
-            continue
-        # The final norm stands above every layer and learns with the head.
-        below = name.startswith("backbone.") and not name.startswith("backbone.final.")
-        trains = plan.embedding if below else plan.head
-        parameter.requires_grad_(trains)
-        if not trains:
-            parameter.grad = None
 
 
 def _architecture(recipe: Recipe, stage: int) -> Architecture:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.choices.architectures.flops import step_flops
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
@@ -24,7 +23,7 @@ from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
-from workbench.training.batches import Prefetch, StepBatch, StepShape
+from workbench.training.batches import StepBatch, StepShape
 from workbench.training.curvature import take_curvature
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
@@ -52,6 +51,11 @@ class Gradients:
         return torch.stack([value * (count / total) for value, count in zip(values, self.counts, strict=True)]).sum()
 
 
+def step_seed(seed: int, step: int) -> int:
+    """Of torch's generator while ``step`` is taken, counted from 0."""
+    return (seed << 32) + step
+
+
 class Training:
     """A recipe in training: call :meth:`step` until :attr:`progress` is done.
 
@@ -62,7 +66,8 @@ class Training:
         progress: where to begin; None for the beginning.
         peak_flops: what MFU is a share of, FLOP/s.
         done_flops: useful ones before ``progress``.
-        grown, batch: what ``growth.state()`` and ``batch_size.state()`` were at ``progress``; None for the beginning.
+        grown, batch, position: what ``growth``, ``batch_size`` and ``batches`` said of their ``state()`` at
+            ``progress``; None for the beginning.
 
     Attributes:
         progress: steps, tokens and seconds of training so far. Only what :meth:`step` and :meth:`settle` take is
@@ -84,6 +89,7 @@ class Training:
         done_flops: float = 0.0,
         grown: dict[str, Any] | None = None,
         batch: dict[str, float | None] | None = None,
+        position: Mapping[str, Any] | None = None,
     ) -> None:
         self.recipe, self.assembled, self.engine = recipe, assembled, assembled.engine
         self.device = self.engine.device
@@ -102,7 +108,7 @@ class Training:
         )
         self._take_over()
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
-        self.batches = Prefetch(assembled.order, pin=self.device.type == "cuda")
+        self.batches = assembled.steps(position)
 
     def step(self) -> None:
         """Take one optimizer step and write what it has to say.
@@ -115,7 +121,7 @@ class Training:
             if self.growth.advance(self.recipe, before):
                 self._take_over()
             # Dropout and its like: a stream of its own for every step, the same one on a resumed run.
-            torch.manual_seed((self.recipe.seed << 32) + before.step)
+            torch.manual_seed(step_seed(self.recipe.seed, before.step))
             shape = self.batch_size.shape(before)
             knobs = self._apply_schedules(shape)
             times = StepTimes(self.device)
@@ -149,7 +155,7 @@ class Training:
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
-                    useful_flops=self._flops(batch, result),
+                    useful_flops=self.assembled.flops(batch, result.plans, sum(result.counts)),
                 )
             )
             self.recorder.spent_seconds += time.perf_counter() - measuring
@@ -266,11 +272,6 @@ class Training:
             if self.device.type != "cpu" or factor.item() != 1.0:
                 torch._foreach_mul_(gradients, factor)
         return norm
-
-    def _flops(self, batch: StepBatch, result: Gradients) -> float:
-        choice, size = self.assembled.architecture, self.assembled.vocabulary.size
-        length = batch.parts[0].tokens_BT.shape[1]
-        return step_flops(choice, size, result.plans, batch.tokens, sum(result.counts), batch.span, length)
 
     @contextmanager
     def _charged(self) -> Iterator[Callable[[], float]]:

@@ -139,7 +139,8 @@ class LayerMeter:
         }
         trusted = self._trust_ratios()
         tensors["trust"] = _stack([ratio for ratio in trusted if ratio is not None])
-        entropy = self._entropy(batch, plan.layers) if self._records % ENTROPY_EVERY == 0 else None
+        reads = self._backbone.reads_attention and self._records % ENTROPY_EVERY == 0
+        entropy = self._entropy(batch, plan.layers) if reads else None
         self._records += 1
         ran = [self._ran.get(layer, 0) / self._micro_batches for layer in range(plan.layers)]
         self._reset_counts()

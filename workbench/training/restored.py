@@ -9,6 +9,7 @@ import torch
 
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution.engine import Engine
+from workbench.choices.own import check_described
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
@@ -55,10 +56,13 @@ def restore(
         engine: that will carry the model out; None for the plainest, which runs everywhere.
 
     Raises:
+        RecipeError: the model was an object of the user's, and is in no recipe.
         RunError: no such run, it has no such checkpoint, or its folder lacks what its trainer wrote when it began.
         CheckpointError: the checkpoint is damaged, or of another model.
     """
-    recipe, saved = Recipe.load(folder.recipe), saved_checkpoint(folder, step)
+    recipe = Recipe.load(folder.recipe)
+    check_described(recipe)
+    saved = saved_checkpoint(folder, step)
     engine = engine or Engine(recipe, torch.device("cpu"))
     vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)
     architecture = recipe.depth.architecture_at(recipe.architecture, stage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -11,24 +10,23 @@ from typing import Any
 
 import torch
 
-from workbench.choices.data.prepare import prepare
-from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
-from workbench.errors import DataError
+from workbench.errors import RunError
 from workbench.floors import Yardstick
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
-from workbench.training.assemble import Assembled, assemble
-from workbench.training.evaluate import DURING, Evaluation, alike, evaluate, points_passed, points_until, yardstick
+from workbench.training.assemble import Assembled
+from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
 from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
 from workbench.training.requests import Requests
 from workbench.training.status import Status
+from workbench.training.task import RecipeTask, Task
 from workbench.training.warmup import compile_ahead
 
 FREE_SPACE = "free space there and resume the run"
@@ -39,12 +37,13 @@ class Session:
 
     Args:
         folder: of the run; holds ``recipe.json``.
+        task: what to train; None for what the recipe describes.
 
     Attributes:
         stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.
     """
 
-    def __init__(self, folder: RunFolder, status: Status, resume: bool) -> None:
+    def __init__(self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None) -> None:
         self.folder, self.status = folder, status
         self.stop_reason = ""
         self.pause_reason = ""
@@ -55,8 +54,9 @@ class Session:
         self.launched = Recipe.load(folder.recipe)
         # Of the file as it is: the recipe read from it also has fields that came after the run began.
         self._recipe_hash = recipe_hash(read_object(folder.recipe))
-        self.prepared, self.assembled = self._prepare(resume)
-        self._yardstick = yardstick(self.launched, self.prepared, self.assembled.heldout, say=self._say)
+        self.task = task or RecipeTask(self.launched)
+        self.assembled = self._prepare(resume)
+        self._yardstick = self.task.yardstick(self._say)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
@@ -77,6 +77,7 @@ class Session:
             float(meta.get("useful_flops", 0.0)),
             meta.get("growth"),
             meta.get("batch"),
+            meta.get("position"),
         )
         # Checkpoints from before there were engines hold a loss scale.
         self.engine.restore(meta.get("engine", meta.get("scaler")) or {})
@@ -101,7 +102,9 @@ class Session:
         self.requests.write_knobs()
         # Of optimizers whose step may be a fused kernel: the same run takes longer without it.
         path = getattr(self.assembled.optimizer, "path", None)
-        text = f"training on {self.environment['device']}" + (f"; optimizer step by {path}" if path else "")
+        text = f"training on {self.environment['device']}" + "".join(
+            f"; {part}" for part in (path and f"optimizer step by {path}", self.task.note) if part
+        )
         self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
         try:
             while not self.training.progress.done and not self.stop_reason:
@@ -140,28 +143,18 @@ class Session:
         self._overrides[path] = value
         self.training.change(recipe)
 
-    def _prepare(self, resume: bool) -> tuple[PreparedData, Assembled]:
+    def _prepare(self, resume: bool) -> Assembled:
         self.status.write(message="preparing data")
-        try:
-            prepared = prepare(self.launched.data, say=self._say)
-        except DataError as error:
-            way_on = (
-                "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"
-            )
-            raise DataError(f"{error}{way_on if resume else ''}") from None
+        self.task.prepare(self.folder, resume, self._say)
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
-            check_data(self.folder.id, begun.get("data"), prepared.fingerprint)
-        # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
-        shutil.copyfile(prepared.tokenizer_file, self.folder.tokenizer)
+            check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
         self.status.write(message="building the model")
         self.engine = self.launched.engine()
         self._held_before = held_gib(self.engine.device)
         if isinstance(begun, dict):
             self.engine.resume(begun)
-        assembled = assemble(self.launched, prepared, self.engine)
-        assembled.heldout.save(self.folder.heldout)
-        return prepared, assembled
+        return self.task.assemble(self.engine)
 
     def _say(self, line: str) -> None:
         self.status.write(message=line)
@@ -179,7 +172,7 @@ class Session:
                 f"checkpoint {path.name} is damaged ({problem}), kept as {aside.name}; resuming from {saved.path.name}"
             )
             self.writer.event(saved.step, "warning", text)
-        saved = as_forked(self.folder, saved, self.launched, self.prepared.fingerprint, self.writer)
+        saved = as_forked(self.folder, saved, self.launched, self.task.fingerprint, self.writer)
         if saved.meta["recipe_hash"] not in (self._recipe_hash, self.launched.hash):
             raise checkpoint.CheckpointError(
                 f"checkpoint {saved.path.name} was made by recipe {saved.meta['recipe_hash']}, recipe.json now is "
@@ -195,7 +188,7 @@ class Session:
 
     def _describe(self) -> dict[str, Any]:
         environment = machine.environment(self.engine) | {
-            "data": self.prepared.fingerprint,
+            "data": self.task.fingerprint,
             "parameters": self.assembled.parameters,
             **self._yardstick,
             "compile_seconds": None,
@@ -236,7 +229,8 @@ class Session:
         passed = points_passed(progress)
         if passed > self._passed and not progress.done:
             self._passed = passed
-            self.evaluate(final=False)
+            if self.task.scored:
+                self.evaluate(final=False)
         if time.monotonic() - self._saved_at >= self.launched.budget.checkpoint_seconds and not progress.done:
             self.save()
 
@@ -257,11 +251,17 @@ class Session:
             write_json(self.folder.environment, self.environment)
 
     def evaluate(self, *, final: bool) -> Evaluation:
-        """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget."""
+        """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget.
+
+        Raises:
+            RunError: the run has no held-out data.
+        """
+        if not self.task.scored:
+            raise RunError(f"run '{self.folder.id}' cannot evaluate: {self.task.note}")
         self.training.settle()
         self.status.write(message="evaluating")
-        heldout, progress = self.assembled.heldout, self.training.progress
-        result = evaluate(self.training.recipe, self.assembled, heldout if final else heldout.part(DURING))
+        progress = self.training.progress
+        result = self.task.evaluate(self.training.recipe, final=final)
         point = {
             "step": progress.step,
             "tokens": progress.tokens,
@@ -298,6 +298,7 @@ class Session:
             "tied": tied,
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),
+            "position": training.batches.state(),
             "overrides": self._overrides,
             "recipe_hash": self._recipe_hash,
             "torch": torch.__version__,
@@ -347,7 +348,7 @@ class Session:
             self.status.write(status="stopping", message=f"{self.stop_reason}: saving a checkpoint")
             # No final evaluation: whoever stops a run is waiting for it to end.
             self.writer.event(self.training.progress.step, "stop", self.stop_reason)
-        else:
+        elif self.task.scored:
             self.evaluate(final=True)
         while True:
             self._evaluations["result"] = self._result()

@@ -13,7 +13,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
 from workbench.ops.timing import wait_for
-from workbench.training.batches import StepShape, step_batch
+from workbench.training.batches import StepShape
 from workbench.training.compiled_cache import mending
 from workbench.training.loop import Training
 
@@ -35,6 +35,8 @@ def compile_ahead(training: Training) -> float:
 def _meet_graphs(training: Training) -> None:
     recipe, assembled, engine = training.recipe, training.assembled, training.engine
     models: list[TrainingModel] = []
+    # Running means and the like of a user's model move with every pass.
+    kept = [(buffer, buffer.clone()) for buffer in assembled.model.buffers()]
     for plan, progress, shape in _variants(training):
         model = training.growth.model_of(recipe, recipe.depth.stage(recipe.architecture.layers, progress))
         if model not in models:
@@ -42,13 +44,15 @@ def _meet_graphs(training: Training) -> None:
             engine.compile(model)
         training.growth.follow(plan, model)
         # Any rows would do: only the shapes matter.
-        batch = step_batch(assembled.order.of_length(shape.length), 0, shape).parts[0].to(engine.device)
+        batch = assembled.rehearsal(shape).to(engine.device)
         # Dropout draws here; every step seeds itself, so nothing of it is left.
         torch.manual_seed(recipe.seed)
         loss = engine.forward(model, batch, plan, progress)
         # As in a step: the share is a number of its own, so the graph is the same.
         engine.backward(loss.loss, 1.0)
         model.zero_grad(set_to_none=True)
+    for buffer, value in kept:
+        buffer.copy_(value)
     engine.compile_step(training.optimizer)
 
 

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     except BaseException as error:
         # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the traceback,
         # since the log may lie on a disk that is full.
-        _fail(folder, status, error)
+        fail(folder, status, error)
         with contextlib.suppress(OSError):
             traceback.print_exception(error)
         return 1
@@ -102,7 +102,8 @@ def _keep_compiled_graphs() -> None:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
 
 
-def _fail(folder: RunFolder, status: Status, error: BaseException) -> None:
+def fail(folder: RunFolder, status: Status, error: BaseException) -> None:
+    """Have state and telemetry of a run say why it failed, as far as they can be written."""
     text = explain(error, read_json(folder.recipe, {}))
     with contextlib.suppress(OSError):
         status.write(status="failed", error=text, exit_code=1, message="")

@@ -23,7 +23,10 @@ class Backbone(nn.Module):
         blocks: the layers, each a module that :class:`LayerPlan` can skip, scale or freeze.
         embedding: the token embedding, (vocabulary, D); heads may tie to its weight.
         taps: when a list, forward appends to it, per layer that ran, the RMS of its output (0-d tensors).
+        reads_attention: whether :meth:`attention_entropy` can be asked at all.
     """
+
+    reads_attention: ClassVar[bool] = True
 
     blocks: nn.ModuleList
     embedding: nn.Embedding
@@ -69,6 +72,17 @@ def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
     """
     shared = set(shared_names(source, target))
     return [name for name, parameter in target.named_parameters() if parameter.ndim > 1 and name not in shared]
+
+
+def copies(depth: Any, layers: int) -> list[tuple[int, int]]:
+    """(source, layer) for every layer (B, T, D) -> (B, T, D) that a stage of a depth method makes of another one."""
+    transitions = [depth.transition(layers, stage) for stage in range(1, len(depth.starts()))]
+    return [
+        (source, layer)
+        for transition in transitions
+        for layer, source in enumerate(transition.sources, transition.first)
+        if source is not None and layer < layers
+    ]
 
 
 class Architecture(Choice):

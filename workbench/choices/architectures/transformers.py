@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from torch import nn
 
 from workbench.choices.architectures import transformers_config as configs
-from workbench.choices.architectures.architecture import Architecture, Backbone, uncopied
+from workbench.choices.architectures.architecture import Architecture, Backbone, copies, uncopied
 from workbench.choices.architectures.transformers_stack import TransformersStack, anatomy
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Vocabulary
@@ -118,20 +118,13 @@ class Transformers(Architecture):
 
     def _problems_of_growth(self, recipe: Any) -> Iterator[Problem]:
         """Layers (B, T, D) -> (B, T, D) that a depth method would copy onto layers made of other matrices."""
-        copies = [
-            (source, layer)
-            for stage in range(1, len(recipe.depth.starts()))
-            for transition in (recipe.depth.transition(self.layers, stage),)
-            for layer, source in enumerate(transition.sources, transition.first)
-            if source is not None and layer < self.layers
-        ]
-        if not copies:
+        if not (wanted := copies(recipe.depth, self.layers)):
             return
         try:
             blocks = _skeleton(self, recipe.objective.causal).blocks
         except RecipeError:
             return  # building says what is wrong
-        for source, layer in copies:
+        for source, layer in wanted:
             if missing := uncopied(blocks[source], blocks[layer]):
                 yield Problem(
                     "depth",

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
@@ -82,16 +83,28 @@ class PlannedLayer(nn.Module):
     as large, a post-norm layer does not.
     """
 
-    def __init__(self, index: int, layer: nn.Module, state: Pass) -> None:
+    def __init__(self, index: int, layer: nn.Module, state: Pass, call: Callable[..., Any] | None = None) -> None:
         super().__init__()
         # In a tuple: weights have one name, that of the backbone's blocks.
         self._own = (layer, state)
+        # Not always the layer itself: this may stand in for its `forward` alone.
+        self._call = (call or layer,)
+        self._handles: list[RemovableHandle] = []
         self._index = index
         self._parameters_in_order = list(inspect.signature(type(layer).forward).parameters)[1:]
         # How many values the layer returns; 0 for a tensor.
         self._returns = 0
         self._residual = _Residual()
-        self._scaling = "unknown"
+        self.scaling = "unknown"
+
+    def compile(self, **options: object) -> None:
+        """Compile what the layer computes; a layer that does not run still costs nothing."""
+        self._call = (torch.compile(self._call[0], **options),)  # type: ignore[call-overload]
+
+    def remove(self) -> None:
+        """Take back what was put on the layer's norms."""
+        for handle in self._handles:
+            handle.remove()
 
     def __getattr__(self, name: str) -> Any:
         # What a model asks its layers for (attention_type and the like) is the layer's to answer.
@@ -126,17 +139,17 @@ class PlannedLayer(nn.Module):
     def _scaled(self, x_BTD: Tensor, scale: float, args: Any, kwargs: Any) -> Any:
         layer = self._own[0]
         if scale == 1.0:
-            return self._keep(layer(*args, **kwargs))
+            return self._keep(self._call[0](*args, **kwargs))
         # A fresh 0-d tensor, not a number: a compiled layer would take a number for a constant and recompile.
         scale_ = torch.full((), scale, device=x_BTD.device)
-        if self._scaling == "none":
+        if self.scaling == "none":
             raise RecipeError(
                 f"a {type(layer).__name__} cannot be scaled: it neither adds to its input nor ends in a norm; set "
                 "depth.rescale to false, or use a depth method that does not scale"
             )
         self._residual.begin(x_BTD, scale_)
         try:
-            result = self._keep(layer(*args, **kwargs))
+            result = self._keep(self._call[0](*args, **kwargs))
             out = self._residual.scaled(result[0] if isinstance(result, tuple) else result)
         finally:
             self._residual.end()
@@ -173,7 +186,7 @@ class PlannedLayer(nn.Module):
     def _probe(self, args: Any, kwargs: Any) -> None:
         """Find out, on a real input and once, what a residual scale means for this layer."""
         layer = self._own[0]
-        if self._scaling != "unknown" or not args:
+        if self.scaling != "unknown" or not args:
             return
         x_BTD, calls = args[0], []
         hooks = [
@@ -182,14 +195,14 @@ class PlannedLayer(nn.Module):
             if "Norm" in type(module).__name__
         ]
         try:
-            out = _first(self._keep(layer(*args, **kwargs)))
+            out = _first(self._keep(self._call[0](*args, **kwargs)))
             last = calls[-1][2] if calls else None
             # Of this pass, all norms of a post-norm layer whose shape is the stream's read it.
             post = last is not None and torch.equal(last, out)
             readers = [norm for norm, states, _ in calls if states.shape == x_BTD.shape]
             calls.clear()
             large_BTD = x_BTD * 1000
-            out = _first(layer(large_BTD, *args[1:], **kwargs))
+            out = _first(self._call[0](large_BTD, *args[1:], **kwargs))
         finally:
             for hook in hooks:
                 hook.remove()
@@ -201,12 +214,21 @@ class PlannedLayer(nn.Module):
         if pre:
             # Norms of a branch's output or of heads read what another norm has already brought to size.
             readers = [norm for norm, states, _ in calls if grew(states)]
-        self._scaling = "branches" if readers and (pre or post) else "none"
-        if self._scaling == "branches":
+        self.scaling = "branches" if readers and (pre or post) else "none"
+        if self.scaling == "branches":
             for norm in readers:
-                norm.register_forward_pre_hook(self._residual.before)
+                self._handles.append(norm.register_forward_pre_hook(self._residual.before))
                 if not pre:
-                    norm.register_forward_hook(self._residual.after)
+                    self._handles.append(norm.register_forward_hook(self._residual.after))
+        # Without norms one branch is all that is seen of it, y = x + s (layer(x) - x).
+        elif not calls and self._passes_on(args, kwargs):
+            self.scaling = "branches"
+
+    def _passes_on(self, args: Any, kwargs: Any) -> bool:
+        """Whether the layer without its weights is the identity, so that all it does is add to its input."""
+        layer = self._own[0]
+        silent = {name: torch.zeros_like(parameter) for name, parameter in layer.named_parameters()}
+        return torch.equal(_first(torch.func.functional_call(layer, silent, args, kwargs)), args[0])
 
 
 def _first(result: Any) -> Tensor:

@@ -111,6 +111,18 @@ class TrainingModel(nn.Module):
                 "execution.padding to 'removed'"
             )
 
+    def freeze_outside(self, plan: LayerPlan) -> None:
+        """Switch gradients of all but the blocks (B, T, D) -> (B, T, D) as ``plan`` says; frozen ones lose theirs."""
+        for name, parameter in self.named_parameters():
+            if name.startswith("backbone.blocks."):
+                continue
+            # The final norm stands above every layer and learns with the head.
+            below = name.startswith("backbone.") and not name.startswith("backbone.final.")
+            trains = plan.embedding if below else plan.head
+            parameter.requires_grad_(trains)
+            if not trains:
+                parameter.grad = None
+
     def compile(self, **options: object) -> None:
         """Compile block by block (and the head), so that a skipped layer costs nothing."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, SerializeAsAny
 from pydantic_core import PydanticCustomError
 
-from workbench.choices.choice import MOVES, Choice, _resolve, knob
+from workbench.choices.choice import MOVES, Choice, knob, resolve
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.handles import Handle, move
 
@@ -100,9 +100,7 @@ def _scaled(default: Any, factor: float) -> Any:
 def _number_or_schedule(value: Any) -> Any:
     # A string names a kind, a dictionary is a schedule's JSON; numbers are left to pydantic, which checks them.
     return (
-        value
-        if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule))
-        else _resolve("schedule", value)
+        value if isinstance(value, bool) or not isinstance(value, (dict, str, Schedule)) else resolve("schedule", value)
     )
 
 

@@ -15,6 +15,7 @@ from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, write_json
+from workbench.runs.in_process import refuse_elsewhere
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle
 from workbench.runs.state import lock_held, take_lock
@@ -52,6 +53,7 @@ def create_fork(
     from workbench.changes import fork as fork_recipe
     from workbench.recipe import Recipe
 
+    refuse_elsewhere(folder, "be forked")
     recipe = Recipe.load(folder.recipe)
 
     def prepare(draft: RunFolder) -> Recipe:

@@ -1,0 +1,495 @@
+"""A user's own model and loader under the loop, run folder and choices of recipes: whole runs in this process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import workbench as wb
+from workbench.accelerated import AcceleratedRun
+from workbench.errors import DataError, RecipeError, RunError, RunFailed
+from workbench.runs import control
+from workbench.runs.checkpoints import checkpoints
+from workbench.training.loop import step_seed
+
+# A run asks git for the revision that it runs.
+pytestmark = pytest.mark.process
+CONSTANT = {"kind": "linear", "start": 1.0, "end": 1.0}
+ADAMW = {"kind": "adamw", "lr": 1e-2, "beta2": 0.999, "weight_decay": 0.0, "schedule": CONSTANT, "clip_norm": None}
+EIGHT = {"amount": 8, "unit": "steps", "evaluations": 2}
+Start = Callable[..., AcceleratedRun]
+
+
+class Block(nn.Module):
+    """x + MLP(LN(x))."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.dropout(self.down(torch.relu(self.up(self.norm(x)))))
+
+
+class Stacked(nn.Module):
+    """A plain torch model with a stack of layers and running means."""
+
+    def __init__(self, layers: int = 4, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.first, self.mean = nn.Linear(8, 16, bias=False), nn.BatchNorm1d(16)
+        self.blocks = nn.ModuleList(Block(16, dropout) for _ in range(layers))
+        self.last = nn.Linear(16, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.mean(self.first(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.last(x)
+
+
+def stacked(seed: int = 0, **options: Any) -> Stacked:
+    torch.manual_seed(seed)
+    return Stacked(**options)
+
+
+def bert() -> nn.Module:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=16, num_labels=3,
+    )  # fmt: skip
+    return BertForSequenceClassification(config)
+
+
+def points() -> TensorDataset:
+    x = torch.randn(60, 8, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(x, x[:, :3].argmax(1))
+
+
+def shuffled() -> DataLoader:
+    """Batches of 16, 16, 16 and 12 rows."""
+    return DataLoader(points(), batch_size=16, shuffle=True)
+
+
+def sentences(batches: int = 5) -> list[dict[str, torch.Tensor]]:
+    """Batches as a tokenizer gives them, with padding."""
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.randint(5, 64, (batches, 8, 12), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[:, ::2, 9:] = 0
+    return [{"input_ids": i, "attention_mask": m, "labels": i[:, 0] % 3} for i, m in zip(ids, mask, strict=True)]
+
+
+def cross_entropy(model: nn.Module, batch: Any) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """``wb.accelerate`` into a runs folder of its own, ended with the test."""
+    runs: list[AcceleratedRun] = []
+
+    def _start(*objects: Any, **options: Any) -> AcceleratedRun:
+        runs.append(wb.accelerate(*objects, runs_dir=tmp_path / "runs", **options))
+        return runs[-1]
+
+    yield _start
+    for run in runs:
+        run._end("the test is over")
+        run._done.wait()
+
+
+def stop_after(steps: int, loss: Callable[..., torch.Tensor] = cross_entropy) -> Callable[..., torch.Tensor]:
+    """A loss that asks its run to stop in a step; ``.run`` says which."""
+
+    def counted(model: nn.Module, batch: Any) -> torch.Tensor:
+        counted.calls += model.training and torch.is_grad_enabled()
+        # The first passes look at the model and warm it up.
+        if counted.calls == steps + 1:
+            control.send(counted.run.folder, "stop")
+        return loss(model, batch)
+
+    counted.calls = 0
+    return counted
+
+
+class TestTheSameMathematics:
+    def test_plain_torch_model(self, start: Start) -> None:
+        batches = list(DataLoader(points(), batch_size=16))
+        ours, theirs = stacked(), stacked()
+        run = start(ours, batches, loss=cross_entropy, optimizer=ADAMW, budget="20 steps")
+        assert run.wait()["steps"] == 20
+        losses = by_hand(theirs, batches, cross_entropy)
+        assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
+        for name, value in theirs.state_dict().items():
+            torch.testing.assert_close(ours.state_dict()[name], value, msg=name)
+
+    def test_transformers_model(self, start: Start) -> None:
+        ours, theirs = bert(), bert()
+        run = start(ours, sentences(), optimizer=ADAMW, budget="4 epochs")
+        assert run.wait()["tokens"] == 4 * 5 * (4 * 12 + 4 * 9), "padding is no token"
+        losses = by_hand(theirs, sentences(), lambda model, batch: model(**batch).loss)
+        assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
+        assert run.recipe.architecture.stack == "bert.encoder.layer"
+
+    def test_micro_batches(self, start: Start) -> None:
+        losses = []
+        for rows in (None, 4):
+            model = stacked()
+            model.mean = nn.Identity()  # whose statistics are of a micro-batch
+            run = start(
+                model.eval(), list(DataLoader(points(), batch_size=16)), loss=lambda m, b: cross_entropy(m.eval(), b),
+                optimizer=ADAMW, budget="8 steps", execution={"micro_batch_size": rows},
+            )  # fmt: skip
+            run.wait()
+            losses.append(run.telemetry().series("loss")[1])
+        assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+def by_hand(model: nn.Module, batches: list[Any], loss: Callable[..., torch.Tensor]) -> list[float]:
+    """The loop that people write, on the draws of ours."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)
+    losses = []
+    model.train()
+    for step in range(20):
+        torch.manual_seed(step_seed(0, step))
+        value = loss(model, batches[step % len(batches)])
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(value.item())
+    return losses
+
+
+class TestDepth:
+    def test_layers_are_dropped_where_the_plan_says(self, start: Start) -> None:
+        run = start(
+            bert(), sentences(), optimizer="lans", depth={"kind": "progressive_drop", "theta": 0.5, "gamma": 100.0},
+            budget="20 steps", execution={"layers_every": 1},
+        )  # fmt: skip
+        run.wait()
+        plans = [run.recipe.depth.plan(4, _progress(run, step), 0) for step in range(20)]
+        records = run.telemetry().layers
+        assert [record["ran"] for record in records] == [[float(runs) for runs in plan.runs] for plan in plans]
+        for record in records:
+            for ran, norm, rms in zip(record["ran"], record["grad_norm"], record["activation_rms"], strict=True):
+                assert (norm is not None) == (rms is not None) == bool(ran)
+        assert 0 < sum(sum(record["ran"]) for record in records) < 80
+        flops = run.telemetry().series("flops")[1]
+        assert flops[1] - flops[0] < flops[0], "a dropped layer costs nothing"
+
+    def test_frozen_layers_rest_and_what_was_frozen_before_stays_so(self, start: Start) -> None:
+        model = stacked()
+        model.first.requires_grad_(False)
+        before = {name: value.clone() for name, value in model.named_parameters()}
+        run = start(model, shuffled(), loss=cross_entropy, depth={"kind": "freeze", "share": 0.5}, budget="5 steps")
+        run.wait()
+        moved = {name for name, value in model.named_parameters() if not torch.equal(value, before[name])}
+        assert not any(name.startswith(("first", "blocks.0", "blocks.1")) for name in moved)
+        assert {name for name in before if name.startswith(("blocks.2", "blocks.3", "last"))} <= moved
+        assert [p.requires_grad for p in model.first.parameters()] == [False]
+        assert all(p.requires_grad for p in model.blocks.parameters())
+
+    def test_a_stack_grows(self, start: Start) -> None:
+        model = stacked()
+        run = start(
+            model, shuffled(), loss=cross_entropy, depth={"kind": "stacking", "shares": [1, 1]}, budget="6 steps"
+        )
+        run.wait()
+        assert [record["layers_run"] for record in run.telemetry().scalars] == [2.0] * 3 + [4.0] * 3
+
+    def test_a_model_without_a_stack_has_one_layer(self, start: Start) -> None:
+        run = start(nn.Linear(8, 3), shuffled(), loss=cross_entropy, budget="3 steps")
+        run.wait()
+        assert run.telemetry().layers[0]["grad_norm"][0] > 0
+        assert run.recipe.architecture.layers == 1
+
+    @pytest.mark.slow
+    def test_compiled_layers_compute_the_same(self, start: Start) -> None:
+        losses = []
+        for compiled in (False, True):
+            run = start(
+                stacked(layers=2, dropout=0.0), list(DataLoader(points(), batch_size=16, drop_last=True)),
+                loss=cross_entropy, optimizer=ADAMW, budget="6 steps", execution={"compile": compiled},
+            )  # fmt: skip
+            run.wait()
+            losses.append(run.telemetry().series("loss")[1])
+        assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+
+
+def _progress(run: AcceleratedRun, step: int) -> Any:
+    from workbench.choices.progress import Progress
+
+    return Progress(step, 0, 0.0, run.recipe.budget)
+
+
+class Uneven(nn.Module):
+    """Layers of which one changes the width, and no two of which are called in order."""
+
+    def __init__(self, *widths: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.parts:
+            x = part(x).relu()
+        return x
+
+
+class Two(nn.Module):
+    """Two stacks of equal rights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = Stacked(), Stacked()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x) + self.decoder(x)
+
+
+PLD = {"depth": "progressive_drop"}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (nn.Linear(8, 3), PLD, "decides layer by layer, and Linear has no torch.nn.ModuleList .* use depth 'full'"),
+        (nn.Sequential(nn.Sequential(nn.Linear(8, 3), nn.ReLU())), PLD, "layers='0' names a torch.nn.Sequential"),
+        (Uneven(8, 16, 3), PLD, r"layer 1 makes \(16, 16\) of \(16, 8\), and a layer that is left out passes"),
+        (Uneven(8, 8, 8), PLD, "a Linear in 'parts' neither adds to its input nor ends in a norm; switch"),
+        (Two(), PLD, "several stacks, 'encoder.blocks', 'decoder.blocks'; say which one"),
+        (stacked(), PLD | {"layers": "block"}, "did you mean 'blocks'"),
+        (stacked(), {"layers": "first"}, "'first' is a Linear; name a torch.nn.ModuleList .* such as 'blocks'"),
+        (stacked(), {"depth": "grow_width"}, "models of several widths, and yours cannot be built"),
+        (stacked(), {"depth": {"kind": "stacking", "initial": "zero_output"}}, "depth.initial.*'zero_output'"),
+        (stacked(), {"depth": "pld"}, "depth.kind: unknown value 'pld'"),
+        (stacked(), {"optimizer": "sophia"}, "optimizer.*own_loss|objective.*sophia|sophia"),
+        (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
+        (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
+        (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
+        (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
+        (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
+        ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_before_anything_starts(
+    model: Any, options: dict[str, Any], message: str, start: Start, tmp_path: Path
+) -> None:
+    with pytest.raises(RecipeError, match=message):
+        start(model, shuffled(), **{"loss": cross_entropy, **options})
+    assert not (tmp_path / "runs").exists()
+    assert isinstance(model, str) or not any("forward" in vars(module) for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        ([], "gives no batch"),
+        (iter([1]), "can be read only once"),
+        (7, "a int cannot be read"),
+    ],
+)
+def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) -> None:
+    with pytest.raises(DataError, match=message):
+        start(stacked(), loader, loss=cross_entropy)
+
+
+def test_a_model_of_transformers_without_labels(start: Start) -> None:
+    batches = [{key: value for key, value in batch.items() if key != "labels"} for batch in sentences()]
+    with pytest.raises(RecipeError, match="returns none for a batch of input_ids, attention_mask; put 'labels'"):
+        start(bert(), batches)
+
+
+def test_an_interrupted_run_repeats_bit_for_bit(start: Start) -> None:
+    """A shuffling loader, dropout, dropped layers, running means, momenta: all go on where they were."""
+    options: dict[str, Any] = {
+        "optimizer": {"kind": "lans", "lr": 1e-2},
+        "depth": "progressive_drop",
+        "budget": "11 steps",
+    }
+    straight = stacked()
+    start(straight, shuffled(), loss=cross_entropy, **options).wait()
+    first, loss = stacked(), stop_after(6)
+    run = loss.run = start(first, shuffled(), loss=loss, **options)
+    assert run.wait()["stopped_early"]
+    stopped = run.state.step
+    assert 0 < stopped < 11
+    again = stacked(seed=5)
+    resumed = start(again, shuffled(), loss=counted_as(loss), resume=run.id)
+    assert resumed.wait()["steps"] == 11
+    for name, value in straight.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+    assert not torch.equal(first.last.weight, straight.last.weight)
+    # In the same program the run knows its objects.
+    with pytest.raises(RunError, match="is finished"):
+        run.resume()
+    assert torch.equal(run.load_into(stacked(seed=7)).last.weight, straight.last.weight)
+    assert torch.equal(run.load_into(first, step=stopped).last.weight, first.last.weight)
+
+
+def counted_as(loss: Any) -> Callable[..., torch.Tensor]:
+    """The plain loss under the name that the run began with."""
+
+    def counted(model: nn.Module, batch: Any) -> torch.Tensor:
+        return cross_entropy(model, batch)
+
+    return counted
+
+
+class TestResuming:
+    def test_in_the_same_program(self, start: Start) -> None:
+        loss = stop_after(2)
+        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
+        run.wait()
+        assert "attempt 2" in run.resume()
+        assert run.wait()["steps"] == 5
+
+    def test_other_objects_are_refused(self, start: Start) -> None:
+        loss = stop_after(1)
+        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
+        run.wait()
+        with pytest.raises(RunError, match=r"architecture\.parameters was 4627, is"):
+            start(stacked(layers=5), shuffled(), loss=loss, resume=run)
+        with pytest.raises(RecipeError, match="goes on under the choices that it began with"):
+            start(stacked(), shuffled(), loss=loss, resume=run, optimizer="lans")
+        loss.calls = 10
+        assert start(stacked(), shuffled(), loss=loss, resume=run.folder.path).wait()["steps"] == 5
+
+    def test_nothing_else_can_start_it(self, start: Start) -> None:
+        loss = stop_after(1)
+        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
+        run.wait()
+        plain, root = wb.Run(run.id, run.folder.path.parent), f"--runs={run.folder.path.parent}"
+        for refused in (plain.resume, plain.fork):
+            with pytest.raises(RunError, match=f"accelerate\\(model, loader, resume='{run.id}'\\)"):
+                refused()
+        with pytest.raises(RunError, match="a model of it was an object"):
+            wb.launch(run.recipe, runs_dir=run.folder.path.parent)
+        done = subprocess.run(
+            [sys.executable, "-m", "workbench", "resume", run.id, root], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert "workbench.accelerate(model, loader" in done.stderr
+        with pytest.raises(RunError, match="the model, a Stacked, of this run was an object"):
+            run.export(run.folder.path / "exported")
+
+
+class TestTheRunFolder:
+    def test_it_is_a_run_like_any_other(self, start: Start) -> None:
+        run = start(stacked(), shuffled(), shuffled(), loss=cross_entropy, budget=EIGHT)
+        result = run.wait()
+        assert run.status == "finished"
+        assert result["heldout_loss"] == run.view().evaluations["heldout"][-1]["loss"]
+        assert len(run.view().evaluations["heldout"]) == 2
+        assert run.view().yardstick.title == "held-out loss"
+        assert run.view().yardstick.floors is None
+        (begun,) = [event for event in run.telemetry().events if event["kind"] == "start"]
+        assert "no floors" in begun["text"]
+        assert run.report().stat().st_size > 100_000
+        recipe = json.loads(run.folder.recipe.read_text())
+        assert recipe["architecture"] == {
+            "kind": "own_model", "model": "Stacked", "parameters": 4627, "layers": 4, "stack": "blocks",
+        }  # fmt: skip
+        assert recipe["data"] == {
+            "kind": "own_loader", "loader": "DataLoader", "dataset": "TensorDataset", "batches": 4, "batch_size": 16,
+            "counted": "rows",
+        }  # fmt: skip
+        assert run.recipe.to_dict() == recipe
+
+    def test_without_heldout_data(self, start: Start) -> None:
+        run = start(stacked(), shuffled(), loss=cross_entropy, budget="2 steps")
+        assert run.wait()["heldout_loss"] is None
+        (begun,) = [event for event in run.telemetry().events if event["kind"] == "start"]
+        assert "give a second loader" in begun["text"]
+
+    def test_it_is_steered(self, start: Start) -> None:
+        run = start(stacked(), shuffled(), loss=cross_entropy, budget="100000 steps")
+        assert run.set("optimizer.lr", 5e-4, timeout=30).startswith("optimizer.lr")
+        with pytest.raises(RunError, match="no held-out data"):
+            run.evaluate(timeout=30)
+        assert "pausing" in run.pause(timeout=30)
+        assert run.resume(timeout=30) == "going on"
+        with pytest.raises(RunError, match="in training by run"):
+            start(run._given.model, shuffled(), loss=cross_entropy)
+        run.stop()
+        assert run.wait()["stopped_early"]
+        assert len(checkpoints(run.folder.checkpoints)) >= 1
+
+    def test_a_live_view_is_made(self, start: Start) -> None:
+        run = start(stacked(), shuffled(), loss=cross_entropy, budget="3 steps")
+        view = run.watch()
+        run.wait()
+        assert type(view).__name__ == "Monitor"
+        view.close()
+
+    def test_a_failure_is_told_and_leaves_the_model_as_it_was(self, start: Start) -> None:
+        model = stacked()
+
+        def broken(model: nn.Module, batch: Any) -> torch.Tensor:
+            broken.calls += 1
+            if broken.calls == 5:
+                raise RuntimeError("the fifth call")
+            return cross_entropy(model, batch)
+
+        broken.calls = 0
+        run = start(model, shuffled(), loss=broken, depth="progressive_drop")
+        with pytest.raises(RunFailed, match="the fifth call"):
+            run.wait()
+        assert "the fifth call" in run.tail()
+        assert not any("forward" in vars(module) or module._forward_pre_hooks for module in model.modules())
+        assert not run._session
+
+
+PROGRAM = """
+import sys, time, torch
+import workbench as wb
+model = torch.nn.Linear(4, 1)
+batches = [torch.ones(2, 4)] * 10
+def loss(model, batch):
+    time.sleep(0.01)
+    return model(batch).square().mean()
+run = wb.accelerate(model, batches, loss=loss, budget="100000 steps", runs_dir=sys.argv[1])
+while run.state.step < 3:
+    time.sleep(0.05)
+if sys.argv[2] == "wait":
+    print("waiting", flush=True)
+    run.wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["wait", "end"])
+def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> None:
+    """Interrupted (Ctrl-C) while it waits, or at its end without waiting: stopped, saved, and told so."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path), how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if how == "wait":
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.3)  # into the wait itself
+        process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    (path,) = tmp_path.glob("2*")
+    run = wb.Run(path)
+    assert run.status == "stopped", errors
+    (path,) = checkpoints(run.folder.checkpoints)
+    assert path.name == f"step-{run.state.step}"
+    (stop,) = [event["text"] for event in run.telemetry().events if event["kind"] == "stop"]
+    assert ("KeyboardInterrupt" in errors, "Ctrl-C" in stop) == ((True, True) if how == "wait" else (False, False))
+    assert how == "wait" or "run.wait()" in stop

@@ -1,0 +1,350 @@
+"""``workbench.accelerate``: a user's own model and loader under the same loop, run folder, live view and choices.
+
+Training happens in a thread of the calling process, since a notebook's objects cannot be sent to another one: the live
+view streams, the kernel stays usable, and the run ends, with a checkpoint, when the program does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import re
+import threading
+import traceback
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from workbench.choices.architectures.flops import count_parameters
+from workbench.choices.choice import resolve
+from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
+from workbench.errors import RecipeError, RunError, unknown
+from workbench.recipe import Recipe
+from workbench.runs import control
+from workbench.runs.create import create
+from workbench.runs.folder import RunFolder, runs_root, write_json
+from workbench.runs.in_process import IN_PROCESS, is_in_process
+from workbench.runs.launchers.launch_environment import launch_environment
+from workbench.runs.launchers.launcher import Handle, begin, resuming
+from workbench.runs.launchers.supervisor import REPORT_VARIABLE
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.training.own.batches import check_loader, length_of, tokens_of
+from workbench.training.own.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
+from workbench.training.own.needs import check_depth, check_width, find_stack
+from workbench.training.own.task import OwnTask
+from workbench.training.restored import saved_checkpoint
+from workbench.training.session import Session
+from workbench.training.status import Status
+from workbench.training.worker import fail
+
+CHOICES = ("optimizer", "depth", "execution")
+_PLAIN = {"precision": "fp32", "compile": False}
+"""Execution where nothing is said of it: what the user's own loop did; everything else is a choice."""
+_EPOCHS = re.compile(r"(\d+(?:\.\d+)?)\s*epochs?")
+_training: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Given:
+    """The user's objects, examined.
+
+    Attributes:
+        model, loader, heldout, loss: as given.
+        layers: of the model's stack, or the model alone.
+        look: what a first pass told.
+    """
+
+    model: nn.Module
+    loader: Iterable[Any]
+    heldout: Iterable[Any] | None
+    loss: LossFunction
+    layers: list[nn.Module]
+    look: Look
+
+
+def accelerate(
+    model: nn.Module,
+    loader: Iterable[Any],
+    heldout: Iterable[Any] | None = None,
+    *,
+    loss: LossFunction | None = None,
+    layers: str | None = None,
+    budget: str | Mapping[str, Any] = "1 epoch",
+    name: str | None = None,
+    notes: str = "",
+    seed: int = 0,
+    runs_dir: str | Path | None = None,
+    resume: str | Path | Run | None = None,
+    **choices: Any,
+) -> AcceleratedRun:
+    """Train a model of your own, in the background of this process; returns at once.
+
+    The run has a folder like every other: it is watched, steered, compared and reported the same way. The trained
+    weights are in ``model`` when it has ended (:meth:`AcceleratedRun.wait`), and in the checkpoints on the way.
+
+    Args:
+        model: any torch module; the place of its layers is found, or said by ``layers``.
+        loader: batches, read again in every epoch: a DataLoader, or a list.
+        heldout: batches for the held-out loss; None measures none.
+        loss: of model and batch, the mean over the batch, 0-d; None for ``model(**batch).loss``, as models of
+            transformers have it.
+        layers: name of the module that holds the layers (``"bert.encoder.layer"``); None for the largest ModuleList.
+        budget: ``"3 epochs"``, or as in a recipe: ``"500 steps"``, ``"2 min"``, ``"1M tokens"``. A batch without
+            ``input_ids`` counts its rows as tokens.
+        name, notes, seed: of the run; the seed decides the order of a shuffling loader, dropout and layer dropping.
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        resume: a run of the same model and loader to go on with, instead of beginning one; it has its choices.
+        **choices: ``optimizer``, ``depth`` and ``execution``, each as in a recipe. Left out: AdamW, all layers, and
+            float32 without compilation.
+
+    Raises:
+        RecipeError: a choice that is not legal, or needs something that the model lacks.
+        DataError: a loader that is empty, or can be read only once.
+        RunError: the run to resume is another's, or going; or the model is in training already.
+
+    Example:
+        >>> run = accelerate(model, loader, optimizer="lans", budget="2 min")  # doctest: +SKIP
+        >>> run.watch()  # doctest: +SKIP
+    """
+    if not isinstance(model, nn.Module) or not any(True for _ in model.parameters()):
+        raise RecipeError(f"model: a torch.nn.Module with parameters is needed, got {type(model).__name__}")
+    if other := _training.get(model):
+        raise RunError(f"this model is in training by run '{other}'; stop that first, or wait for it")
+    check_loader(loader, "loader")
+    if heldout is not None:
+        check_loader(heldout, "heldout")
+    _check_choices(choices)
+    loss = loss or loss_of_model
+    if resume is not None:
+        return _resumed(resume, runs_dir, choices, model, loader, heldout, loss)
+    depth = _depth(choices.get("depth", "full"))
+    check_width(depth)
+    path, stack = find_stack(model, layers, depth)
+    look = look_at(model, loss, stack, loader)
+    check_depth(depth, model, loss, path, stack, look)
+    given = Given(model, loader, heldout, loss, stack, look)
+    recipe = Recipe(
+        name=name or type(model).__name__,
+        notes=notes,
+        seed=seed,
+        budget=_budget(budget, loader),
+        **_stand_ins(given, path),
+        **{**choices, "depth": depth, "execution": _execution(choices.get("execution", {}))},
+    )
+    _check_execution(recipe)
+
+    def prepare(draft: RunFolder) -> Recipe:
+        write_json(draft.launched, asdict(Handle(IN_PROCESS, str(Path.cwd()), os.getpid(), **launch_environment())))
+        return recipe
+
+    folder, lock = create(runs_root(runs_dir), prepare)
+    return AcceleratedRun(folder, given)._start(recipe, lock, resume=False)
+
+
+class AcceleratedRun(Run):
+    """A run that trains in this process; everything that a :class:`Run` can do, and the weights.
+
+    Args:
+        folder: of the run.
+        given: the user's objects.
+    """
+
+    def __init__(self, folder: RunFolder, given: Given) -> None:
+        super().__init__(folder)
+        self._given = given
+        self._done = threading.Event()
+        self._session: Session | None = None
+        self._ended_because = ""
+
+    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+        """As :meth:`Run.wait_blocking`; interrupted (Ctrl-C), the run is stopped with a checkpoint first."""
+        try:
+            return super().wait_blocking(timeout, poll)
+        except KeyboardInterrupt:
+            self._end("stopped by Ctrl-C")
+            self._done.wait()
+            raise
+
+    def outcome(self) -> dict[str, Any]:
+        """The result of a run that ended; the weights are in the model then. Raises as :meth:`Run.outcome`."""
+        if self.status in FINAL:
+            self._done.wait()
+        return super().outcome()
+
+    def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:
+        """As :meth:`Run.resume`, with the objects that this run has: in this process no other is needed."""
+        if self.status not in FINAL or self.status == "finished":
+            return super().resume(timeout, controller=controller, take_over=take_over)
+        self._done.wait()
+        _again(self)
+        return f"{resuming(self.folder)}, attempt {self.state.attempt}"
+
+    def load_into(self, model: nn.Module, step: int | None = None) -> nn.Module:
+        """Load a checkpoint's weights into a model of the same class; returns it.
+
+        Args:
+            step: of the checkpoint; None for the newest that is whole.
+
+        Raises:
+            RunError: no such checkpoint.
+            CheckpointError: it is damaged.
+            RuntimeError: the model has other weights.
+        """
+        saved = saved_checkpoint(self.folder, step)
+        tensors = saved.tensors["model"]
+        tensors = {**tensors, **{alias: tensors[name] for alias, name in saved.meta["tied"].items()}}
+        model.load_state_dict({name.removeprefix("model."): tensor for name, tensor in tensors.items()})
+        return model
+
+    def _start(self, recipe: Recipe, lock: int, *, resume: bool) -> AcceleratedRun:
+        self._done.clear()
+        self._ended_because = ""
+        _training[self._given.model] = self.id
+        # Not a daemon: what it has in hand, a checkpoint first of all, is finished before the program is gone.
+        threading.Thread(target=self._train, args=(recipe, lock, resume), name=f"training {self.id}").start()
+        threading.Thread(target=self._end_with_program, name=f"watch over {self.id}", daemon=True).start()
+        return self
+
+    def _train(self, recipe: Recipe, lock: int, resume: bool) -> None:
+        given, status = self._given, Status(self.folder)
+        task = OwnTask(recipe, given.model, given.loss, given.loader, given.heldout, given.layers, given.look)
+        try:
+            self._session = Session(self.folder, status, resume, task)
+            if self._ended_because:
+                self._session.stop(self._ended_because)
+            self._session.run()
+        # A thread's error would go to nobody: it becomes the state of the run, as a trainer's does.
+        except BaseException as error:
+            fail(self.folder, status, error)
+            with contextlib.suppress(OSError), self.folder.log.open("a") as log:
+                traceback.print_exception(error, file=log)
+        finally:
+            self._session = None
+            task.detach()
+            status.close()
+            with contextlib.suppress(OSError, RunError):
+                control.dismiss_pending(self.folder, "the run has ended")
+            # By name: a worker of some loader may have been forked with a copy of the descriptor.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+            _training.pop(given.model, None)
+            self._done.set()
+        if read_state(self.folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
+            # A picture that cannot be drawn does not make a good run fail.
+            with contextlib.suppress(RunError, OSError):
+                self.report()
+
+    def _end(self, why: str) -> None:
+        self._ended_because = why
+        if session := self._session:
+            session.stop(why)
+
+    def _end_with_program(self) -> None:
+        threading.main_thread().join()
+        self._end("stopped, since the program that trained it has ended: run.wait() waits for the end of a run")
+
+
+def _again(run: AcceleratedRun) -> AcceleratedRun:
+    """One more attempt of a run that ended."""
+    return run._start(run.recipe, begin(run.folder, attempt=run.state.attempt + 1), resume=True)
+
+
+def _resumed(
+    resume: str | Path | Run, runs_dir: str | Path | None, choices: Mapping[str, Any], model: nn.Module,
+    loader: Iterable[Any], heldout: Iterable[Any] | None, loss: LossFunction,
+) -> AcceleratedRun:  # fmt: skip
+    earlier = resume if isinstance(resume, Run) else Run(resume, runs_dir)
+    if not is_in_process(earlier.folder):
+        raise RunError(
+            f"run '{earlier.id}' trains what its recipe says: `workbench resume {earlier.id}` goes on with it"
+        )
+    if choices:
+        raise RecipeError(
+            f"{', '.join(choices)}: a run goes on under the choices that it began with; begin a new one for others, "
+            "or turn single knobs while it trains with run.set(...)"
+        )
+    status, recipe = actual_status(earlier.folder), earlier.recipe
+    if status not in FINAL or status == "finished":
+        raise RunError(f"run '{earlier.id}' is {status}: there is nothing to go on with")
+    path, stack = find_stack(model, recipe.architecture.stack or None, recipe.depth)
+    look = look_at(model, loss, stack, loader)
+    check_depth(recipe.depth, model, loss, path, stack, look)
+    given = Given(model, loader, heldout, loss, stack, look)
+    stands = {axis: choice.model_dump(mode="json") for axis, choice in _stand_ins(given, path).items()}
+    now = recipe.with_(**stands)
+    if different := recipe.diff(now):
+        listing = "; ".join(f"{knob} was {before}, is {after}" for knob, (before, after) in different.items())
+        raise RunError(f"run '{earlier.id}' began with other objects ({listing}); give the same model, loader and loss")
+    return _again(AcceleratedRun(earlier.folder, given))
+
+
+def _check_choices(choices: Mapping[str, Any]) -> None:
+    for given in choices:
+        if given in ("objective", "architecture", "data"):
+            raise RecipeError(
+                f"{given}: model, data and loss are yours here, so a recipe's {given} has no place; say the loss with "
+                "loss=..., or launch a recipe (workbench.launch), with architecture 'transformers' for models by name"
+            )
+        if given not in CHOICES:
+            raise RecipeError(unknown("accelerate", given, CHOICES))
+
+
+def _depth(value: Any) -> Any:
+    try:
+        return resolve("depth", value)
+    except ValueError:
+        # The recipe's own check says it with path and legal values.
+        Recipe(depth=value)
+        raise
+
+
+def _execution(value: Any) -> Any:
+    plain = Recipe().execution
+    if isinstance(value, Mapping) and value.get("kind", plain.kind) == plain.kind:
+        return {"kind": plain.kind, **_PLAIN, **value}
+    return value
+
+
+def _check_execution(recipe: Recipe) -> None:
+    recipe.engine()  # a device that is not there is refused here
+    if recipe.execution.environment is not None:
+        raise RecipeError(
+            f"execution: '{recipe.execution.kind}' trains in a Python of its own, and your model and data are objects "
+            "of this one; leave execution.kind out"
+        )
+
+
+def _budget(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | Mapping[str, Any]:
+    epochs = _EPOCHS.fullmatch(budget.strip().lower()) if isinstance(budget, str) else None
+    if epochs is None:
+        return budget
+    if (batches := length_of(loader)) is None:
+        raise RecipeError(f"budget: '{budget}' of a loader that does not say its length; count in steps: '500 steps'")
+    return f"{max(1, math.ceil(float(epochs[1]) * batches))} steps"
+
+
+def _stand_ins(given: Given, path: str) -> dict[str, Any]:
+    """What stands for the user's objects in the recipe, by axis."""
+    model, loader, named = given.model, given.loader, getattr(given.loss, "__name__", type(given.loss).__name__)
+    dataset = getattr(loader, "dataset", None)
+    content: Tensor | Any = given.look.batch.content
+    return {
+        "architecture": OwnModel(
+            model=type(model).__name__, parameters=count_parameters(model), layers=len(given.layers), stack=path
+        ),
+        "objective": OwnLoss(loss=OWN_LOSS if given.loss is loss_of_model else named),
+        "data": OwnLoader(
+            loader=type(loader).__name__,
+            dataset="" if dataset is None else type(dataset).__name__,
+            batches=length_of(loader),
+            batch_size=getattr(loader, "batch_size", None) or given.look.batch.rows,
+            counted="rows" if tokens_of(content) is None else "tokens",
+        ),
+    }

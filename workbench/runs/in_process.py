@@ -1,0 +1,45 @@
+"""Runs that train in the Python process that holds their model and data (``workbench.accelerate``): how they go on."""
+
+from __future__ import annotations
+
+from workbench.errors import RunError
+from workbench.runs.checkpoints import has_checkpoint
+from workbench.runs.folder import RunFolder, read_object
+
+IN_PROCESS = "accelerate"
+"""What ``launched.json`` of such a run calls its launcher."""
+
+
+def is_in_process(folder: RunFolder) -> bool:
+    """Whether a run's model and data are objects of a Python process."""
+    return read_object(folder.launched).get("on") == IN_PROCESS
+
+
+def refuse_elsewhere(folder: RunFolder, verb: str) -> None:
+    """Refuse to start a run that cannot be started from its folder alone.
+
+    Args:
+        verb: what was asked for.
+
+    Raises:
+        RunError: its model and data are objects of a Python process; the message says how to give them again.
+    """
+    if is_in_process(folder):
+        raise RunError(
+            f"run '{folder.id}' cannot {verb} here: its model and data were objects of a Python program; in Python, "
+            f"{_again(folder)} goes on with the same model and loader"
+        )
+
+
+def way_on(folder: RunFolder, status: str) -> str:
+    """How a run that has ended goes on, as the end of a sentence; empty for one that is finished."""
+    if status == "finished":
+        return ""
+    do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
+    if has_checkpoint(folder.checkpoints):
+        return f"; {do} goes on from its last checkpoint"
+    return f"; it left no checkpoint: {do} starts its recipe from the beginning"
+
+
+def _again(folder: RunFolder) -> str:
+    return f"`workbench.accelerate(model, loader, resume='{folder.id}')`"

@@ -1,0 +1,127 @@
+"""A user's model with its loss, as the loop trains it, and what a first look at it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.progress import Progress
+from workbench.errors import DataError, RecipeError
+from workbench.training.own.batches import OwnBatch, epoch_of
+from workbench.training.own.stack import OwnBackbone, Watched
+
+LossFunction = Callable[[nn.Module, Any], Tensor]
+OWN_LOSS = "model(**batch).loss"
+
+
+def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
+    """The loss that a model of transformers returns beside its logits, 0-d.
+
+    Raises:
+        RecipeError: batches have no names, or the model returns no loss.
+    """
+    if not isinstance(batch, Mapping):
+        raise RecipeError(
+            f"loss: the loader gives a {type(batch).__name__}, not a mapping for `{OWN_LOSS}`; say how its loss is "
+            "computed: loss=lambda model, batch: torch.nn.functional.cross_entropy(model(batch[0]), batch[1])"
+        )
+    loss = getattr(model(**batch), "loss", None)
+    if loss is None:
+        raise RecipeError(
+            f"loss: {type(model).__name__} returns none for a batch of {', '.join(map(str, batch))}; put 'labels' into "
+            "the batches, or say how the loss is computed: loss=lambda model, batch: ..."
+        )
+    found: Tensor = loss
+    return found
+
+
+class OwnTraining(TrainingModel):
+    """A user's model and loss.
+
+    Args:
+        model: whose weights train. loss: of model and batch, 0-d.
+        backbone: its layers.
+        choice: what stands for the loss in the recipe.
+    """
+
+    backbone: OwnBackbone
+
+    def __init__(self, model: nn.Module, loss: LossFunction, backbone: OwnBackbone, choice: Objective) -> None:
+        super().__init__()
+        self.model, self.choice, self.loss = model, choice, loss
+        # Past nn.Module's registration: a weight has one name, that of the user's model.
+        self.__dict__["backbone"] = backbone
+
+    def forward(self, batch: OwnBatch, plan: LayerPlan, progress: Progress) -> Loss:  # type: ignore[override]
+        """Mean loss of a micro-batch, 0-d, its layers under ``plan``."""
+        return Loss(self.mean_loss(batch, plan), batch.count)
+
+    def mean_loss(self, batch: OwnBatch, plan: LayerPlan) -> Tensor:
+        """Of a batch on the model's device, 0-d, its layers under ``plan``."""
+        self.backbone.begin(plan)
+        return self.loss(self.model, batch.content)
+
+    def freeze_outside(self, plan: LayerPlan) -> None:
+        """See :meth:`OwnBackbone.freeze_outside`; shapes do not matter."""
+        self.backbone.freeze_outside(plan)
+
+    def compile(self, **options: object) -> None:
+        """Layer by layer; without a stack as a whole."""
+        self.backbone.compile_blocks(**options)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one pass over one batch told, before a run.
+
+    Attributes:
+        batch: the first one, on the CPU.
+        problem: why no plan can be carried out on the layers; empty when it can.
+        layer_flops: forward, per token, by layer. rest_flops: of all else.
+    """
+
+    batch: OwnBatch
+    problem: str
+    layer_flops: tuple[float, ...]
+    rest_flops: float
+
+
+def look_at(model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], loader: Iterable[Any]) -> Look:
+    """Take a first batch and run the model on it, without gradients and without a trace.
+
+    Raises:
+        DataError: the loader gives no batch.
+        RecipeError: the loss is none; whatever the model itself raises is raised as it is.
+    """
+    with torch.random.fork_rng(devices=[]):
+        content = next(epoch_of(loader, 0, 0), None)
+        if content is None:
+            raise DataError("the loader gives no batch")
+        batch, watched = OwnBatch.of(content), Watched(list(layers))
+        with quiet(model), watched:
+            value = loss(model, batch.to(next(model.parameters()).device).content)
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        raise RecipeError(f"loss: must be one number, the mean over the batch, got {got}; return loss.mean()")
+    per_token = tuple(flops / batch.tokens for flops in watched.flops)
+    return Look(batch, watched.problem(), per_token, watched.total / batch.tokens - sum(per_token))
+
+
+@contextmanager
+def quiet(model: nn.Module) -> Iterator[None]:
+    """While entered, the model evaluates without gradients; afterwards each of its modules is in the mode it was in."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        with torch.no_grad():
+            model.eval()
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training

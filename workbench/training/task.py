@@ -1,0 +1,86 @@
+"""What a run trains and is scored on: a session asks a task, and never where model and data come from."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any, Protocol
+
+from workbench.choices.data.data import Say
+from workbench.choices.data.prepare import prepare
+from workbench.choices.execution.engine import Engine
+from workbench.errors import DataError
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder
+from workbench.training.assemble import Assembled, AssembledRecipe, assemble
+from workbench.training.evaluate import DURING, Evaluation, evaluate, yardstick
+
+
+class Task(Protocol):
+    """What a session needs to know of model and data; :class:`RecipeTask` is the one that a recipe describes whole.
+
+    Attributes:
+        scored: whether there are held-out data.
+        note: what everybody should know of the run from its beginning on; empty for nothing.
+        fingerprint: of the data, JSON-able, from :meth:`prepare` on.
+    """
+
+    scored: bool
+    note: str
+    fingerprint: dict[str, Any]
+
+    def prepare(self, folder: RunFolder, resume: bool, say: Say) -> None:
+        """Have the data ready, and keep in the run's folder what its model cannot be used without.
+
+        Raises:
+            DataError: the data cannot be had.
+        """
+
+    def assemble(self, engine: Engine) -> Assembled:
+        """Model, optimizer and data order at step 0, in a process that ``engine`` takes over."""
+
+    def yardstick(self, say: Say) -> dict[str, Any]:
+        """What losses are held against, by the names of :data:`workbench.training.evaluate.YARDSTICK`."""
+
+    def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
+        """The held-out score of the assembled model as it is; during training of a part of the held-out data."""
+
+
+class RecipeTask:
+    """A recipe's own model on its own data.
+
+    Args:
+        recipe: as launched.
+    """
+
+    scored, note = True, ""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+
+    def prepare(self, folder: RunFolder, resume: bool, say: Say) -> None:
+        """See :meth:`Task.prepare`; copies tokenizer and held-out set into the folder."""
+        try:
+            self._prepared = prepare(self._recipe.data, say=say)
+        except DataError as error:
+            way_on = (
+                "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"
+            )
+            raise DataError(f"{error}{way_on if resume else ''}") from None
+        self.fingerprint, self._folder = self._prepared.fingerprint, folder
+        # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
+        shutil.copyfile(self._prepared.tokenizer_file, folder.tokenizer)
+
+    def assemble(self, engine: Engine) -> AssembledRecipe:
+        """See :func:`workbench.training.assemble.assemble`."""
+        self._assembled = assemble(self._recipe, self._prepared, engine)
+        self._assembled.heldout.save(self._folder.heldout)
+        return self._assembled
+
+    def yardstick(self, say: Say) -> dict[str, Any]:
+        """See :func:`workbench.training.evaluate.yardstick`."""
+        return yardstick(self._recipe, self._prepared, self._assembled.heldout, say=say)
+
+    def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
+        """See :func:`workbench.training.evaluate.evaluate`."""
+        heldout = self._assembled.heldout
+        return evaluate(recipe, self._assembled, heldout if final else heldout.part(DURING))
