@@ -378,14 +378,14 @@ class TestResuming:
         for refused in (plain.resume, plain.fork):
             with pytest.raises(RunError, match=f"accelerate\\(model, loader, resume='{run.id}'\\)"):
                 refused()
-        with pytest.raises(RunError, match="a model of it was an object"):
+        with pytest.raises(RecipeError, match="is not whole: a loader, a loss, a model of its run were objects"):
             wb.launch(run.recipe, runs_dir=run.folder.path.parent)
         done = subprocess.run(
             [sys.executable, "-m", "workbench", "resume", run.id, root], capture_output=True, text=True
         )
         assert done.returncode == 2
         assert "workbench.accelerate(model, loader" in done.stderr
-        with pytest.raises(RunError, match="the model, a Stacked, of this run was an object"):
+        with pytest.raises(RunError, match="is not whole"):
             run.export(run.folder.path / "exported")
 
 

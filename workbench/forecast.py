@@ -92,6 +92,7 @@ def forecast(
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.simulated_run import Simulator
 
+    recipe.check_whole()
     mode = recipe.engine().mode
     rates = rates or calibrated(mode, say)
     vocabulary = _vocabulary(recipe.data)

@@ -136,6 +136,19 @@ class Recipe(BaseModel):
         engine: Engine = self.execution.engine(self)
         return engine
 
+    def check_whole(self) -> None:
+        """Refuse a recipe that alone is not enough to launch, to edit or to build a model from.
+
+        Raises:
+            RecipeError: parts of it stand for objects of the user's, as in runs of ``workbench.accelerate``.
+        """
+        if missing := [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]:
+            raise RecipeError(
+                f"recipe '{self.name}' is not whole: {', '.join(missing)} of its run were objects of a Python "
+                "program; with them, workbench.accelerate(model, loader, resume=RUN) goes on, and run.load_into(model) "
+                "loads the weights"
+            )
+
     def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
         found = differences([flatten(self.to_dict()), flatten(other.to_dict())])

@@ -19,20 +19,7 @@ from workbench.errors import RecipeError
 
 
 def _gone(what: str) -> RecipeError:
-    return RecipeError(
-        f"{what} of this run was an object of a Python process and cannot be built from its recipe; give it again: "
-        "workbench.accelerate(model, loader, resume=RUN) trains on, and run.load_into(model) loads the weights"
-    )
-
-
-def check_described(recipe: Any) -> None:
-    """Refuse a recipe whose model cannot be built from it.
-
-    Raises:
-        RecipeError: it stands for an object of the user's.
-    """
-    if recipe.architecture.stands_for:
-        raise _gone(f"the model, a {recipe.architecture.model},")
+    return RecipeError(f"{what} of this run was an object of a Python program, which no recipe holds")
 
 
 class OwnModel(Architecture):

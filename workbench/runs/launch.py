@@ -26,7 +26,7 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
         name: what lists and plots call the run; else the recipe's name.
 
     Raises:
-        RecipeError: the name does not fit a recipe.
+        RecipeError: the name does not fit a recipe, or parts of it were objects of the user's.
         RunError: not a recipe, no such launcher, the runs folder cannot be written to (for example a full disk), or
             the process could not be started. Nothing half-written stays behind.
 
@@ -36,11 +36,7 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
     """
     if not hasattr(recipe, "with_"):
         raise RunError(f"launch takes a Recipe, got {recipe!r}; a preset by name: workbench.presets.get('fast')")
-    if missing := recipe.architecture.stands_for or recipe.data.stands_for or recipe.objective.stands_for:
-        raise RunError(
-            f"recipe '{recipe.name}' is of a run by workbench.accelerate(...): {missing} of it was an object, which no "
-            "recipe holds; call that with your model and loader"
-        )
+    recipe.check_whole()
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)

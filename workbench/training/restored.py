@@ -9,7 +9,6 @@ import torch
 
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution.engine import Engine
-from workbench.choices.own import check_described
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
@@ -61,7 +60,7 @@ def restore(
         CheckpointError: the checkpoint is damaged, or of another model.
     """
     recipe = Recipe.load(folder.recipe)
-    check_described(recipe)
+    recipe.check_whole()
     saved = saved_checkpoint(folder, step)
     engine = engine or Engine(recipe, torch.device("cpu"))
     vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)

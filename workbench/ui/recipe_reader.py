@@ -50,7 +50,9 @@ def read_json(text: str) -> Read:
     _check_length(text)
     try:
         read_json_text(text, "recipe")
-        return Read(Recipe.from_json(text))
+        recipe = Recipe.from_json(text)
+        recipe.check_whole()
+        return Read(recipe)
     except json.JSONDecodeError as error:
         raise TextError([TextProblem(error.lineno, f"not JSON: {error.msg} (column {error.colno})")]) from None
     except RecipeError as error:

@@ -44,11 +44,14 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
     """The recipe of a preset or of a run.
 
     Raises:
-        RecipeError: no such preset; or the run's ``recipe.json`` is missing, damaged or of a newer version.
+        RecipeError: no such preset; or the run's ``recipe.json`` is missing, damaged, of a newer version,
+            or not whole.
         RunError: no such run.
     """
     if source.startswith(RUN):
-        return Recipe.load(find(source.removeprefix(RUN), runs_dir).recipe)
+        recipe = Recipe.load(find(source.removeprefix(RUN), runs_dir).recipe)
+        recipe.check_whole()
+        return recipe
     return presets.get(source)
 
 

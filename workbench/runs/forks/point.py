@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RecipeError, RunError
 from workbench.runs.checkpoints import checkpoints, state_of
 from workbench.runs.folder import RunFolder
+from workbench.runs.in_process import refuse_elsewhere
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -40,11 +41,12 @@ class ForkPoint:
         """The checkpoint of ``step``, or the newest. (Imports torch, through the choices.)
 
         Raises:
-            RunError: the run has no such checkpoint, or it cannot be read.
+            RunError: the run has no such checkpoint, or it cannot be read; or its model and data were objects.
             RecipeError: the run's recipe cannot be read.
         """
         from workbench.recipe import Recipe
 
+        refuse_elsewhere(folder, "be forked")
         steps = steps_of(folder)
         if not steps or (step is not None and step not in steps):
             have = f"it has those of {', '.join(map(str, reversed(steps)))}" if steps else "it has none"

@@ -53,12 +53,12 @@ class OwnBatch:
         """Micro-batches of at most so many rows."""
         if rows >= self.rows:
             return [self]
-        cuts = [slice(first, first + rows) for first in range(0, self.rows, rows)]
-        # What has another first axis than the rows is shared by all of them.
-        return [
-            OwnBatch.of(mapped(self.content, lambda t, cut=cut: t[cut] if t.ndim and len(t) == self.rows else t))
-            for cut in cuts
-        ]
+        cuts = (slice(first, first + rows) for first in range(0, self.rows, rows))
+        return [OwnBatch.of(mapped(self.content, self._cutting(cut))) for cut in cuts]
+
+    def _cutting(self, cut: slice) -> Callable[[Tensor], Tensor]:
+        # What has another first axis than the rows is shared by all parts.
+        return lambda tensor: tensor[cut] if tensor.ndim and len(tensor) == self.rows else tensor
 
 
 def mapped(content: Any, change: Callable[[Tensor], Tensor]) -> Any:
@@ -138,15 +138,15 @@ def epoch_of(loader: Any, seed: int, epoch: int, read: int = 0) -> Iterator[Any]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(drawn)
         batches = iter(loader)
-        for number in range(read):
+        # Here as well: samplers draw the order of an epoch with its first batch.
+        first = list(itertools.islice(batches, 1))
+        for number in range(len(first), read):
             if next(batches, loader) is loader:
                 raise DataError(
                     f"the loader ends after {number} batches, and the run has read {read} of epoch {epoch + 1}; give "
                     "the loader that the run began with"
                 )
-        # Here as well: samplers draw the order of an epoch with its first batch.
-        first = list(itertools.islice(batches, 1))
-    return itertools.chain(first, batches)
+    return batches if read else itertools.chain(first, batches)
 
 
 class OwnSteps:
