@@ -282,6 +282,7 @@ PLD = {"depth": "progressive_drop"}
         (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
         (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
+        (stacked(), {"execution": {"head": "all"}}, "lays out its rows itself; set execution.head to 'labelled'"),
         (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
         ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),

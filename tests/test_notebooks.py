@@ -163,6 +163,35 @@ def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     assert "application/vnd.jupyter.widget-view+json" not in lab
 
 
+class TestAccelerate:
+    """A model of one's own in three changed lines: the notebook shows the difference, and it is true."""
+
+    @pytest.fixture(scope="class")
+    def notebook(self) -> Any:
+        return nbformat.read(FOLDER / "20_accelerate_model.ipynb", as_version=4)
+
+    def test_three_lines_change_and_they_are_the_ones_that_run(self, notebook: Any) -> None:
+        code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        shown = [re.findall(r"^```diff\n(.*?)^```", cell.source, re.MULTILINE | re.DOTALL) for cell in notebook.cells]
+        differences = [difference for found in shown for difference in found]
+        assert len(differences) == 2
+        for difference in differences:
+            added = [line[1:] for line in difference.splitlines() if line.startswith("+")]
+            assert len(added) == 3
+            assert all(line in code for line in added)
+            ast.parse("\n".join(line[1:] for line in difference.splitlines() if line.startswith("-")))
+
+    @pytest.mark.process
+    def test_headless(self, place: Path, notebook: Any) -> None:
+        run_notebook(place, "20_accelerate_model", budget="12 steps")
+        outputs = {cell.id: cell.outputs for cell in _code(place / "20_accelerate_model.ipynb")}
+        assert "neither adds to its input" in outputs["needs"][0]["text"]
+        assert outputs["load"][0]["data"]["text/plain"] == "True"
+        assert "stack='bert.encoder.layer'" in outputs["transformers-drop"][0]["data"]["text/plain"]
+        assert any("image/png" in output.get("data", {}) for output in outputs["compare"])
+        assert (place / "20_accelerate_model.ipynb").stat().st_size < MOST_OUTPUT_BYTES
+
+
 def run_notebook(place: Path, name: str, **parameters: Any) -> None:
     """Execute a notebook in ``place``, runs into its ``runs`` folder."""
     papermill.execute_notebook(

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.choice import resolve
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
 from workbench.errors import RecipeError, RunError, unknown
 from workbench.recipe import Recipe
@@ -313,11 +314,14 @@ def _execution(value: Any) -> Any:
 
 
 def _check_execution(recipe: Recipe) -> None:
-    recipe.engine()  # a device that is not there is refused here
+    # A device that is not there, and layouts of rows that only our own models have, are refused here.
+    engine, model = recipe.engine(), TrainingModel()
+    model.choice = recipe.objective
+    model.lay_out(engine.head, engine.padding)
     if recipe.execution.environment is not None:
         raise RecipeError(
-            f"execution: '{recipe.execution.kind}' trains in a Python of its own, and your model and data are objects "
-            "of this one; leave execution.kind out"
+            "execution: this engine trains in a Python of its own, and your model and data are objects of this one; "
+            "leave execution.kind out"
         )
 
 

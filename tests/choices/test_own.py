@@ -44,8 +44,10 @@ def test_they_are_not_offered(axis: str, kind: str) -> None:
 def test_nothing_is_built_or_foretold(recipe: Recipe) -> None:
     with pytest.raises(RecipeError, match="a loader, a loss, a model of its run were objects of a Python program"):
         recipe.check_whole()
-    with pytest.raises(RecipeError, match="no recipe holds"):
+    with pytest.raises(RecipeError, match="is not whole"):
         forecast(recipe)
+    with pytest.raises(RecipeError, match="the model, a Net, of this run was an object of a Python program"):
+        recipe.architecture.build(None, 8, causal=False, attention="plain")
     Recipe().check_whole()
 
 
