@@ -140,7 +140,6 @@ class ModularStack(Stack):
     Args:
         vocabulary: rows of the embedding, and which id is [CLS].
         sequence_length: longest row T in tokens; rows of the position table.
-        causal: attend to the past only.
     """
 
     sinusoids: Tensor | None

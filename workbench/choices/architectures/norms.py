@@ -18,7 +18,6 @@ class RMSNorm(nn.Module):
 
     Args:
         width: D.
-        eps: keeps a zero vector finite.
     """
 
     def __init__(self, width: int, eps: float = 1e-6) -> None:
@@ -37,8 +36,6 @@ class LayerNorm(nn.LayerNorm):
 
     Args:
         width: D.
-        eps: keeps a constant vector finite.
-        bias: whether there is a b.
     """
 
     def __init__(self, width: int, eps: float = 1e-5, bias: bool = False) -> None:

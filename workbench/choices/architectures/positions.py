@@ -174,12 +174,7 @@ class Tupe(nn.Module):
         self.to_cls = nn.Parameter(torch.zeros(heads))
 
     def forward(self, positions_BT: Tensor, cls_BT: Tensor) -> Tensor:
-        """The bias (B, H, T, T).
-
-        Args:
-            positions_BT: place of each token within its piece.
-            cls_BT: whether it is a [CLS].
-        """
+        """The bias (B, H, T, T)."""
         length = positions_BT.shape[1]
         p_TD = self.norm(self.table.weight[:length])
         # Projected once per place, then looked up per token. A look-up of finished products in (H, T, T) would save
@@ -206,7 +201,6 @@ def position_bias(kind: str, width: int, heads: int, length: int, causal: bool) 
     Args:
         kind: value of ``architecture.positions``.
         width, heads, length: D, H and the longest row T.
-        causal: attend to the past only.
     """
     if kind == "alibi":
         return Alibi(heads)

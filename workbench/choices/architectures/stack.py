@@ -28,11 +28,7 @@ def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
 
 
 class Block(nn.Module):
-    """One layer, (B, T, D) -> (B, T, D): attention, then feed-forward. Subclasses place norms and residuals.
-
-    Attributes:
-        attention, feed_forward: its halves.
-    """
+    """One layer, (B, T, D) -> (B, T, D): attention, then feed-forward. Subclasses place norms and residuals."""
 
     attention: SelfAttention
     feed_forward: FeedForward

@@ -24,7 +24,6 @@ def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: 
 
     Args:
         backbone: built by ``post_ln`` for a masked objective.
-        pad: id of the padding token, for the configuration.
         layers: of the backbone's, counted from the input; None for all (a model that grows may not have all yet).
 
     Returns:

@@ -135,11 +135,9 @@ def config_for(
 
     Args:
         model: a type, or a folder or name whose configuration is the pattern.
-        vocabulary: size and special ids.
         shape: ``layers``, ``width`` and ``heads``.
         ffn_width: inner width; None for the pattern's where the width is the pattern's too, else 4 x width.
         positions: rows of a position table, where there is one.
-        causal: for a causal language model.
         changes_of: further fields that the recipe changes, of those that a configuration has.
 
     Raises:

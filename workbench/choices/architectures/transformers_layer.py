@@ -21,9 +21,7 @@ class Pass:
     """What all layers of a model know during one forward pass.
 
     Attributes:
-        plan: what every layer does.
         first: the first layer that trains; below it nothing needs a gradient.
-        grad: whether gradients are wanted at all.
         bias: mask of packed documents, (B, 1, T, T); None adds none.
         taps: when a list, layers that ran append the RMS of their output.
         entropies: when a list, layers write the entropy of their attention to it.

@@ -120,8 +120,6 @@ class TransformersStack(Stack):
 
     Args:
         model: a masked or causal language model with all its weights.
-        sequence_length: longest row, T.
-        causal: attend to the past only.
 
     Attributes:
         head: what of the model is no backbone; the objective's head.

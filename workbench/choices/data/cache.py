@@ -41,9 +41,6 @@ def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict
 
     A damaged entry is reported through ``say`` and built anew. Of several processes one builds and the others wait.
 
-    Args:
-        area: folder of the cache, for example ``tokens``.
-
     Raises:
         DataError: the cache cannot be written (full disk, no permission), or ``build`` raised it.
     """

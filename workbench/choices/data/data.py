@@ -103,11 +103,7 @@ class Data(Choice):
         return (((), text) for text in self.documents())
 
     def collect(self, say: Say) -> None:
-        """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files.
-
-        Raises:
-            DataError: as for :meth:`documents`.
-        """
+        """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files."""
 
     def sources(self) -> dict[str, Any]:
         """What the documents were made from (paths, sizes, versions, hashes): the key of the cache."""

@@ -38,11 +38,7 @@ class Embedded(Data):
         return (text for _, text in self.sourced_documents())
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The documents with package and file that each was found in.
-
-        Raises:
-            DataError: as for :meth:`documents`.
-        """
+        """The documents with package and file that each was found in."""
         return cached_documents("documentation", self.sources(), self._harvest, _quiet)
 
     def collect(self, say: Say) -> None:

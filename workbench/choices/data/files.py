@@ -43,11 +43,7 @@ class Files(Data):
             yield from read_documents(path, self.field, self.document_characters)
 
     def heldout_documents(self) -> Iterator[str] | None:
-        """Documents of ``heldout_paths``, or None when there are none.
-
-        Raises:
-            DataError: as for :meth:`documents`.
-        """
+        """Documents of ``heldout_paths``, or None when there are none."""
         if not self.heldout_paths:
             return None
         files = find_files(self.heldout_paths, "data.heldout_paths")
@@ -83,7 +79,6 @@ def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
 
     Args:
         paths: files, folders or glob patterns (``**`` goes down).
-        knob_name: for the error, for example ``data.paths``.
 
     Raises:
         DataError: a path does not exist (with the nearest name), or holds no readable file.

@@ -104,11 +104,7 @@ class HuggingFace(Data):
             ) from error
 
     def _ask_hub(self) -> None:
-        """Find out in bounded time whether the Hub answers and knows the dataset.
-
-        Raises:
-            DataError: it does not.
-        """
+        """Find out in bounded time whether the Hub answers and knows the dataset."""
         from huggingface_hub import HfApi
         from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
 

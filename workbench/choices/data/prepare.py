@@ -157,11 +157,7 @@ class _Sides:
 
 
 def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
-    """Refuse a corpus that cannot fill one batch, or be scored on.
-
-    Raises:
-        DataError: says how many tokens there are and how many are needed.
-    """
+    """Refuse a corpus that cannot fill one batch, or be scored on."""
     if train.tokens + heldout.tokens == 0:
         raise DataError(
             "the corpus is empty: no document has any text; check data.paths and data.field, if it has them"

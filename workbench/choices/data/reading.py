@@ -37,7 +37,6 @@ def read_documents(path: Path, field: str, document_characters: int) -> Iterator
     """Every document of one file, in order.
 
     Args:
-        path: a file whose name :func:`format_of` knows.
         field: of JSON lines and parquet, the field that holds the text.
         document_characters: where text files are cut, as in :func:`cut_text`.
 

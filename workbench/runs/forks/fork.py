@@ -82,11 +82,7 @@ def create_fork(
 
 
 def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> Path:
-    """A whole checkpoint of the run under ``target``: the one of ``step``, or the newest that verifies.
-
-    Raises:
-        RunError: there is none, or it is damaged, or was deleted meanwhile.
-    """
+    """A whole checkpoint of the run under ``target``: the one of ``step``, or the newest that verifies."""
     problems = []
     for path in _wanted(folder, step):
         copy = target / path.name

@@ -17,9 +17,6 @@ class TokenizerChoice(Choice):
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
         """What decides the tokenizer, for the cache key; a trained one depends on the corpus, a given one does not.
 
-        Args:
-            sources: of the corpus, as from ``Data.sources``.
-
         Raises:
             DataError: the named tokenizer does not exist.
         """

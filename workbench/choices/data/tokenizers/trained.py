@@ -83,7 +83,6 @@ def spread_sample(documents: Iterator[str], count: int, characters: int) -> list
 
     Args:
         documents: the stream; each is cut to ``DOCUMENT_CHARACTERS``.
-        count: documents kept, at most.
         characters: characters kept, at most (at least one document is).
 
     Returns:

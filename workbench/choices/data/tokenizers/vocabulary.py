@@ -38,7 +38,6 @@ def vocabulary_of(tokenizer: Tokenizer, requested: int = 0) -> Vocabulary:
     """The vocabulary of a completed tokenizer.
 
     Args:
-        tokenizer: after :func:`complete`.
         requested: ids that the recipe asks for; the size never falls below it, so that the shape does not depend on
             how much text there was to learn a vocabulary from.
 
