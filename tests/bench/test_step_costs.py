@@ -51,7 +51,7 @@ def test_schedules_are_squeezed_whole() -> None:
 
 
 def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alternate(recipes: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def alternate(recipes: dict[str, Any], *_: Any) -> dict[str, Any]:
         if "broken" in recipes:
             raise RuntimeError("contender 'broken' ended\nno such kernel")
         segment = {"seconds": [0.1], "wall_seconds": [0.2], "stages": [0], "tokens": 10, "flops": 1.0}
@@ -59,7 +59,7 @@ def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(step_costs, "alternate", alternate)
     base = presets.fast().with_(execution={"device": "cpu", "threads": 1})
-    found = step_costs.step_costs(base, dict.fromkeys(("one", "broken", "two"), base), say=lambda _: None)
+    found = step_costs.step_costs(base, dict.fromkeys(("one", "broken", "two"), base))
     assert found["arms"]["broken"] == {"error": "no such kernel"}
     assert found["arms"]["one"]["ratio"] == found["arms"]["two"]["ratio"] == 1.0
     assert found["busy"][0] == 2.0, "wall over CPU seconds: somebody else was at work"
@@ -68,9 +68,7 @@ def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.Mo
 @pytest.mark.process
 def test_real_contenders_take_turns(learnable: list[str]) -> None:
     base = presets.fast().with_assignments(learnable)
-    found = step_costs.step_costs(
-        base, {"deeper": base.with_(architecture={"layers": 3})}, segments=2, steps=3, say=lambda _: None
-    )
+    found = step_costs.step_costs(base, {"deeper": base.with_(architecture={"layers": 3})}, segments=2, steps=3)
     assert found["arms"]["deeper"]["ratio"] > 0
     assert found["arms"]["deeper"]["token_ratio"] == found["arms"]["deeper"]["ratio"], "as many tokens per step"
     assert found["arms"]["deeper"]["flops_ratio"] > 1

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any, Self, TextIO
 
 from workbench.recipe import Recipe
@@ -73,6 +74,34 @@ class Contender:
             raise RuntimeError(f"contender '{self.name}' ended with exit code {code}; its last words:\n{tail}")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def take_turns(
+    settings: Sequence[tuple[str, dict[str, Any]]], rounds: int, steps: int
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """Start contenders, given as module and setting, and have each take ``steps`` steps a round.
+
+    Returns:
+        what each said after its warm-up, and its answers by round; both by name.
+    """
+    with contextlib.ExitStack() as stack:
+        stage: list[Contender] = []
+        for module, setting in settings:
+            note(f"starting {setting['name']} (warm-up and compilation)")
+            stage.append(stack.enter_context(Contender(module, setting)))
+        answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
+        # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
+        for number in range(rounds):
+            # First and last change places from round to round: a drift within a round cancels.
+            for each in stage if number % 2 == 0 else reversed(stage):
+                answers[each.name].append(each.ask({"steps": steps}))
+            note(f"round {number + 1} of {rounds}")
+        return {each.name: each.ready for each in stage}, answers
+
+
+def note(text: str) -> None:
+    """How far a benchmark is: on stderr, since stdout holds its results."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Stage:

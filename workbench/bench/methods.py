@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,6 @@ def verdicts(arms: Mapping[str, Mapping[str, Any]], layers: int) -> list[Verdict
 
 def measure(
     *, gpu: bool, parts: tuple[str, ...], only: tuple[str, ...] = (), segments: int, steps: int,
-    say: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Run the chosen parts.
 
@@ -138,7 +137,7 @@ def measure(
     if "claims" in parts:
         base = claims_base(gpu)
         layers = base.architecture.layers
-        result["claims"] = found = step_costs(base, claim_recipes(base), segments=segments, steps=steps, say=say)
+        result["claims"] = found = step_costs(base, claim_recipes(base), segments=segments, steps=steps)
         result["claims_recipe"] = base.to_dict()
         failed = {name: arm["error"] for name, arm in found["arms"].items() if "error" in arm}
         if not failed:
@@ -153,7 +152,7 @@ def measure(
             for name, changes in methods.items()
             if not only or {name, section} & set(only)
         }
-        result["methods"] = step_costs(base, chosen, segments=segments, steps=steps, say=say)
+        result["methods"] = step_costs(base, chosen, segments=segments, steps=steps)
         result["methods_recipe"] = base.to_dict()
     return result
 
@@ -176,7 +175,7 @@ def main(argv: list[str]) -> int:
     methods = tuple(name for name in options.only if name not in PARTS)
     result = measure(
         gpu=options.gpu, parts=parts or (("methods",) if methods else PARTS), only=methods, segments=options.rounds,
-        steps=options.steps, say=(lambda _: None) if options.json else console.print,
+        steps=options.steps,
     )  # fmt: skip
     path = save("methods-speed", result, options.results)
     if options.json:

@@ -35,6 +35,8 @@ BASELINE = "adamw (fused)"
 FOREACH = "adamw (foreach)"
 """torch's multi-tensor AdamW, one line of the table: many times slower on a CPU, so no optimizer shines beside it."""
 
+WARMUP = 2
+"""Rounds that are not counted."""
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
@@ -79,8 +81,6 @@ def measure(
     *,
     rounds: int,
     threads: int,
-    warmup: int = 2,
-    say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Alternate the optimizers for ``rounds`` rounds of one step each.
 
@@ -94,7 +94,7 @@ def measure(
     try:
         stage = contenders(recipe, kinds)
         readings: dict[str, dict[str, list[float]]] = {name: {clock: [] for clock in CLOCKS} for name in stage}
-        for number in range(-warmup, rounds):
+        for number in range(-WARMUP, rounds):
             for name, (optimizer, _) in stage.items():
                 began = {clock: now() for clock, now in CLOCKS.items()}
                 optimizer.step()
@@ -102,16 +102,11 @@ def measure(
                 if number >= 0:
                     for clock, milliseconds in took.items():
                         readings[name][clock].append(milliseconds)
-            if number >= 0:
-                say(
-                    f"round {number + 1}/{rounds}: "
-                    + ", ".join(f"{k} {v['wall'][-1]:.1f} ms" for k, v in readings.items())
-                )
     finally:
         torch.set_num_threads(before)
     first = next(iter(stage.values()))[0]
     return {
-        "protocol": f"{rounds} alternating rounds of one step after {warmup} warm-up steps, one process",
+        "protocol": f"{rounds} alternating rounds of one step after {WARMUP} warm-up steps, one process",
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for group in first.param_groups for p in group["params"]),
         "threads": threads,
@@ -179,7 +174,7 @@ def main(argv: list[str]) -> int:
         layers = options.layers or (2 if preset == "bert_base" else recipe.architecture.layers)
         recipe = recipe.with_(architecture={"layers": layers})
         for threads in options.threads:
-            results.append(measure(recipe, kinds, rounds=options.rounds, threads=threads, say=lambda line: None))
+            results.append(measure(recipe, kinds, rounds=options.rounds, threads=threads))
             console.print(_table(results[-1], preset))
             # Gigabytes of state, some of it in cycles.
             gc.collect()

@@ -7,15 +7,14 @@ own warm-up, data loading and telemetry included; medians of paired ratios, ever
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from workbench.bench.contender import Contender
+from workbench.bench.contender import take_turns
 from workbench.bench.result import save, spread
 from workbench.recipe import Recipe
 
@@ -45,39 +44,28 @@ def contenders(
 
 
 def measure(
-    recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS),
-    say: Callable[[str], None] = print,
-) -> dict[str, Any]:  # fmt: skip
+    recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS)
+) -> dict[str, Any]:
     """Alternate the contenders for ``rounds`` rounds of ``steps`` steps each.
 
     Returns:
         ``{"contenders": {name: {"tokens_per_second": spread, "attention": implementation, "readings": [...], "ready":
         ...}}, "ratios": {peer: spread of ours / peer by round}, ...}``.
     """
-    with contextlib.ExitStack() as stack:
-        stage: list[Contender] = []
-        for module, setting in contenders(recipe, warmup, workers, peers):
-            say(f"starting {setting['name']} (warm-up and compilation)")
-            stage.append(stack.enter_context(Contender(module, setting)))
-        readings: dict[str, list[float]] = {contender.name: [] for contender in stage}
-        # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
-        for number in range(rounds):
-            for contender in stage:
-                answer = contender.ask({"steps": steps})
-                readings[contender.name].append(answer["tokens"] / answer["seconds"])
-            say(f"round {number + 1}/{rounds}: " + ", ".join(f"{k} {v[-1]:,.0f} tokens/s" for k, v in readings.items()))
+    ready, answers = take_turns(contenders(recipe, warmup, workers, peers), rounds, steps)
+    readings = {name: [each["tokens"] / each["seconds"] for each in own] for name, own in answers.items()}
     ours = readings["workbench"]
     return {
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
         "recipe": recipe.to_dict(),
         "contenders": {
-            c.name: {
-                "tokens_per_second": spread(readings[c.name]),
-                "attention": c.ready["attention"],
-                "readings": readings[c.name],
-                "ready": c.ready,
+            name: {
+                "tokens_per_second": spread(readings[name]),
+                "attention": said["attention"],
+                "readings": readings[name],
+                "ready": said,
             }
-            for c in stage
+            for name, said in ready.items()
         },
         "ratios": {
             # Ratios within a round, then their median: a slow minute cancels.
@@ -103,10 +91,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     recipe = presets.get(options.preset).with_assignments(options.set)
     console = Console()
-    result = measure(
-        recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, workers=options.workers,
-        say=console.print,
-    )  # fmt: skip
+    counts = {name: getattr(options, name) for name in ("rounds", "steps", "warmup", "workers")}
+    result = measure(recipe, **counts)
     console.print(table(result))
     console.print(f"saved {save('peers', result, options.out)}")
     return 0

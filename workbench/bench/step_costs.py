@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.bench.contender import Contender
+from workbench.bench.contender import note, take_turns
 from workbench.recipe import Recipe
 
 TRAINER = "workbench.bench.timed_trainer"
@@ -31,9 +30,7 @@ def segment_seconds(each: Sequence[float]) -> tuple[float, float]:
     return mean, sum(seconds - mean for seconds in each if seconds > limit)
 
 
-def alternate(
-    recipes: Mapping[str, Recipe], *, segments: int = SEGMENTS, steps: int = STEPS, say: Callable[[str], None] = print
-) -> dict[str, list[dict[str, Any]]]:
+def alternate(recipes: Mapping[str, Recipe], segments: int, steps: int) -> dict[str, list[dict[str, Any]]]:
     """Time the schedules of several recipes side by side, segment by segment in turns.
 
     Args:
@@ -42,18 +39,9 @@ def alternate(
     Returns:
         by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round.
     """
-    with contextlib.ExitStack() as stack:
-        stage: dict[str, Contender] = {}
-        for name, recipe in recipes.items():
-            say(f"starting {name}")
-            setting = {"name": name, "recipe": squeezed(recipe, segments * steps).to_dict()}
-            stage[name] = stack.enter_context(Contender(TRAINER, setting))
-        readings: dict[str, list[dict[str, Any]]] = {name: [] for name in stage}
-        for number in range(segments):
-            # First and last change places from round to round: a drift within a round cancels.
-            for name in list(stage) if number % 2 == 0 else reversed(list(stage)):
-                readings[name].append(stage[name].ask({"steps": steps}))
-        return readings
+    squeezed_recipes = {name: squeezed(recipe, segments * steps).to_dict() for name, recipe in recipes.items()}
+    settings = [(TRAINER, {"name": name, "recipe": recipe}) for name, recipe in squeezed_recipes.items()]
+    return take_turns(settings, segments, steps)[1]
 
 
 def squeezed(recipe: Recipe, steps: int) -> Recipe:
@@ -102,9 +90,8 @@ def _transitions(segments: Sequence[dict[str, Any]], step: float) -> dict[str, f
 
 
 def step_costs(
-    base: Recipe, recipes: Mapping[str, Recipe], *, segments: int = SEGMENTS, steps: int = STEPS,
-    say: Callable[[str], None] = print,
-) -> dict[str, Any]:  # fmt: skip
+    base: Recipe, recipes: Mapping[str, Recipe], *, segments: int = SEGMENTS, steps: int = STEPS
+) -> dict[str, Any]:
     """What a step of every recipe costs, in groups of a few that alternate with the baseline.
 
     Returns:
@@ -119,8 +106,8 @@ def step_costs(
     for first in range(0, max(1, len(names)), AT_ONCE - 1):
         group = names[first : first + AT_ONCE - 1]
         found["load"].append(round(os.getloadavg()[0], 2))
-        say(f"{first + len(group)} of {len(names)}: {', '.join(group)}")
-        sittings, failed = _sittings(base, {name: recipes[name] for name in group}, segments, steps, say)
+        note(f"{first + len(group)} of {len(names)}: {', '.join(group)}")
+        sittings, failed = _sittings(base, {name: recipes[name] for name in group}, segments, steps)
         found["arms"] |= {name: {"error": why} for name, why in failed.items()}
         for readings in sittings:
             theirs = readings.pop(BASELINE)
@@ -133,19 +120,19 @@ def step_costs(
 
 
 def _sittings(
-    base: Recipe, recipes: dict[str, Recipe], segments: int, steps: int, say: Callable[[str], None]
+    base: Recipe, recipes: dict[str, Recipe], segments: int, steps: int
 ) -> tuple[list[dict[str, list[dict[str, Any]]]], dict[str, str]]:
     """Readings with the baseline's among them, all in one sitting if all can run; and why those that cannot do not."""
     try:
-        return [alternate({BASELINE: base, **recipes}, segments=segments, steps=steps, say=say)], {}
+        return [alternate({BASELINE: base, **recipes}, segments, steps)], {}
     except RuntimeError as error:
         if not recipes:
             raise
-        say(f"a contender failed, so each of this group meets the baseline alone: {str(error).splitlines()[-1]}")
+        note(f"a contender failed, so each of this group meets the baseline alone: {str(error).splitlines()[-1]}")
     sittings, failed = [], {}
     for name, recipe in recipes.items():
         try:
-            sittings.append(alternate({BASELINE: base, name: recipe}, segments=segments, steps=steps, say=say))
+            sittings.append(alternate({BASELINE: base, name: recipe}, segments, steps))
         except RuntimeError as error:
             failed[name] = str(error).splitlines()[-1]
     return sittings, failed
