@@ -1,14 +1,13 @@
-"""Keys, kinds and sizes of operations, and how many compiled kernels a part takes."""
+"""Keys, kinds and sizes of operations."""
 
 from __future__ import annotations
 
 import torch
 
-from workbench.forecasting.operations import Operation, Part, described, fresh_bytes
+from workbench.forecasting.operations import Operation, described, fresh_bytes
 
-PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100, 100, 16)
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 64, 64, 16)
-INNER = ADD._replace(fused_bytes=0)
+PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100, 16)
+ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 64, 16)
 
 
 def test_a_product_is_known_by_its_sides_and_order() -> None:
@@ -32,12 +31,6 @@ def test_sizes_are_what_time_is_a_sum_over() -> None:
     assert PRODUCT.sizes == (1.0, 128.0, 32.0, 8.0, 16.0)
     assert PRODUCT.flops == 128
     assert ADD.sizes == (1.0, 64.0)
-
-
-def test_neighbours_between_products_are_one_kernel() -> None:
-    part = Part([ADD, INNER, ADD, PRODUCT, ADD], [INNER, PRODUCT, PRODUCT, ADD])
-    assert part.kernels(backward=False) == 2
-    assert part.kernels() == 3
 
 
 def test_what_works_in_place_asks_for_no_memory() -> None:

@@ -11,6 +11,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.forecasting.operations import Operation, Part, Trace
 from workbench.forecasting.pricing import (
     CALL_SECONDS,
+    FUSED_SHARE,
     MAPPED_BYTES,
     Price,
     Prices,
@@ -19,9 +20,9 @@ from workbench.forecasting.pricing import (
     priced,
 )
 
-PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000, 4000, 5000)
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000, 4_000, 100)
-EXP = Operation("exp", "exp 32>32", "costly", 0, 0, 0, 0, 10_000, 0, 1000)
+PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000, 5000)
+ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000, 100)
+EXP = Operation("exp", "exp 32>32", "costly", 0, 0, 0, 0, 10_000, 1000)
 
 
 def trace_of(part: Part) -> Trace:
@@ -45,7 +46,7 @@ def test_a_key_that_was_measured_goes_before_its_kind() -> None:
 
 def test_fused_operations_cost_what_crosses_the_edge_of_their_kernel() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [])), RATES, fused=True, launched=False)
-    assert found.layers[0].forward.moving == pytest.approx(4_000 * 1e-10 + 1000 * 1e-9)
+    assert found.layers[0].forward.moving == pytest.approx(FUSED_SHARE * 20_000 * 1e-10 + 1000 * 1e-9)
     # One product is called, and one graph is entered.
     assert found.layers[0].forward.calls == pytest.approx(CALL_SECONDS + 2e-5)
     assert found.layers[0].backward == Seconds()
@@ -55,13 +56,11 @@ def test_fused_operations_cost_what_crosses_the_edge_of_their_kernel() -> None:
 
 def test_large_tensors_pay_for_fresh_pages() -> None:
     size = MAPPED_BYTES
-    small, large = (ADD._replace(bytes=0, fused_bytes=0, fresh=fresh) for fresh in (size, size + 4))
+    small, large = (ADD._replace(bytes=0, fresh=fresh) for fresh in (size, size + 4))
     found = [priced(trace_of(Part([each])), RATES, False, False).layers[0].forward for each in (small, large)]
     assert [each.moving for each in found] == pytest.approx([0.0, (size + 4) * RATES.page])
-    # Compiled, what never leaves a kernel has no memory.
-    inner, outer = (priced(trace_of(Part([large._replace(fused_bytes=b)])), RATES, True, False) for b in (0, size + 4))
-    assert inner.layers[0].forward.moving == 0.0
-    assert outer.layers[0].forward.moving == pytest.approx((size + 4) * (RATES.page + 1e-10))
+    # What a compiled kernel writes goes on living in the memory of others.
+    assert priced(trace_of(Part([large])), RATES, True, False).layers[0].forward.moving == 0.0
 
 
 def test_launched_calls_hide_behind_work() -> None:

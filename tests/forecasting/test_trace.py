@@ -90,11 +90,6 @@ def test_kept_bytes_grow_with_rows_and_shrink_with_precision() -> None:
     assert many.layers[0].kept_products < many.layers[0].kept
 
 
-def test_fusing_moves_less() -> None:
-    operations = traced(presets.fast()).layers[0].forward
-    assert sum(o.fused_bytes for o in operations) < 0.7 * sum(o.bytes for o in operations)
-
-
 @pytest.mark.parametrize(
     ("layers", "window", "every", "short", "runs", "twins"),
     [

@@ -7,7 +7,7 @@ import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -17,17 +17,6 @@ from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, d
 
 Line = tuple[int, int]
 """A number of bytes, or of anything, as (fixed, per row)."""
-
-
-class _Note(NamedTuple):
-    """One operation as it was seen: where, what, and the numbers of the storages that it read and wrote."""
-
-    here: Any
-    backward: bool
-    name: str
-    operation: tuple[Any, ...]
-    read: list[int]
-    written: list[int]
 
 
 @dataclass
@@ -96,7 +85,8 @@ class TraceRecorder(MetaTensorMode):
         self._sizes: list[Line] = []
         self._alive: Line = (0, 0)
         self._peaks: set[Line] = {(0, 0)}
-        self._notes: list[_Note] = []
+        self._parts: dict[Any, _LinearPart] = {}
+        self._products: set[int] = set()
         self._kept: dict[int, Any] = {}
 
     @contextlib.contextmanager
@@ -123,9 +113,13 @@ class TraceRecorder(MetaTensorMode):
 
     def saw(self, name: str, read: list[Tensor], written: list[Tensor]) -> None:
         """Note an operation; see :class:`MetaTensorMode`."""
-        numbers = [self._number(t) for t in read], [self._number(t) for t in written]
-        if self._begun:
-            self._notes.append(_Note(self._here, self._backward, name, self._operation(name, read, written), *numbers))
+        numbers = {self._number(tensor) for tensor in (*read, *written)}
+        if not self._begun:
+            return
+        part = self._part(self._here)
+        (part.backward if self._backward else part.forward).append(self._operation(name, read, written))
+        if name.startswith(PRODUCTS):
+            self._products |= numbers
 
     def keep(self, tensor: Tensor) -> Tensor:
         """Called by autograd for every tensor that the backward pass will read."""
@@ -140,53 +134,18 @@ class TraceRecorder(MetaTensorMode):
 
     def finish(self, labels: int) -> LinearTrace:
         """Everything by part."""
-        products: set[int] = set()
-        readers: dict[int, int] = {}
-        parts: dict[Any, _LinearPart] = {}
-        for place, note in enumerate(self._notes):
-            for number in note.read:
-                readers[number] = place
-            if note.name.startswith(PRODUCTS):
-                products |= {*note.read, *note.written}
-        for note, fused in zip(self._notes, self._fused(readers), strict=True):
-            part = parts.setdefault(note.here, _LinearPart())
-            fixed, (*dims, moved, numbers, fresh) = note.operation
-            (part.backward if note.backward else part.forward).append((fixed, (*dims, moved, fused, numbers, fresh)))
         for number, here in self._kept.items():
-            part = parts.setdefault(here, _LinearPart())
+            part = self._part(here)
             part.kept = _total((part.kept, self._sizes[number]))
-            if number in products:
+            if number in self._products:
                 part.kept_products = _total((part.kept_products, self._sizes[number]))
         last = len(self._runs) - 1
-        inner = tuple(parts.get(layer, _LinearPart()) for layer in range(last) if self._runs[layer])
-        shared, end, head = (parts.get(key, _LinearPart()) for key in ("shared", last, "head"))
+        inner = tuple(self._part(layer) for layer in range(last) if self._runs[layer])
+        shared, end, head = map(self._part, ("shared", last, "head"))
         return LinearTrace(shared, inner, end, head, self._line(labels), tuple(self._peaks))
 
-    def _fused(self, readers: dict[int, int]) -> Iterator[Line]:
-        """Bytes of each operation that cross the edge of its group: neighbours between two products are one kernel."""
-        groups: list[int] = []
-        group = 0
-        before: tuple[Any, bool] | None = None
-        for note in self._notes:
-            product, where = note.name.startswith(PRODUCTS), (note.here, note.backward)
-            group += product or before != where
-            groups.append(group)
-            group += product
-            before = where
-        ends = {group: place for place, group in enumerate(groups)}
-        producers: dict[int, int] = {}
-        loaded: set[tuple[int, int]] = set()
-        for place, note in enumerate(self._notes):
-            mine, crossing = groups[place], []
-            for number in set(note.read):
-                if producers.get(number) != mine and (mine, number) not in loaded:
-                    loaded.add((mine, number))
-                    crossing.append(self._sizes[number])
-            for number in set(note.written):
-                producers[number] = mine
-                if readers.get(number, place) > ends[mine] or number in self._kept:
-                    crossing.append(self._sizes[number])
-            yield _total(crossing)
+    def _part(self, here: Any) -> _LinearPart:
+        return self._parts.setdefault(here, _LinearPart())
 
     def _number(self, tensor: Tensor) -> int:
         storage = tensor.untyped_storage()
@@ -209,7 +168,9 @@ class TraceRecorder(MetaTensorMode):
     def _line(self, size: int) -> Line:
         return (0, size // self._rows) if size % self._rows == 0 else (size, 0)
 
-    def _operation(self, name: str, read: list[Tensor], written: list[Tensor]) -> tuple[Any, ...]:
+    def _operation(
+        self, name: str, read: list[Tensor], written: list[Tensor]
+    ) -> tuple[tuple[Any, ...], tuple[Line, ...]]:
         moved = _total(self._line(t.numel() * t.element_size()) for t in (*read, *written))
         numbers = _total(self._line(t.numel()) for t in written)
         fresh = _total(self._line(fresh_bytes(name, [t])) for t in written)

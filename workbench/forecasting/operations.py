@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +23,6 @@ class Operation(NamedTuple):
         kind: ``product``, ``attention`` (a batched or fused product), ``costly`` or ``cheap``.
         many, m, k, n: products (m, k) x (k, n), and how many; 0 for others.
         bytes: read and written.
-        fused_bytes: of those, what is left when neighbours are compiled into one kernel.
         numbers: written.
         fresh: bytes of memory that it asks for.
     """
@@ -37,7 +35,6 @@ class Operation(NamedTuple):
     k: int
     n: int
     bytes: int
-    fused_bytes: int
     numbers: int
     fresh: int = 0
 
@@ -68,14 +65,6 @@ class Part:
     backward: list[Operation] = field(default_factory=list)
     kept: int = 0
     kept_products: int = 0
-
-    def kernels(self, backward: bool = True) -> int:
-        """How many compiled kernels it takes: one for each group of neighbours between two products.
-
-        Args:
-            backward: count those of the backward pass, too.
-        """
-        return _groups(self.forward) + (_groups(self.backward) if backward else 0)
 
 
 @dataclass(frozen=True)
@@ -130,13 +119,3 @@ def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str
     many = a.shape[0] if a.ndim == 3 else 1
     dims = (many, a.shape[-2], a.shape[-1], b.shape[-1])
     return f"{'bmm' if a.ndim == 3 else 'mm'} {bits} {order}", "attention" if a.ndim == 3 else "product", dims
-
-
-def _groups(operations: Sequence[Operation]) -> int:
-    count, inside = 0, False
-    for operation in operations:
-        if operation.kind in PRODUCT_KINDS:
-            inside = False
-        elif operation.fused_bytes and not inside:
-            count, inside = count + 1, True
-    return count

@@ -32,6 +32,9 @@ DRAWS = 4
 LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
 
+MODEL_KERNELS = 18
+"""Of a model's graphs, in the median. Counting them in each recipe's trace was further off: by 58% instead of 30%, over
+the eight compiled recipes of docs/results/forecast.json."""
 STEP_KERNELS = 4
 """Of an optimizer's compiled step: five to seven seconds to compile (LOG.md, 2026-11-21)."""
 
@@ -133,22 +136,10 @@ class Simulator:
         fused = self.rates.fused
         if fused is None or not self.mode.compiled:
             return 0.0
-        points = simulated.points
-        shapes = {(point.shape.part_rows, point.shape.length) for point in points}
-        labels = {point.labels / point.shape.part_rows / point.shape.length for point in points}
-        rests = any(f > b == 0 for point in points for f, b in zip(point.forward, point.backward, strict=True))
-        kernels = STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
         # By architecture: a model that is widened compiles anew.
-        for point in {self._stage_model(self._stage(point.progress))[0]: point for point in points}.values():
-            found = self._priced(self._stage(point.progress), self._lengths[-1], point.shape)[0]
-            layers, ends = found.layers, found.last.kernels() + found.head.kernels()
-            whole = sum(layer.kernels() for layer in layers) + ends
-            # A second number of rows or of labels compiles once more, for all numbers that follow.
-            again = whole if len(shapes) > 1 else ends if len(labels) > 1 else 0
-            # Layers that rest, and the one above them, whose input needs no gradient.
-            frozen = sum(layer.kernels(backward=False) + layer.kernels() for layer in layers) if rests else 0
-            kernels += whole + again + frozen
-        return fused.start_seconds + kernels * fused.kernel_seconds
+        models = len({self._stage_model(self._stage(point.progress))[0] for point in simulated.points})
+        step = STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
+        return fused.start_seconds + (MODEL_KERNELS * models + step) * fused.kernel_seconds
 
     def _point(self, progress: Progress) -> Point:
         recipe = self.recipe

@@ -49,7 +49,7 @@ class Stopwatch(TorchDispatchMode):
             key, kind, dims = described(name, read, written)
             moved = sum(t.numel() * t.element_size() for t in (*read, *written))
             numbers = sum(t.numel() for t in written)
-            operation = Operation(name, key, kind, *dims, moved, moved, numbers, fresh_bytes(name, written))
+            operation = Operation(name, key, kind, *dims, moved, numbers, fresh_bytes(name, written))
             self.readings.append(Reading(operation, seconds))
         return out
 
