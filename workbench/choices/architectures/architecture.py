@@ -22,6 +22,7 @@ class Backbone(nn.Module):
     Attributes:
         blocks: the layers, each a module that :class:`LayerPlan` can skip, scale or freeze.
         embedding: the token embedding, (vocabulary, D); heads may tie to its weight.
+        recomputes: layers, counted from 0, of which the backward pass finds the input alone.
         taps: when a list, forward appends to it, per layer that ran, the RMS of its output (0-d tensors).
         reads_attention: whether :meth:`attention_entropy` can be asked at all.
     """
@@ -30,6 +31,7 @@ class Backbone(nn.Module):
 
     blocks: nn.ModuleList
     embedding: nn.Embedding
+    recomputes: frozenset[int] = frozenset()
     taps: list[Tensor] | None = None
 
     def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:

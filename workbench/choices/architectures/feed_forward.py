@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.errors import RecipeError, unknown
+from workbench.ops.recompute import recomputed
 
 # Shape legend: D width, F inner width; any number of leading axes.
 
@@ -46,7 +47,12 @@ class FeedForward(nn.Module):
         inner_width: F of the ungated part; a gated one takes :func:`gated_width` of it.
         activation: a key of :data:`ACTIVATIONS`.
         bias: add biases to both products.
+
+    Attributes:
+        recomputes: the backward pass finds the first product alone, and computes the activation again.
     """
+
+    recomputes: bool = False
 
     def __init__(self, width: int, inner_width: int, activation: str, bias: bool) -> None:
         super().__init__()
@@ -61,6 +67,10 @@ class FeedForward(nn.Module):
     def forward(self, x_D: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
         h_F = self.up(x_D)
+        return recomputed(self.contract, h_F) if self.recomputes else self.contract(h_F)  # type: ignore[no-any-return]
+
+    def contract(self, h_F: Tensor) -> Tensor:
+        """The first product, (..., F) or gate and value (..., 2F), -> activation -> (..., D)."""
         if self.gated:
             # (..., 2F) -> two of (..., F), views.
             gate_F, value_F = h_F.chunk(2, dim=-1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.modular import POSITIONS_HELP, Activation, Modular, Norm, Positions
 from workbench.choices.architectures.self_attention import BlockContext
-from workbench.choices.architectures.stack import Block, drop
+from workbench.choices.architectures.stack import Block
 from workbench.choices.architectures.transformers_bert import to_transformers
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Vocabulary
@@ -84,8 +84,8 @@ class PostNormBlock(Block):
         branch = self.attention(x_BTD, context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-        x = self.attention_norm(x + scale * drop(branch, self.dropout, self.training))
-        return self.feed_forward_norm(x + scale * drop(self.feed_forward(x), self.dropout, self.training))
+        x = self.attention_norm(x + scale * self.drop(branch))
+        return self.feed_forward_norm(x + scale * self.drop(self.feed_forward(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
         """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from workbench.choices.architectures.modular import Modular, ModularStack
 from workbench.choices.architectures.self_attention import BlockContext
-from workbench.choices.architectures.stack import Block, drop
+from workbench.choices.architectures.stack import Block
 from workbench.choices.data.tokens import Vocabulary
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
@@ -60,8 +60,8 @@ class PreNormBlock(Block):
         branch = self.attention(self.attention_norm(x_BTD), context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
-        x = x + scale * drop(branch, self.dropout, self.training)
-        return x + scale * drop(self.feed_forward(self.feed_forward_norm(x)), self.dropout, self.training)
+        x = x + scale * self.drop(branch)
+        return x + scale * self.drop(self.feed_forward(self.feed_forward_norm(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
         """Mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in :meth:`forward`."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from workbench.choices.architectures.positions import rotate
 from workbench.ops.attention import attention_named, attention_probabilities
 from workbench.ops.local_attention import in_chunks, seen_chunks, split_chunks
+from workbench.ops.recompute import recomputed
 
 # Shape legend: B rows, T positions, D width, H heads, E width of a head, N chosen positions of the whole batch. A bias
 # has 1 in place of H where all heads share it.
@@ -44,7 +45,12 @@ class SelfAttention(nn.Module):
         dropout: of attention probabilities, while training.
         local: see the window of the context's ``local_bias`` only.
         untied: positions have logits of their own (TUPE); content's are then scaled by 1 / sqrt(2 E).
+
+    Attributes:
+        recomputes: the backward pass finds queries, keys and values, and computes probabilities (B, H, T, T) again.
     """
+
+    recomputes: bool = False
 
     def __init__(
         self,
@@ -83,9 +89,10 @@ class SelfAttention(nn.Module):
         bias, chunked = self._bias(context)
         q, k, v = self.project(x_BTD, context)
         if chunked:
-            mixed_BHTE = in_chunks(self.attention, q, k, v, bias, context.causal, dropout)
+            mix, arguments = in_chunks, (self.attention, q, k, v, bias, context.causal, dropout)
         else:
-            mixed_BHTE = self.attention(q, k, v, bias, dropout)
+            mix, arguments = self.attention, (q, k, v, bias, dropout)
+        mixed_BHTE = recomputed(mix, *arguments) if self.recomputes else mix(*arguments)
         # (B, H, T, E) -> (B, T, H, E) -> (B, T, D)
         mixed_BTD = mixed_BHTE.transpose(1, 2).flatten(2)
         # Rows are picked before the output product, which then costs N instead of B * T positions.

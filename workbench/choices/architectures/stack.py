@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +18,13 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
 from workbench.ops.attention import document_bias
 from workbench.ops.local_attention import banded, chunk_size, windowed
+from workbench.ops.recompute import dropout, recomputed
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
+
+
+def _called(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    return function(*args)
 
 
 def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
@@ -28,10 +34,23 @@ def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
 
 
 class Block(nn.Module):
-    """One layer, (B, T, D) -> (B, T, D): attention, then feed-forward. Subclasses place norms and residuals."""
+    """One layer, (B, T, D) -> (B, T, D): attention, then feed-forward. Subclasses place norms and residuals.
+
+    Attributes:
+        dropout: probability on the residual branches.
+        recomputes_dropout: keep no masks for the backward pass but draw them again.
+    """
 
     attention: SelfAttention
     feed_forward: FeedForward
+    dropout: float
+    recomputes_dropout: bool = False
+
+    def drop(self, branch_D: Tensor) -> Tensor:
+        """Dropout of a residual branch, (..., D) -> (..., D)."""
+        if self.recomputes_dropout and self.dropout and self.training and torch.is_grad_enabled():
+            return dropout(branch_D, self.dropout)
+        return drop(branch_D, self.dropout, self.training)
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
         """The layer's output, (B, T, D), or (N, D) for the flat positions ``rows_N`` alone.
@@ -169,7 +188,9 @@ class Stack(Backbone):
             # A fresh 0-d tensor, not a number: a compiled block would take a number for a constant and recompile.
             scale = torch.full((), plan.scale[layer], device=x.device)
             with torch.set_grad_enabled(grad and layer >= first):
-                x = self.blocks[layer](x, scale, context, rows_N if layer == last else None)
+                block, rows = self.blocks[layer], rows_N if layer == last else None
+                # Around the compiled block, whose graph then serves both times.
+                x = (recomputed if layer in self.recomputes else _called)(block, x, scale, context, rows)
             if self.taps is not None:
                 # One number per layer and none of them read here: reading would wait for the device.
                 self.taps.append(torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5)

@@ -13,6 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
+from workbench.ops.recompute import recomputed
 
 # Shape legend: B rows, H heads, T positions, D width.
 
@@ -24,11 +25,13 @@ class Pass:
         first: the first layer that trains; below it nothing needs a gradient.
         bias: mask of packed documents, (B, 1, T, T); None adds none.
         taps: when a list, layers that ran append the RMS of their output.
+        recomputes: layers of which the backward pass finds the input alone.
         entropies: when a list, layers write the entropy of their attention to it.
         probing: whether layers find out how they take a scale.
     """
 
     def __init__(self) -> None:
+        self.recomputes: frozenset[int] = frozenset()
         self.entropies: list[Tensor | None] | None = None
         self.probing = False
         self._styles: dict[torch.dtype, bool] = {}
@@ -127,7 +130,10 @@ class PlannedLayer(nn.Module):
                 stack.enter_context(torch.no_grad())
             if state.entropies is not None:
                 stack.enter_context(_watched(layer, self._write))
-            result = self._scaled(x_BTD, plan.scale[index], args, kwargs)
+            if index in state.recomputes:
+                result = recomputed(self._scaled, x_BTD, plan.scale[index], args, kwargs)
+            else:
+                result = self._scaled(x_BTD, plan.scale[index], args, kwargs)
         out_BTD = result[0] if isinstance(result, tuple) else result
         if state.taps is not None:
             # One number per layer and none of them read here: reading would wait for the device.

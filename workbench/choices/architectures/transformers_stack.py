@@ -152,6 +152,7 @@ class TransformersStack(Stack):
                 cannot be scaled.
         """
         self._pass.begin(plan, self.begin(plan), self.bias(batch), self.taps)
+        self._pass.recomputes = self.recomputes
         x_BTD = self._run(tokens_BT, batch)
         # The layers compute all positions: which ones somebody wants is not in their signature.
         return x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]

@@ -7,11 +7,16 @@ from typing import Any, Literal
 
 import torch
 
+from workbench.choices.architectures.feed_forward import FeedForward
+from workbench.choices.architectures.modular import Modular
+from workbench.choices.architectures.self_attention import SelfAttention
+from workbench.choices.architectures.stack import Block
 from workbench.choices.choice import Problem, knob, registry
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import RecipeError
 
@@ -21,6 +26,10 @@ _NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are th
 class SavesMemory(Execution):
     """Base of execution choices whose engine is a :class:`MemorySavingEngine`."""
 
+    recompute: Literal["off", "layers", "attention", "activation", "dropout", "operations"] = knob(
+        "off", "what the backward pass computes again: whole layers, an operation of each, or these three operations"
+    )
+    recompute_every: int = knob(1, "with recompute 'layers': one layer in so many, the first included", ge=1, le=256)
     optimizer_states: Literal["fp32", "8bit", "host"] = knob(
         "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
     )
@@ -38,8 +47,28 @@ class SavesMemory(Execution):
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """States that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
+        yield from self._recompute_problems(recipe)
         yield from self._states_problems(recipe)
         yield from super().problems(recipe)
+
+    def _recompute_problems(self, recipe: Any) -> Iterator[Problem]:
+        path, value = "execution.recompute", self.recompute
+        if self.recompute_every > 1 and value != "layers":
+            yield Problem(
+                "execution.recompute_every", f"{self.recompute_every} is for recompute 'layers'; leave it at 1"
+            )
+        if value in ("activation", "dropout") and getattr(self, "compile", False):
+            yield Problem(
+                path,
+                f"'{value}' is what compiled blocks do by themselves; use 'attention', 'operations' or 'layers', or "
+                "set execution.compile to false",
+            )
+        if value not in ("off", "layers") and not isinstance(recipe.architecture, Modular):
+            yield Problem(
+                path,
+                f"'{value}' needs blocks of this package, and those of '{recipe.architecture.kind}' are others'; use "
+                "'layers', or architecture 'pre_ln' or 'post_ln'",
+            )
 
     def _states_problems(self, recipe: Any) -> Iterator[Problem]:
         if self.optimizer_states == "fp32":
@@ -73,7 +102,13 @@ class MemorySavingEngine(Engine):
 
     def __init__(self, recipe: Any) -> None:
         super().__init__(recipe)
-        self.memory = MemoryPlan(states=recipe.execution.optimizer_states)
+        asked: SavesMemory = recipe.execution
+        self.memory = MemoryPlan(asked.recompute, asked.recompute_every, asked.optimizer_states)
+
+    def place(self, model: TrainingModel) -> TrainingModel:
+        """See :meth:`Engine.place`; its blocks keep what the plan says."""
+        recompute(model, self.memory)
+        return super().place(model)
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """See :meth:`Engine.optimizer`; its moments are stored as the plan says."""
@@ -81,6 +116,19 @@ class MemorySavingEngine(Engine):
         if self.memory.states == "fp32":
             return optimizer
         return StoredMoments(optimizer, choice.moments, STORAGES[self.memory.states]())
+
+
+def recompute(model: TrainingModel, plan: MemoryPlan) -> None:
+    """Let the backbone keep for its backward pass what ``plan`` says; shapes and names stay what they are."""
+    blocks = model.backbone.blocks
+    model.backbone.recomputes = frozenset(layer for layer in range(len(blocks)) if plan.recomputes(layer))
+    for module in blocks.modules():
+        if isinstance(module, SelfAttention):
+            module.recomputes = "attention" in plan.operations
+        elif isinstance(module, FeedForward):
+            module.recomputes = "activation" in plan.operations
+        elif isinstance(module, Block):
+            module.recomputes_dropout = "dropout" in plan.operations
 
 
 def _widens(recipe: Any) -> bool:

@@ -6,15 +6,35 @@ from typing import NamedTuple
 
 from workbench.choices.execution.optimizer_states import stored_bytes
 
+OPERATIONS = frozenset({"attention", "activation", "dropout"})
+"""What can be computed again by itself: probabilities from queries, keys and values; activations from the product
+before them; dropout of residual branches from the generator's state."""
+
 
 class MemoryPlan(NamedTuple):
     """How weights, gradients, states and activations are held; as it stands, all in float32 and kept.
 
     Attributes:
+        recompute: what the backward pass computes again: ``off``, whole ``layers``, ``attention``, ``activation``,
+            ``dropout``, or these three ``operations``.
+        every: with ``layers``, one layer in so many, the first included.
         states: form of the optimizer's moments between two steps: ``fp32``, ``8bit``, or on the ``host``.
     """
 
+    recompute: str = "off"
+    every: int = 1
     states: str = "fp32"
+
+    def recomputes(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, keeps its input only."""
+        return self.recompute == "layers" and layer % self.every == 0
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Operations that are computed again in every layer."""
+        if self.recompute == "operations":
+            return OPERATIONS
+        return OPERATIONS & {self.recompute}
 
     def moment_bytes(self, numbers: int) -> int:
         """Bytes on the device of one moment of a tensor of so many numbers, between two steps."""
