@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -88,10 +89,10 @@ class SelfAttention(nn.Module):
         dropout = self.dropout if self.dropout and self.training else 0.0
         bias, chunked = self._bias(context)
         q, k, v = self.project(x_BTD, context)
+        mix: Callable[..., Tensor] = self.attention
+        arguments: tuple[Any, ...] = (q, k, v, bias, dropout)
         if chunked:
             mix, arguments = in_chunks, (self.attention, q, k, v, bias, context.causal, dropout)
-        else:
-            mix, arguments = self.attention, (q, k, v, bias, dropout)
         mixed_BHTE = recomputed(mix, *arguments) if self.recomputes else mix(*arguments)
         # (B, H, T, E) -> (B, T, H, E) -> (B, T, D)
         mixed_BTD = mixed_BHTE.transpose(1, 2).flatten(2)
