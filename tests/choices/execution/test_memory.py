@@ -136,7 +136,7 @@ def test_a_plan_says_which_layers() -> None:
         ),
         (
             {"recompute": "operations", "recompute_every": 2},
-            r"recompute_every: 2 is for recompute 'layers'; set",
+            r"recompute_every: 2 is for recompute 'layers'; leave",
         ),
     ],
 )
