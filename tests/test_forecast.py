@@ -63,10 +63,7 @@ def test_it_says_whose_rates_it_used_and_what_compiling_takes(recipe: Recipe) ->
     found = ahead(recipe)
     assert (found.machine, found.calibrated) == (RATES.device, RATES.date)
     assert found.compile_seconds == 0.0
-    compiled = recipe.with_(execution={"compile": True})
-    assert ahead(compiled).compile_seconds > 10
-    # Rates of a machine on which nothing was compiled serve, too.
-    assert forecast(compiled, rates=RATES.model_copy(update={"fused": None})).compile_seconds == 0.0
+    assert ahead(recipe.with_(execution={"compile": True})).compile_seconds > 10
 
 
 def test_a_changed_knob_runs_no_model_where_it_changes_none(recipe: Recipe) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.choices.choice import registry
-from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
+from workbench.forecasting.rates import OptimizerRates, Rates
 
 RATES = Rates(
     device="a machine that never was",
@@ -14,7 +14,6 @@ RATES = Rates(
         "cheap": (0.0, 1e-10),
         "costly": (0.0, 2e-10),
     },
-    fused=FusedRates(graph=2e-5, byte=1e-10, costly=1e-9, kernel_seconds=1.0, start_seconds=5.0),
     attention_choice={"64": "plain", "512": "sdpa"},
     optimizers={
         kind: OptimizerRates(matrix=((128.0, 1e-9), (384.0, 1e-9)), embedding=1e-9, vector=1e-6)

@@ -6,8 +6,8 @@ import torch
 
 from workbench.forecasting.operations import Operation, described, fresh_bytes
 
-PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100, 16)
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 64, 16)
+PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100)
+ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 64)
 
 
 def test_a_product_is_known_by_its_sides_and_order() -> None:

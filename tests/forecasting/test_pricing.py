@@ -20,9 +20,9 @@ from workbench.forecasting.pricing import (
     priced,
 )
 
-PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000, 5000)
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000, 100)
-EXP = Operation("exp", "exp 32>32", "costly", 0, 0, 0, 0, 10_000, 1000)
+PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000)
+ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000)
+EXP = Operation("exp", "exp 32>32", "costly", 0, 0, 0, 0, 10_000)
 
 
 def trace_of(part: Part) -> Trace:
@@ -44,11 +44,10 @@ def test_a_key_that_was_measured_goes_before_its_kind() -> None:
     assert found == pytest.approx(Seconds(1e-4, 1e-5, 1e-4 + 2 * CALL_SECONDS))
 
 
-def test_fused_operations_cost_what_crosses_the_edge_of_their_kernel() -> None:
+def test_compiled_operations_cost_a_share_of_their_work_and_no_calls() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [])), RATES, fused=True, launched=False)
-    assert found.layers[0].forward.moving == pytest.approx(FUSED_SHARE * 20_000 * 1e-10 + 1000 * 1e-9)
-    # One product is called, and one graph is entered.
-    assert found.layers[0].forward.calls == pytest.approx(CALL_SECONDS + 2e-5)
+    assert found.layers[0].forward.moving == pytest.approx(FUSED_SHARE * (1e-6 + 2e-6))
+    assert found.layers[0].forward.calls == pytest.approx(CALL_SECONDS)
     assert found.layers[0].backward == Seconds()
     # What precedes the layers is not compiled.
     assert found.shared.forward.calls == pytest.approx(3 * CALL_SECONDS)

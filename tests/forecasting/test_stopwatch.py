@@ -12,7 +12,7 @@ from workbench.forecasting.stopwatch import Reading, Stopwatch, fitted_line, lin
 from workbench.ops.timing import clock_of
 
 DEVICE = torch.device("cpu")
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 8, 1)
+ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 8)
 
 
 def _step(x: torch.Tensor, w: torch.Tensor) -> None:

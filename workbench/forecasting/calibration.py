@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psutil
@@ -24,13 +23,11 @@ from pydantic import ValidationError
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.engine import Mode
-from workbench.choices.execution.precision import set_float32_products
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
-from workbench.forecasting.compiled_rates import compiled_rates
 from workbench.forecasting.kernel_rates import kernel_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
-from workbench.forecasting.rates import FusedRates, OptimizerRates, Rates
+from workbench.forecasting.rates import OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
 from workbench.ops import kernels
 from workbench.ops.attention import attention_benchmark
@@ -38,7 +35,7 @@ from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 11
+NAME, VERSION = "forecast", 12
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""
@@ -50,8 +47,6 @@ TABLE = (16384, 256)
 DEAR_SECONDS = 0.2
 """An optimizer that takes longer at one side is not measured at the next."""
 TIMEOUT_SECONDS = 600.0
-FUSED = "fused"
-"""Argument of the child process that times compiled code alone."""
 
 
 def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
@@ -66,6 +61,8 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
     Raises:
         WorkbenchError: the measuring process failed; the end of its stderr is quoted.
     """
+    # Of single kernels: they serve recipes that are compiled, too.
+    mode = mode._replace(compiled=False)
     device, folder = torch.device(mode.device), cache_folder() / FOLDER
     environment = _environment(mode)
     subject = subject_of(
@@ -90,21 +87,12 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
 
 
 def measured(mode: Mode) -> Rates:
-    """The rates of this machine, measured now in processes of their own, without reading remembered ones.
-
-    Compiled code is timed beside the rest, where there is a core for it: its compiler takes as long as everything else.
+    """The rates of this machine, measured now in a process of its own, without reading remembered ones.
 
     Raises:
-        WorkbenchError: a measuring process failed; the end of its stderr is quoted.
+        WorkbenchError: that process failed; the end of its stderr is quoted.
     """
-    if not (mode.compiled and mode.device == "cpu" and (os.cpu_count() or 1) > mode.threads):
-        return Rates.model_validate_json(_run_child(mode))
-    began = time.perf_counter()
-    with ThreadPoolExecutor(2) as pool:
-        fused = pool.submit(_run_child, mode, FUSED)
-        rates = Rates.model_validate_json(_run_child(mode._replace(compiled=False)))
-        fused_rates = FusedRates.model_validate_json(fused.result())
-    return rates.model_copy(update={"fused": fused_rates, "seconds": round(time.perf_counter() - began, 2)})
+    return Rates.model_validate_json(_run_child(mode))
 
 
 def _environment(mode: Mode) -> dict[str, str]:
@@ -112,8 +100,8 @@ def _environment(mode: Mode) -> dict[str, str]:
     return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
 
 
-def _run_child(mode: Mode, *part: str) -> str:
-    command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode), *part]
+def _run_child(mode: Mode) -> str:
+    command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=_environment(mode), check=False
@@ -138,7 +126,6 @@ def rates_here(mode: Mode) -> Rates:
         device=device_name(device),
         date=time.strftime("%Y-%m-%d", time.gmtime()),
         kernels=kernels,
-        fused=compiled_rates(device, dtype) if mode.compiled else None,
         attention_choice={
             str(length): fastest(
                 attention_benchmark(device, dtype, 16, length, 4, 64, False, mode.precision).seconds(
@@ -224,15 +211,10 @@ def _memory(device: torch.device) -> int:
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]'``; with ``fused``
-    behind it, of compiled code alone."""
+    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]'``."""
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
-    set_float32_products(mode.precision, torch.device(mode.device))
-    if sys.argv[2:] == [FUSED]:
-        print(compiled_rates(torch.device(mode.device), mode.dtype).model_dump_json())
-    else:
-        print(rates_here(mode).model_dump_json())
+    print(rates_here(mode).model_dump_json())
 
 
 if __name__ == "__main__":

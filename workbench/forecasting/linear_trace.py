@@ -172,10 +172,9 @@ class TraceRecorder(MetaTensorMode):
         self, name: str, read: list[Tensor], written: list[Tensor]
     ) -> tuple[tuple[Any, ...], tuple[Line, ...]]:
         moved = _total(self._line(t.numel() * t.element_size()) for t in (*read, *written))
-        numbers = _total(self._line(t.numel()) for t in written)
         fresh = _total(self._line(fresh_bytes(name, [t])) for t in written)
         key, kind, dims = described(name, read, written)
-        return (name, key, kind), (*map(self._line, dims), moved, numbers, fresh)
+        return (name, key, kind), (*map(self._line, dims), moved, fresh)
 
     def _enter(self, index: int, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._here = index

@@ -23,7 +23,6 @@ class Operation(NamedTuple):
         kind: ``product``, ``attention`` (a batched or fused product), ``costly`` or ``cheap``.
         many, m, k, n: products (m, k) x (k, n), and how many; 0 for others.
         bytes: read and written.
-        numbers: written.
         fresh: bytes of memory that it asks for.
     """
 
@@ -35,7 +34,6 @@ class Operation(NamedTuple):
     k: int
     n: int
     bytes: int
-    numbers: int
     fresh: int = 0
 
     @property

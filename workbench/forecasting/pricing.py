@@ -17,9 +17,10 @@ pages are then filled with zeros one by one as they are touched (glibc's largest
 CALL_SECONDS = 6e-6
 """Of an operation beside its kernel: Python and autograd. Between 5e-6 and 8e-6 the mean error over the 32 recipes of
 docs/results/forecast.json moves by half a point; fitting this and three factors to whole steps saved no more."""
-FUSED_SHARE = 0.45
-"""Of the bytes that operations move one by one, what crosses the edges of compiled kernels. Following every tensor from
-kernel to kernel was further off: 9.8% instead of 8.8% over the compiled recipes of docs/results/forecast.json."""
+FUSED_SHARE = 0.6
+"""Of the time that kernels between products take beyond their calls: what is left when neighbours are compiled into
+one. Mean error over the compiled recipes of docs/results/forecast.json: 9.7%. Timing compiled kernels on the machine
+and following every tensor from one to the next gave 9.9%."""
 
 
 class Seconds(NamedTuple):
@@ -116,25 +117,20 @@ def _price(part: Part, rates: Rates, fused: bool, launched: bool) -> Price:
 
 
 def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launched: bool) -> Seconds:
-    compiled = rates.fused if fused else None
     products = moving = calls = 0.0
     for operation in operations:
-        is_product = operation.kind in PRODUCT_KINDS
-        if compiled is not None and not is_product:
-            moving += FUSED_SHARE * operation.bytes * compiled.byte
-            moving += operation.numbers * compiled.costly if operation.kind == "costly" else 0.0
-            continue
         line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["cheap"]
         once, *grows = (rate * size for rate, size in zip(line, operation.sizes, strict=False))
+        seconds, is_product = sum(grows), operation.kind in PRODUCT_KINDS
+        if fused and not is_product:
+            moving += FUSED_SHARE * seconds
+            continue
         if operation.fresh > MAPPED_BYTES:
             moving += operation.fresh * rates.page
-        seconds = sum(grows)
         if is_product:
             products += seconds
         else:
             moving += seconds
         call = once + CALL_SECONDS
         calls += max(0.0, call - seconds) if launched else call
-    if compiled is not None and operations:
-        calls += compiled.graph
     return Seconds(products, moving, calls)

@@ -39,32 +39,12 @@ class OptimizerRates(BaseModel):
         return share * (hidden + vectors * self.vector) + tables * self.embedding
 
 
-class FusedRates(BaseModel):
-    """Seconds of compiled code beside its matrix products.
-
-    Attributes:
-        graph: per graph that is entered.
-        byte: per byte that crosses the edge of a kernel.
-        costly: per number of exponentials and the like, beyond moving it.
-        kernel_seconds: of a processor, that compiling one kernel takes.
-        start_seconds: of a processor, that the compiler takes before its first kernel.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    graph: float
-    byte: float
-    costly: float
-    kernel_seconds: float = 0.0
-    start_seconds: float = 0.0
-
-
 class Rates(BaseModel):
-    """Rates of a machine in one mode.
+    """Rates of a machine in one mode, of kernels that run one by one.
 
     Attributes:
         kernels: by the key of an operation, or its kind for unknown keys: seconds per call, then per FLOP
             and number read and written of a product, or per byte.
-        fused: of compiled code; None where nothing is compiled.
         attention_choice: the faster implementation by the length of rows.
         page: seconds per byte that memory new from the system adds.
         memory_bytes: of the device, all of it.
@@ -77,7 +57,6 @@ class Rates(BaseModel):
     device: str
     date: str
     kernels: dict[str, tuple[float, ...]]
-    fused: FusedRates | None = None
     attention_choice: dict[str, str]
     optimizers: dict[str, OptimizerRates]
     page: float

@@ -32,11 +32,10 @@ DRAWS = 4
 LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
 
-MODEL_KERNELS = 18
-"""Of a model's graphs, in the median. Counting them in each recipe's trace was further off: by 58% instead of 30%, over
-the eight compiled recipes of docs/results/forecast.json."""
-STEP_KERNELS = 4
-"""Of an optimizer's compiled step: five to seven seconds to compile (LOG.md, 2026-11-21)."""
+MODEL_COMPILE_SECONDS, STEP_COMPILE_SECONDS = 35.0, 6.0
+"""Of a processor, that compiling a model takes, and an optimizer's step (LOG.md, 2026-11-21). Of eight recipes in
+docs/results/forecast.json 15 to 47: timing three kernels on the machine and counting those of a trace was 58% off, 35
+seconds are 34%."""
 
 
 @dataclass
@@ -133,13 +132,12 @@ class Simulator:
 
     def compile_seconds(self, simulated: SimulatedRun) -> float:
         """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
-        fused = self.rates.fused
-        if fused is None or not self.mode.compiled:
+        if not self.mode.compiled:
             return 0.0
         # By architecture: a model that is widened compiles anew.
         models = len({self._stage_model(self._stage(point.progress))[0] for point in simulated.points})
-        step = STEP_KERNELS if compiles_step(_steady(self.recipe.optimizer)) else 0
-        return fused.start_seconds + (MODEL_KERNELS * models + step) * fused.kernel_seconds
+        step = STEP_COMPILE_SECONDS if compiles_step(_steady(self.recipe.optimizer)) else 0.0
+        return MODEL_COMPILE_SECONDS * models + step
 
     def _point(self, progress: Progress) -> Point:
         recipe = self.recipe

@@ -48,8 +48,7 @@ class Stopwatch(TorchDispatchMode):
             name = func.overloadpacket.__name__
             key, kind, dims = described(name, read, written)
             moved = sum(t.numel() * t.element_size() for t in (*read, *written))
-            numbers = sum(t.numel() for t in written)
-            operation = Operation(name, key, kind, *dims, moved, numbers, fresh_bytes(name, written))
+            operation = Operation(name, key, kind, *dims, moved, fresh_bytes(name, written))
             self.readings.append(Reading(operation, seconds))
         return out
 

@@ -42,7 +42,7 @@ _ASK = (
 )
 _NO_FORECAST = (
     "No forecast was made before this run, and this machine has not been measured in its mode "
-    "(device, precision, threads, compiled or not)."
+    "(device, precision, threads)."
 )
 
 
