@@ -66,11 +66,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         took = seconds.get(item.nodeid, 0.0)
         if took >= SLOW:
             item.add_marker("slow")
-            longest[item.path] = max(longest[item.path], took)
+            longest[_together(item)] = max(longest[_together(item)], took)
         if STARTERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("process")
-    # Modules stay together, or their fixtures would be made more than once.
-    items.sort(key=lambda item: (-longest[item.path], str(item.path)))
+    items.sort(key=lambda item: (-longest[_together(item)], str(item.path)))
+
+
+def _together(item: pytest.Item) -> Path:
+    """Modules stay together, and all that share a browser, or their fixtures would be made more than once."""
+    return item.path.parent if item.get_closest_marker("browser") else item.path
 
 
 def pytest_collection_finish() -> None:

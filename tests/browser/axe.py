@@ -15,18 +15,19 @@ COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe whose answer a theme can change."""
 
 
-def violations(page: Page, state: str, rules: Sequence[str] | None = None) -> list[str]:
+def violations(page: Page, state: str, rules: Sequence[str] | None = None, roots: Sequence[str] = ROOTS) -> list[str]:
     """What a rule of axe finds wrong now.
 
     Args:
-        page: shows at least one of :data:`ROOTS`.
+        page: shows at least one of ``roots``.
         state: what the page shows, for the message.
         rules: of axe; all where None.
+        roots: what is looked at: everything, or the part that a state has changed.
 
     Returns:
         One line per element: state, impact, rule, element, and what axe says about it.
     """
-    present = [root for root in ROOTS if page.locator(root).count()]
+    present = [root for root in roots if page.locator(root).count()]
     context = {"include": [[root] for root in present]}
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules is not None:

@@ -1,7 +1,7 @@
 """A real JupyterLab and a real Chromium: nothing between the test and what a user would see.
 
-One JupyterLab serves all browser tests of a process; every module gets a runs folder of its own, every test a fresh
-browser context, and no kernel outlives the test that started it.
+One JupyterLab serves all browser tests of a process, and most share its page, in which each opens a notebook of its
+own; every module gets a runs folder of its own, and no kernel outlives the test that started it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
@@ -24,7 +24,9 @@ from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
 
 RESULTS = REPOSITORY / "test-results"
-expect.set_options(timeout=60_000)  # two cores that also train
+PATIENCE_MS = 60_000  # two cores that also train
+expect.set_options(timeout=PATIENCE_MS)
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 Open = Callable[..., Page]
 
 
@@ -85,9 +87,9 @@ def server(jupyter: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             run.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    """Chromium. One per module: as long as Playwright is open, asyncio counts as running in this thread."""
+    """Chromium. Not for the session: as long as Playwright is open, asyncio counts as running in this thread."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium,
@@ -103,25 +105,27 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
 
     What each shows at the end is kept in test-results/, and no console may hold a complaint that is not known.
     """
-    RESULTS.mkdir(exist_ok=True)
-    opened: list[tuple[BrowserContext, Page, Console]] = []
+    opened: list[tuple[Page, Console]] = []
 
     def open_one(**options: Any) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        opened.append((context, page, Console(page)))
+        page = browser.new_context(**{"viewport": SIZE, **options}).new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        opened.append((page, Console(page)))
         return page
 
     try:
         yield open_one
     finally:
-        complaints: list[str] = []
-        for number, (context, page, console) in enumerate(opened):
-            page.screenshot(path=RESULTS / f"{name}{f'-{number}' if number else ''}-end.png")
-            complaints += console.complaints
-            context.close()
+        for number, (page, _) in enumerate(opened):
+            _keep(page, f"{name}{f'-{number}' if number else ''}")
+            page.context.close()
+    complaints = [text for _, console in opened for text in console.complaints]
     assert complaints == [], "the console: " + "\n".join(complaints)
+
+
+def _keep(page: Page, name: str) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    page.screenshot(path=RESULTS / f"{name}-end.png")
 
 
 @pytest.fixture
@@ -136,7 +140,27 @@ def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]
             request.getfixturevalue("server").shut_kernels_down()
 
 
+@pytest.fixture(scope="package")
+def desk(browser: Browser) -> Iterator[Page]:
+    """One page for all tests that can do with any: see :class:`tests.browser.jupyter.Notebook`."""
+    with browser.new_context(viewport=SIZE) as context:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        yield page
+
+
 @pytest.fixture
-def page(new_page: Open) -> Page:
-    """A fresh browser page, 1280 x 800."""
-    return new_page()
+def page(desk: Page, server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page, 1280 x 800: with JupyterLab as a test before has left it, or empty. No kernel outlives the test."""
+    if not desk.url.startswith(server.url):
+        desk.goto("about:blank")  # the server that it shows may have ended
+    failed = request.session.testsfailed
+    desk.set_viewport_size(SIZE)
+    console = Console(desk)
+    yield desk
+    _keep(desk, request.node.name.replace("/", "-"))
+    console.close()
+    if request.session.testsfailed > failed or desk.locator(".jp-Dialog").count():
+        desk.goto("about:blank")  # whatever state it is in, the next test shall not meet it
+    server.shut_kernels_down()
+    assert console.complaints == [], "the console: " + "\n".join(console.complaints)

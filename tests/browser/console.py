@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Error, Page
 
 KNOWN = (
     # JupyterLab: started without terminals, on a busy machine, its kernel restarted or gone.
@@ -45,8 +45,17 @@ class Console:
 
     def __init__(self, page: Page) -> None:
         self.said: list[str] = []
+        self._page = page
         page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.said.append(f"uncaught: {error}"))
+        page.on("pageerror", self._uncaught)
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._page.remove_listener("console", self._heard)
+        self._page.remove_listener("pageerror", self._uncaught)
+
+    def _uncaught(self, error: Error) -> None:
+        self.said.append(f"uncaught: {error}")
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -102,7 +102,7 @@ def jupyterlab(
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
         f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.base_url={base_url}",
         f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={server.token}",
-        "--LabApp.news_url=None", "--ServerApp.terminals_enabled=False",
+        "--LabApp.news_url=None", "--LabApp.expose_app_in_browser=True", "--ServerApp.terminals_enabled=False",
     ]  # fmt: skip
     if not extension:
         # As `jupyter server extension disable --user workbench.server` writes it.

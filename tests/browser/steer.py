@@ -59,9 +59,9 @@ def place(page: Page) -> str:
     return page.locator(".wb-place").first.inner_text()
 
 
-def moves(page: Page, seconds: float) -> None:
-    """The view shows another step within this time."""
-    expect(page.locator(".wb-place").first).not_to_have_text(place(page), timeout=seconds * 1000)
+def moves(page: Page) -> None:
+    """The view shows another step."""
+    expect(page.locator(".wb-place").first).not_to_have_text(place(page))
 
 
 def stop(page: Page) -> None:
@@ -78,7 +78,7 @@ def open_view(page: Page, server: Server, run: Run, name: str, then: str = "") -
     notebook.hide_sidebar()
     notebook.run(0)
     expect(page.locator(".wb-pill").first).to_have_text("running")
-    moves(page, 10)
+    moves(page)
     return notebook
 
 

@@ -10,8 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
-from tests.browser.many_runs import trained_run
+from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
+from tests.runs.tiny import wait_until, yield_to_others
 from workbench import presets
 from workbench.runs.catalogue.run_list import runs
 
@@ -66,12 +67,28 @@ def make_tiny(compose: Compose, text: Path) -> None:
     compose.enter("Budget", "evaluation tokens", "2048")
 
 
+def letters_are_no_notebook_commands(page: Page, notebook: Notebook) -> None:
+    """Keys that would insert a cell in command mode; a section opens and closes with the keyboard alone."""
+    expect(page.locator(".lab-composer")).to_have_attribute("role", "group")
+    toggle = page.locator(".lab-toggle").first
+    for control in (page.locator(".lab-composer").get_by_label("preset", exact=True), toggle):
+        control.focus()
+        page.keyboard.press("b")
+        page.keyboard.press("a")
+    was = toggle.get_attribute("aria-expanded")
+    page.keyboard.press("Space")
+    expect(toggle).not_to_have_attribute("aria-expanded", str(was))
+    # Shown by now: commands are carried out in their order.
+    expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
+
+
 def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path) -> None:
     write_notebook(server.root / "lab.ipynb", ["import workbench as wb\nwb.Lab()"])
     notebook = Notebook(page, server, "lab.ipynb")
     notebook.hide_sidebar()
     notebook.run(0)
     compose = Compose(page)
+    letters_are_no_notebook_commands(page, notebook)
     launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
     verdict = compose.root.locator(".lab-verdict")
 
@@ -100,53 +117,36 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     expect(verdict).to_contain_text("ready")
     launch.click()
     line = page.locator(".lab-runs .lab-line").first
-    expect(line.locator(".lab-status")).to_have_text("running", timeout=60_000)
+    expect(line.locator(".lab-status")).to_have_text("running")
     run = runs(server.runs)[0]
     assert run.recipe.optimizer.lr == 0.004
     assert run.recipe.architecture.heads == 2
     expect(page.locator(".lab-watch .wb-monitor .wb-pill")).to_have_text("running")
+    yield_to_others(run)
     expect(page.locator(".lab-watch .wb-area canvas").first).to_be_visible()
-    page.wait_for_timeout(6000)
+    wait_until(lambda: drawn_pixels(page.locator(".lab-watch .wb-monitor")) > 100, what="a curve")
     page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
     page.screenshot(path=RESULTS / "lab-running.png")
 
     stop = page.locator(".lab-actions").get_by_role("button", name="Stop")
     stop.click()
-    expect(line.locator(".lab-status")).to_have_text("stopped", timeout=60_000)
+    expect(line.locator(".lab-status")).to_have_text("stopped")
     expect(stop).to_be_disabled()
     assert run.status == "stopped"
     assert run.state.step > 0
+    # One key watches a run of the table, and none is a command of the notebook.
+    line.focus()
+    page.keyboard.press("b")
+    monitor = page.locator(".lab-watch .wb-monitor")
+    expect(monitor).to_be_visible()
+    page.keyboard.press("Space")
+    expect(monitor).to_have_count(0)
+    page.keyboard.press("Space")
+    expect(monitor).to_be_visible()
+    expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
     assert notebook.complaints == []
 
 
 def has_class(name: str) -> re.Pattern[str]:
     """A pattern for a class among others."""
     return re.compile(rf"(^|\s){name}(\s|$)")
-
-
-def test_letters_in_the_lab_are_no_notebook_commands(page: Page, server: Server, corpus: Path) -> None:
-    if not runs(server.runs):
-        trained_run(corpus, server.runs)
-    write_notebook(server.root / "keys.ipynb", ["import workbench as wb\nwb.Lab()"])
-    notebook = Notebook(page, server, "keys.ipynb")
-    notebook.run(0)
-    presets = page.locator(".lab-composer").get_by_label("preset", exact=True)
-    expect(page.locator(".lab-composer")).to_have_attribute("role", "group")
-    presets.focus()
-    page.keyboard.press("b")  # in command mode this would insert a cell
-    page.keyboard.press("a")
-    page.locator(".lab-toggle").first.focus()
-    page.keyboard.press("b")
-    page.locator(".lab-runs .lab-line").first.focus()
-    page.keyboard.press("b")
-    page.wait_for_timeout(300)
-    expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
-    # What another kernel launched is in the table; one key watches it.
-    page.keyboard.press("Space")
-    expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
-    # A section opens and closes with the keyboard alone.
-    toggle = page.locator(".lab-toggle").first
-    was = toggle.get_attribute("aria-expanded")
-    toggle.focus()
-    page.keyboard.press("Space")
-    expect(toggle).not_to_have_attribute("aria-expanded", str(was))

@@ -29,7 +29,7 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     expect(composer.locator(".lab-verdict")).to_contain_text("1 knob changed")
     page.get_by_role("button", name="Launch").click()
     status = page.locator(".lab-runs tbody tr").first.locator(".lab-status")
-    expect(status).to_have_text("running", timeout=60_000)
+    expect(status).to_have_text("running")
     run = runs(server.runs)[0]
     yield_to_others(run)
     assert run.recipe.optimizer.lr == 0.004
@@ -38,7 +38,7 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
     page.screenshot(path=RESULTS / f"{name}.png")
     page.locator(".lab-actions").get_by_role("button", name="Stop").click()
-    expect(status).to_have_text("stopped", timeout=60_000)
+    expect(status).to_have_text("stopped")
     assert run.status == "stopped"
 
 
@@ -58,7 +58,7 @@ def test_notebook_7(page: Page, server: Server, corpus: Path) -> None:
     pytest.importorskip("notebook")
     write_lab(server, corpus, "seven.ipynb")
     page.goto(f"{server.url}/notebooks/seven.ipynb?token={server.token}")
-    expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute("data-status", "idle", timeout=60_000)
+    expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute("data-status", "idle")
     run_first_cell(page)
     compose_launch_and_stop(page, server, "notebook-7")
 

@@ -84,7 +84,7 @@ def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: S
     assert notebook.complaints == []
 
 
-def expect_growth(run: Run, beyond: int, seconds: float = 20) -> None:
+def expect_growth(run: Run, beyond: int, seconds: float = 60) -> None:
     """Until the run itself, as its folder tells, is past a step."""
     deadline = time.monotonic() + seconds
     while run.state.step <= beyond:

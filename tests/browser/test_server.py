@@ -15,9 +15,11 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, moves, open_view, stop
+from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
+from workbench.runs.state import FINAL
 
 pytestmark = pytest.mark.browser
 # As a hub writes the address of ada+lovelace@älg.example.
@@ -32,13 +34,25 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[
         yield dataclasses.replace(found, runs=found.root / "elsewhere")
 
 
-@pytest.fixture
-def run(server: Server, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+@pytest.fixture(scope="module")
+def launched(server: Server, corpus: Path) -> Iterator[Run]:
     """A run that would go on for long, in a folder that only its kernel knows of."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    live = long_run(corpus, server.runs)
-    yield live
-    end(live)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        live = long_run(corpus, server.runs)
+        yield live
+        end(live)
+
+
+@pytest.fixture
+def run(launched: Run) -> Run:
+    """The same run, whatever a test before has done to it: it trains at its recipe's rate, and nobody steers it."""
+    if launched.status in FINAL:
+        launched.resume()
+        wait_until(lambda: launched.status == "running")
+    yield_to_others(launched)
+    launched.ask("set", timeout=60, take_over=True, path="optimizer.lr", value=launched.recipe.optimizer.lr)
+    return launched
 
 
 def stays_busy(notebook: Notebook) -> None:
@@ -53,7 +67,7 @@ def test_a_run_is_steered_resumed_and_forked_while_the_kernel_stands_still(
     notebook = open_view(page, server, run, "still.ipynb", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)")
     begin(notebook, 1)
     stays_busy(notebook)
-    moves(page, 5)
+    moves(page)
     steer = Steer(page)
     steer.set("optimizer.lr", "0.0625")
     expect(steer.said(steer.knob)).to_have_text("set optimizer.lr: optimizer.lr 0.001 -> 0.0625")
@@ -63,29 +77,31 @@ def test_a_run_is_steered_resumed_and_forked_while_the_kernel_stands_still(
     steer.press("Evaluate now")
     expect(steer.said(steer.now)).to_have_text(re.compile("^evaluate: held-out loss [0-9.]+"))
     stop(page)
-    expect(page.locator(".wb-pill")).to_have_text("stopped", timeout=20_000)
+    expect(page.locator(".wb-pill")).to_have_text("stopped")
     assert run.status == "stopped"
 
-    step = run.state.step
+    step, attempt = run.state.step, run.state.attempt
     page.get_by_role("button", name=re.compile("^Resume: ")).click()
-    expect(page.locator(".wb-pill")).to_have_text("running", timeout=60_000)
-    assert run.state.attempt == 2
-    moves(page, 10)
+    expect(page.locator(".wb-pill")).to_have_text("running")
+    assert run.state.attempt == attempt + 1
+    yield_to_others(run)
+    moves(page)
     assert run.state.step >= step
 
     steer.edits.fill("architecture.layers=9")
     steer.press("Fork")
-    expect(steer.said(steer.fork)).to_contain_text("a fork cannot change architecture.layers", timeout=60_000)
+    expect(steer.said(steer.fork)).to_contain_text("a fork cannot change architecture.layers")
     steer.edits.fill("optimizer.lr=1e-4\nname=calmer")
     steer.press("Fork")
-    expect(steer.root.locator(".wb-made")).to_contain_text("New run calmer", timeout=60_000)
+    expect(steer.root.locator(".wb-made")).to_contain_text("New run calmer")
     fork = next(each for each in runs(server.runs) if each.name == "calmer")
     assert fork.recipe.optimizer.lr == 1e-4
     steer.press("Watch it here")
-    expect(page.locator(".wb-name")).to_have_text([run.name, "calmer"], timeout=30_000)
-    expect(page.locator(".wb-pill").nth(1)).to_have_text("running", timeout=60_000)
+    expect(page.locator(".wb-name")).to_have_text([run.name, "calmer"])
+    expect(page.locator(".wb-pill").nth(1)).to_have_text("running")
     page.locator(".wb-monitor").screenshot(path=RESULTS / "steer-still.png")
     stays_busy(notebook)
+    fork.stop()
     assert notebook.complaints == []
 
 
@@ -94,39 +110,19 @@ def test_the_view_moves_while_no_thread_of_the_kernel_can(page: Page, server: Se
     notebook = open_view(page, server, run, "locked.ipynb", "held = 3 ** 20_000_000 % 7; held = sum(range(10**10))")
     begin(notebook, 1)
     page.wait_for_timeout(2000)
-    moves(page, 3)
-    moves(page, 3)
-
-
-def test_the_view_moves_and_is_steered_after_the_kernel_died(page: Page, server: Server, run: Run) -> None:
-    notebook = open_view(page, server, run, "dead.ipynb", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-    begin(notebook, 1)
-    page.wait_for_timeout(2500)
-    # JupyterLab tells it in a dialog, and starts another kernel, which knows nothing of the view.
-    for _ in range(2):
-        dialog = page.locator(".jp-Dialog button.jp-mod-accept")
-        if dialog.count():
-            dialog.first.click()
-        page.wait_for_timeout(500)
-    moves(page, 5)
-    moves(page, 5)
-    steer = Steer(page)
-    steer.set("optimizer.lr", "0.0625")
-    expect(steer.said(steer.knob)).to_contain_text("0.001 -> 0.0625")
-    stop(page)
-    expect(page.locator(".wb-pill")).to_have_text("stopped", timeout=20_000)
-    assert run.status == "stopped"
+    moves(page)
+    moves(page)
 
 
 def test_the_view_moves_and_is_steered_after_the_kernel_was_restarted(page: Page, server: Server, run: Run) -> None:
     notebook = open_view(page, server, run, "restarted.ipynb")
     notebook.restart_kernel()
-    moves(page, 5)
+    moves(page)
     page.get_by_role("button", name=re.compile("^Pause: ")).click()
-    expect(page.locator(".wb-pill")).to_have_text("paused", timeout=20_000)
+    expect(page.locator(".wb-pill")).to_have_text("paused")
     page.get_by_role("button", name=re.compile("^Resume: ")).click()
-    expect(page.locator(".wb-pill")).to_have_text("running", timeout=20_000)
-    moves(page, 5)
+    expect(page.locator(".wb-pill")).to_have_text("running")
+    moves(page)
     assert notebook.complaints == []
 
 
@@ -161,3 +157,21 @@ def test_of_two_pages_one_steers_and_the_other_may_take_over(new_page: Open, ser
     expect(hers.who).to_have_text("")
     hers.set("optimizer.lr", "0.125")
     expect(hers.said(hers.knob)).to_contain_text("0.5 -> 0.125")
+
+
+def test_the_view_moves_and_is_steered_after_the_kernel_died(new_page: Open, server: Server, run: Run) -> None:
+    page = new_page()  # JupyterLab asks about a dead kernel when it likes
+    notebook = open_view(page, server, run, "dead.ipynb", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    begin(notebook, 1)
+    # JupyterLab tells it in a dialog, sometimes in two, and starts another kernel, which knows nothing of the view.
+    accept = page.locator(".jp-Dialog button.jp-mod-accept")
+    accept.first.click()
+    page.add_locator_handler(accept.first, lambda button: button.click())
+    moves(page)
+    moves(page)
+    steer = Steer(page)
+    steer.set("optimizer.lr", "0.0625")
+    expect(steer.said(steer.knob)).to_contain_text("0.001 -> 0.0625")
+    stop(page)
+    expect(page.locator(".wb-pill")).to_have_text("stopped")
+    assert run.status == "stopped"
