@@ -10,9 +10,10 @@ KERNELS := $(VENV)/.kernels
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
 
-# Everything CI asks for, on a machine where nothing is installed yet.
-test: $(STAMP) browser
-	$(MAKE) check
+# Everything CI asks for, on a machine where nothing is installed yet. Kernels are built beside mypy: each takes one core.
+test:
+	$(MAKE) -j2 $(KERNELS) lint types browser
+	$(TESTS)
 
 lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_quickstart.ipynb
@@ -21,8 +22,10 @@ lab: $(STAMP)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # A test that fails gets one more try: browsers and processes share two cores. The log and the summary name it (RERUN).
+TESTS := $(PYTEST) --reruns 1 --reruns-delay 2 -rRfE
+
 check: $(KERNELS) lint types
-	$(PYTEST) --reruns 1 --reruns-delay 2 -rRfE
+	$(TESTS)
 
 # Before every commit: what starts no process, opens no browser and takes no time.
 quick: lint types

@@ -14,5 +14,5 @@ __all__ = ["_one_thread", "build", "prepared", "tiny"]
 
 @pytest.fixture(scope="session")
 def measured_machine() -> Rates:
-    """Measured in a process, once; who looks at it belongs to the group "machine"."""
-    return calibration.measured(Mode("cpu", 1, "fp32", False))
+    """Measured in a process, once, here or in the kernel of a page; who looks at it belongs to the group "machine"."""
+    return calibration.calibrated(Mode("cpu", 1, "fp32", False))

@@ -13,12 +13,13 @@ from workbench.training.compiled_cache import damaged_library, mending
 
 # Each compiles in a process of its own that has loaded no library yet; forked, for loading torch takes longest.
 PROGRAM = """
-import os, pathlib, torch
+import os, pathlib, sys, torch
 import torch._inductor.compile_fx
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 from workbench.training.compiled_cache import mending
 
-pick_vec_isa()  # what the processor can is tried out once for all
+pick_vec_isa()  # what the processor can is tried out once for all, in the cache that other tests share
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = sys.argv[1]
 
 def compile_and_count():
     if child := os.fork():
@@ -27,8 +28,7 @@ def compile_and_count():
     os._exit(len(mending(lambda: torch.testing.assert_close(function(x), (x * 2).sin() + x))))
 
 assert compile_and_count() == 0
-# Kernels only: other files there are probes of the processor, made in a moment.
-libraries = list(pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.main.so"))
+libraries = list(pathlib.Path(sys.argv[1]).rglob("*.main.so"))
 assert libraries
 for path in libraries:
     path.write_bytes(path.read_bytes()[:100])
@@ -40,8 +40,9 @@ print("mended")
 
 @pytest.mark.process
 def test_half_a_library_is_made_anew(tmp_path: Path) -> None:
-    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment)
+    environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.stdout == "mended\n", done.stderr
 
 

@@ -19,6 +19,8 @@ from workbench.ops import kernels
 
 SHAPES = ([300, 200], [17], [LARGE], [LARGE - 1], [1_100_000], [3, 83, 101])
 both = pytest.mark.parametrize("method", [LANS, LAMB])
+# The first of them compiles, whichever it is: half a minute where no cache knows the graph yet.
+compiles = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +43,7 @@ def walk(optimizer: torch.optim.Optimizer, held: list[nn.Parameter], steps: rang
         optimizer.step()
 
 
+@compiles
 @both
 def test_compiled_and_eager_steps_agree(method: type[LayerwiseOptimizer]) -> None:
     eager, fused = parameters(), parameters()
@@ -54,6 +57,7 @@ def test_compiled_and_eager_steps_agree(method: type[LayerwiseOptimizer]) -> Non
                 torch.testing.assert_close(first.state[one][name], second.state[other][name], rtol=1e-4, atol=1e-7)
 
 
+@compiles
 @both
 def test_after_compiling_ahead_nothing_is_compiled_again(method: type[LayerwiseOptimizer]) -> None:
     held = parameters()
@@ -72,6 +76,7 @@ def test_after_compiling_ahead_nothing_is_compiled_again(method: type[LayerwiseO
         walk(method(strangers, lr=0.1, compile=True), strangers, range(2))  # type: ignore[call-arg]
 
 
+@compiles
 @both
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_compiled_run_resumes_bit_exactly(method: type[LayerwiseOptimizer], dtype: torch.dtype) -> None:
@@ -90,6 +95,7 @@ def test_a_compiled_run_resumes_bit_exactly(method: type[LayerwiseOptimizer], dt
         assert all(torch.equal(v, again.state[other][k]) for k, v in optimizer.state[one].items())
 
 
+@compiles
 @both
 def test_compiled_steps_repeat_bit_for_bit(method: type[LayerwiseOptimizer]) -> None:
     ended = []
@@ -136,6 +142,7 @@ def test_the_kernel_needs_no_compiler(kernel: None) -> None:
         walk(optimizer, held, range(1))
 
 
+@compiles
 def test_autograd_notices_a_compiled_step() -> None:
     weight = nn.Parameter(torch.ones(LARGE))
     optimizer = LANS([weight], lr=0.1, compile=True)
@@ -146,6 +153,7 @@ def test_autograd_notices_a_compiled_step() -> None:
         loss.backward()
 
 
+@compiles
 def test_a_deep_copy_goes_on_alike() -> None:
     held = parameters()
     optimizer = LAMB(held, lr=0.01, compile=True, ratio_bounds=(0.1, None))

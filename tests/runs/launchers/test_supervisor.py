@@ -90,11 +90,11 @@ def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
 
     (supervisor,) = supervisors(root)
     supervisor.send_signal(signal.SIGKILL)
-    wait_until(lambda: not trainers(root), 3, "the trainer's end")
-    wait_until(lambda: run.status == "lost", 1, "the loss")
+    wait_until(lambda: not trainers(root), what="the trainer's end")
+    wait_until(lambda: run.status == "lost", what="the loss")
     assert read_state(run.folder).status == "paused"
     with pytest.raises(RunFailed, match="is lost"):
-        run.wait(timeout=5)
+        run.wait(timeout=30)
 
     run.resume()
     wait_until(lambda: run.status in ("running", "failed", "lost"), START_SECONDS, "the second attempt")
