@@ -31,6 +31,7 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
 GROUND = {
     "workbench.printable",
+    "workbench.profile_table",
     "workbench.assignments",
     "workbench.columns",
     "workbench.errors",
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
     "workbench.errors": set(),
     "workbench.printable": set(),
+    "workbench.profile_table": set(),
     "workbench.fields": set(),
     "workbench.assignments": {"workbench.errors"},
     "workbench.columns": {"workbench.json_lines"},

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from workbench.profile_table import profile_line
 from workbench.recipe import Recipe
 from workbench.runs import control
-from workbench.runs.folder import RunFolder
+from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import read_telemetry
+from workbench.training import profiling
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -51,6 +53,17 @@ def test_what_takes_long_is_acknowledged_before_it_is_done(
     assert (seen[0]["done"], begun in seen[0]["text"]) == (None, True)
     assert (control.outcome(session.folder, request) or {})["done"] is True
     assert [(event["data"]["verb"], event["data"]["done"]) for event in events(session, "request")] == [(verb, True)]
+
+
+def test_a_profile_is_in_the_folder_and_in_the_answer(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "STEPS", 2)
+    request = control.send(session.folder, "profile")
+    session.requests.answer()
+    found = read_object(session.folder.profile)
+    assert sum(found["parts"].values()) == pytest.approx(1.0)
+    answer = control.outcome(session.folder, request) or {}
+    assert (answer["done"], answer["text"]) == (True, profile_line(found))
+    assert session.training.progress.step == 4
 
 
 def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, tiny: Recipe) -> None:

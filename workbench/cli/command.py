@@ -120,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 
     train = _verb(verbs, "train", "training:train", "train in the foreground; Ctrl-C stops with a checkpoint")
     _add_recipe(train)
+    train.add_argument("--profile", action="store_true", help="say where the time of the first steps goes, by part")
     train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if the held-out loss ends above")
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
@@ -171,6 +172,7 @@ _REQUESTS = {
     "resume": "go on: with a paused run, or from the last checkpoint of one that ended early",
     "checkpoint": "save a checkpoint now",
     "evaluate": "measure the held-out loss now",
+    "profile": "say where the time of a step goes, by part, from the next 40 steps",
     "set": "change a knob of a running run",
 }
 

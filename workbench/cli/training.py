@@ -16,6 +16,8 @@ from workbench.assignments import assignment
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
 from workbench.plots.terminal import follow
 from workbench.printable import plain
+from workbench.profile_table import profile_table
+from workbench.runs.folder import read_object
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.runs.run import Run
@@ -127,6 +129,8 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
     run = start(recipe, on="inline", runs_dir=options.runs)
+    if options.profile:
+        run.ask("profile")
     _follow_to_the_end(run)
     # The supervisor lives no longer than we do, and it still has the report to write.
     wait_for_supervisors(REPORT_LIMIT_SECONDS)
@@ -200,6 +204,8 @@ def summary(run: Run, result: dict[str, Any]) -> str:
         view = run.view()
         if promised := whole_forecast(view.forecast):
             lines.append(off_line(compared(promised, view)))
+    if profile := read_object(run.folder.profile):
+        lines.append(profile_table(profile))
     if run.folder.report.exists():
         lines.append(f"report {run.folder.report}")
     return "\n".join(lines)

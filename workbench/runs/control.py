@@ -22,7 +22,7 @@ from workbench.errors import RunError, unknown
 from workbench.runs import lease
 from workbench.runs.folder import RunFolder, read_json, write_json
 
-VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "set", "check")
+VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "profile", "set", "check")
 """What anybody may ask; ``check`` says whether a ``set`` would be accepted, and sets nothing."""
 FORKED = "forked"
 """Told to the parent of a fork, so that its telemetry says so; nobody asks for it."""

@@ -106,6 +106,8 @@ class RunFolder:
     """Folder of ``step-N`` folders."""
     graphs = _Part("graphs")
     """What an engine made of the model, to look into; absent where an engine has nothing of the kind."""
+    profile = _Part("profile.json")
+    """Where the time of a step went, the last time that somebody asked; absent before."""
     evaluations = _Part("evaluations.json")
     """Held-out losses and the final result."""
     tokenizer = _Part("tokenizer.json")

@@ -10,6 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.runs import control
 from workbench.runs.control import Request
 from workbench.runs.state import disk_full
+from workbench.training.profiling import STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +44,9 @@ class Steerable(Protocol):
 
     def evaluate(self, *, final: bool) -> Evaluation:
         """Held-out loss now."""
+
+    def profile(self) -> str:
+        """Where the time of the coming steps goes, in words."""
 
     def turn(self, path: str, value: Any, recipe: Recipe) -> None:
         """Go on under a recipe that differs in one knob."""
@@ -128,6 +132,9 @@ class Requests:
             case "evaluate":
                 self._accept(request, "evaluating on held-out tokens")
                 return f"held-out loss {session.evaluate(final=False).loss:.4f}"
+            case "profile":
+                self._accept(request, f"looking into {2 * STEPS} steps")
+                return session.profile()
             case "set":
                 return self._set(str(arguments.get("path")), arguments.get("value"))
             case "check":

@@ -13,6 +13,7 @@ import torch
 from workbench.choices.progress import Progress
 from workbench.errors import RunError
 from workbench.floors import Yardstick
+from workbench.profile_table import profile_line
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
 from workbench.runs.state import disk_full, fill_reserve
@@ -24,6 +25,7 @@ from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
+from workbench.training.profiling import profiled
 from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
@@ -278,6 +280,14 @@ class Session:
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
         self.status.write(message=self.pause_reason, heldout_loss=result.loss)
         return result
+
+    def profile(self) -> str:
+        """Where the time of the coming steps goes, in words; they count as any others, and a few take longer."""
+        self.status.write(message="profiling")
+        found = profiled(self.training)
+        write_json(self.folder.profile, found)
+        self.status.write(message=self.pause_reason)
+        return profile_line(found)
 
     def save(self) -> Path | None:
         """Checkpoint now. On a full disk: None, and the run stands still until there is space."""
