@@ -11,8 +11,7 @@ RATES = Rates(
     kernels={
         "product": (0.0, 1e-10, 0.0, 0.0, 0.0),
         "attention": (0.0, 1e-10, 0.0, 0.0, 0.0),
-        "cheap": (0.0, 1e-10),
-        "costly": (0.0, 2e-10),
+        "other": (0.0, 1e-10),
     },
     attention_choice={"64": "plain", "512": "sdpa"},
     optimizers={

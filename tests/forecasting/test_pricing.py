@@ -21,8 +21,8 @@ from workbench.forecasting.pricing import (
 )
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000)
-ADD = Operation("add", "add 32>32", "cheap", 0, 0, 0, 0, 10_000)
-EXP = Operation("exp", "exp 32>32", "costly", 0, 0, 0, 0, 10_000)
+ADD = Operation("add", "add 32>32", "other", 0, 0, 0, 0, 10_000)
+EXP = Operation("exp", "exp 32>32", "other", 0, 0, 0, 0, 10_000)
 
 
 def trace_of(part: Part) -> Trace:
@@ -32,7 +32,7 @@ def trace_of(part: Part) -> Trace:
 def test_operations_cost_their_work_and_their_call() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [ADD])), RATES, fused=False, launched=False).layers[0]
     assert found.forward.products == pytest.approx(1e-4)
-    assert found.forward.moving == pytest.approx(1e-6 + 2e-6)
+    assert found.forward.moving == pytest.approx(1e-6 + 1e-6)
     assert found.forward.calls == pytest.approx(3 * CALL_SECONDS)
     assert found.backward.calls == pytest.approx(CALL_SECONDS)
     assert found.linear == pytest.approx(1e-4)
@@ -46,7 +46,7 @@ def test_a_key_that_was_measured_goes_before_its_kind() -> None:
 
 def test_compiled_operations_cost_a_share_of_their_work_and_no_calls() -> None:
     found = priced(trace_of(Part([PRODUCT, ADD, EXP], [])), RATES, fused=True, launched=False)
-    assert found.layers[0].forward.moving == pytest.approx(FUSED_SHARE * (1e-6 + 2e-6))
+    assert found.layers[0].forward.moving == pytest.approx(FUSED_SHARE * (1e-6 + 1e-6))
     assert found.layers[0].forward.calls == pytest.approx(CALL_SECONDS)
     assert found.layers[0].backward == Seconds()
     # What precedes the layers is not compiled.

@@ -24,7 +24,7 @@ from workbench.bench.result import ResultsFile
 from workbench.choices.execution.engine import Mode
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
-from workbench.forecasting.calibration import measured
+from workbench.forecasting.calibration import VERSION, measured
 from workbench.forecasting.rates import Rates
 from workbench.recipe import Recipe
 
@@ -92,8 +92,8 @@ def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _rates(results: ResultsFile, mode: Mode) -> Rates:
-    """Of this machine, measured for this file unless they stand in it."""
-    known, name = results.data["rates"], " ".join(map(str, mode))
+    """Of this machine, measured for this file unless they stand in it; compiled recipes take those of eager ones."""
+    known, name = results.data["rates"], " ".join(map(str, (*mode._replace(compiled=False), VERSION)))
     if name not in known:
         results.put(rates=known | {name: measured(mode).model_dump(mode="json")})
     return Rates.model_validate(results.data["rates"][name])

@@ -35,7 +35,7 @@ from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 12
+NAME, VERSION = "forecast", 13
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""

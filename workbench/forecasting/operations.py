@@ -10,8 +10,6 @@ from torch import Tensor
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "_scaled_dot_product")
 """Beginnings of the names of operations that are matrix products."""
 PRODUCT_KINDS = ("product", "attention")
-COSTLY = ("exp", "softmax", "gelu", "silu", "sigmoid", "tanh", "log", "sort", "topk", "sin", "cos", "dropout")
-"""Parts of the names of operations that compute much per number."""
 
 
 class Operation(NamedTuple):
@@ -20,7 +18,7 @@ class Operation(NamedTuple):
     Attributes:
         name: in aten.
         key: what decides its cost besides sizes: name, types, and how what it reads lies in memory.
-        kind: ``product``, ``attention`` (a batched or fused product), ``costly`` or ``cheap``.
+        kind: ``product``, ``attention`` (a batched or fused product) or ``other``.
         many, m, k, n: products (m, k) x (k, n), and how many; 0 for others.
         bytes: read and written.
         fresh: bytes of memory that it asks for.
@@ -102,9 +100,8 @@ def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str
     """Key, kind and (many, m, k, n) of an :class:`Operation`, from its tensors, real or without memory."""
     bits = 8 * written[0].element_size()
     if not name.startswith(PRODUCTS):
-        kind = "costly" if any(word in name for word in COSTLY) else "cheap"
         lies = "" if all(t.is_contiguous() for t in read) else " strided"
-        return f"{name} {8 * read[0].element_size() if read else 0}>{bits}{lies}", kind, (0, 0, 0, 0)
+        return f"{name} {8 * read[0].element_size() if read else 0}>{bits}{lies}", "other", (0, 0, 0, 0)
     if name.startswith("_scaled_dot_product"):
         queries, keys = [t for t in read if t.ndim == 4][:2]
         # Two products forward; five backward: one repeated, four gradients.

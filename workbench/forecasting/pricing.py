@@ -119,7 +119,7 @@ def _price(part: Part, rates: Rates, fused: bool, launched: bool) -> Price:
 def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launched: bool) -> Seconds:
     products = moving = calls = 0.0
     for operation in operations:
-        line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["cheap"]
+        line = rates.kernels.get(operation.key) or rates.kernels.get(operation.kind) or rates.kernels["other"]
         once, *grows = (rate * size for rate, size in zip(line, operation.sizes, strict=False))
         seconds, is_product = sum(grows), operation.kind in PRODUCT_KINDS
         if fused and not is_product:

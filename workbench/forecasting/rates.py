@@ -52,8 +52,7 @@ class Rates(BaseModel):
         disagreement: between the halves of the rounds in which kernels were timed, as a share, at worst.
     """
 
-    # Results of benchmarks also hold rates that earlier versions measured.
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     device: str
     date: str
     kernels: dict[str, tuple[float, ...]]

@@ -55,7 +55,6 @@ class Point:
     steps: float
     shape: StepShape
     labels: int
-    layers: int
     forward: list[float]
     backward: list[float]
     knobs: dict[str, float]
@@ -161,7 +160,7 @@ class Simulator:
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(progress).items()}
         knobs |= {"data.batch_size": float(shape.rows), "data.sequence_length": float(shape.length)}
         return Point(
-            progress, 0.0, shape, labels, first.layers, _mean(plans, layers, lambda p, i: p.runs[i]),
+            progress, 0.0, shape, labels, _mean(plans, layers, lambda p, i: p.runs[i]),
             _mean(plans, layers, lambda p, i: p.runs[i] and p.trains[i]), knobs, flops, seconds,
         )  # fmt: skip
 

@@ -54,8 +54,8 @@ class Stopwatch(TorchDispatchMode):
 
 
 def lines(readings: Iterable[Reading]) -> dict[str, tuple[float, ...]]:
-    """Rates by key: seconds per call, then per FLOP and number of a product, or per byte; ``cheap`` and the like for
-    the keys that nobody has met."""
+    """Rates by key: seconds per call, then per FLOP and number of a product, or per byte; by kind for keys that nobody
+    has met."""
     by_key: dict[str, list[Reading]] = {}
     for reading in readings:
         operation = reading.operation
