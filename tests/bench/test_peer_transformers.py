@@ -1,4 +1,4 @@
-"""The peer's data and its stops between rounds, without a training run (that one is in test_peers)."""
+"""The peer's data, its stops between rounds, and that it computes what we compute: real Trainer, tiny model."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import numpy as np
 import pytest
 import torch
 
+from workbench.bench import contender, timed_trainer
 from workbench.bench.contender import Stage
+from workbench.bench.peers import same_maths, trainer
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import TokenStore
+from workbench.recipe import Recipe
 
 pytest.importorskip("transformers", reason="needs the package transformers")
+from workbench.bench import peer_transformers
 from workbench.bench.peer_transformers import Rounds, Rows
 
 
-def test_the_peer_reads_our_rows_and_starts_over() -> None:
+def test_the_peer_reads_our_rows_in_our_order() -> None:
     order = RowOrder(TokenStore(np.arange(64, dtype=np.uint16), np.arange(0, 65, 8)), 16, seed=0)
     rows = Rows(order, 1000)
     assert len(rows) == 1000
-    ours = order.batch(np.arange(4)).tokens_BT
-    assert torch.equal(torch.stack([rows[index]["input_ids"] for index in range(4)]), ours)
-    assert torch.equal(rows[4]["input_ids"], ours[0]), "one epoch, again and again"
+    ours = order.batch(np.arange(8)).tokens_BT
+    assert torch.equal(torch.stack([rows[index]["input_ids"] for index in range(8)]), ours), "the second epoch, too"
 
 
-def test_rounds_stop_the_loop_and_time_only_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_stop_the_loop_and_tell_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"steps": 3}\n{"steps": 1}\n'))
     monkeypatch.setattr(sys, "stdout", out)
@@ -36,9 +39,45 @@ def test_rounds_stop_the_loop_and_time_only_their_own_steps(monkeypatch: pytest.
     control, taken = SimpleNamespace(should_training_stop=False), 0
     while not control.should_training_stop:
         taken += 1
+        rounds.losses.append(torch.tensor(float(taken)))
         rounds.on_step_end(None, None, control)
     said = [json.loads(line) for line in out.getvalue().splitlines()]
     assert taken == 2 + 3 + 1
     assert said[0]["ready"]["parameters"] == 7
+    assert said[0]["ready"]["compile_wall_seconds"] <= said[0]["ready"]["warmup"]["seconds"]
     assert [answer["tokens"] for answer in said[1:]] == [30, 10]
+    assert [said[0]["ready"]["warmup"]["losses"], *(answer["losses"] for answer in said[1:])] == [
+        [1, 2],
+        [3, 4, 5],
+        [6],
+    ]
     assert all(answer["seconds"] >= 0 for answer in said[1:])
+
+
+def losses(module: object, setting: dict, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], int]:
+    """Of ten steps in this process, and the number of parameters."""
+    out = io.StringIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", ["child", json.dumps({"name": "child", "warmup": 4, **setting})])
+        patch.setattr(sys, "stdin", io.StringIO('{"steps": 6}\n'))
+        patch.setattr(sys, "stdout", out)
+        # The test runner is nobody's child here.
+        patch.setattr(contender, "die_with_parent", lambda: None)
+        module.main()  # type: ignore[attr-defined]
+    ready, answer = [json.loads(line) for line in out.getvalue().splitlines()]
+    return ready["ready"]["warmup"]["losses"] + answer["losses"], ready["ready"]["parameters"]
+
+
+def test_the_same_maths_has_the_same_losses(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = same_maths(tiny).with_(execution={"precision": "fp32", "compile": False}, architecture={"dropout": 0.0})
+    theirs, theirs_parameters = losses(peer_transformers, trainer(tiny, dropout=0.0, same_masks=True), monkeypatch)
+    for head in ("labelled", "all"):
+        setting = {"recipe": recipe.with_(execution={"head": head}).to_dict(), "grouped": True}
+        ours, parameters = losses(timed_trainer, setting, monkeypatch)
+        assert parameters == theirs_parameters
+        assert len(ours) == len(theirs) == 10
+        assert ours == pytest.approx(theirs, abs=1e-4)
+    # Where documents are kept apart the losses are others: the comparison can fail.
+    apart, _ = losses(timed_trainer, {"recipe": recipe.to_dict()}, monkeypatch)
+    assert max(abs(a - b) for a, b in zip(apart, theirs, strict=True)) > 1e-3
+    assert len(set(theirs)) == 10

@@ -3,66 +3,128 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
+import itertools
+import statistics
+from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from workbench.bench import peers
+from workbench.bench.peers import BEST, DEFAULT, MODERN, SAME, TUNED, UNDROPPED
+from workbench.bench.race import Race
 from workbench.ops.attention import ATTENTION
 from workbench.recipe import Recipe
 
+CHOSEN = {
+    TUNED: {"chosen": {"attention": "eager", "workers": 2}},
+    UNDROPPED: {"chosen": {"attention": "sdpa", "workers": 0}},
+}
 
-@pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    """One layer x 16 on a page of text, eager."""
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    words = [f"word{number}" for number in range(17)]
-    lines = [" ".join(words[(i * j) % len(words)] for j in range(1, 60)) for i in range(1, 60)]
-    (tmp_path / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
-    return Recipe(
-        data={
-            "kind": "files", "paths": [str(tmp_path / "text.txt")], "document_characters": 200,
-            "sequence_length": 16, "batch_size": 4,
-            "heldout_fraction": 0.2, "tokenizer": {"kind": "trained", "vocabulary_size": 256},
-        },
-        architecture={"kind": "pre_ln", "layers": 1, "width": 16, "heads": 2},
-        execution={"kind": "native", "precision": "fp32", "compile": False, "threads": 1},
-    )  # fmt: skip
+
+def printed(table: Table) -> str:
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(table)
+    return console.export_text()
 
 
 @pytest.mark.process
-def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe, capfd: pytest.CaptureFixture[str]) -> None:
-    result = peers.measure(tiny, rounds=2, steps=2, warmup=1, workers=0, peers=["transformers default"])
-    assert set(result["contenders"]) == {"workbench", "transformers default"}
+def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
+    only = {DEFAULT, SAME}
+    result = peers.measure(tiny, rounds=2, steps=2, warmup=1, chosen=CHOSEN, only=only)
+    assert set(result["contenders"]) == only
     for figures in result["contenders"].values():
         assert len(figures["readings"]) == 2
         assert min(figures["readings"]) > 0
-        assert figures["ready"]["parameters"] > 256 * 16
-    # What was remembered for ours; transformers' own default for BERT.
+        assert len(figures["losses"]) == 1 + 2 * 2
+        assert figures["memory_bytes"] > 0
+        assert figures["mfu"] > 0
+    # The same size on both sides; what was remembered for ours, and transformers' own default for BERT.
+    assert len({figures["parameters"] for figures in result["contenders"].values()}) == 1
     attention = {name: figures["attention"] for name, figures in result["contenders"].items()}
-    assert attention["workbench"] in ATTENTION
-    assert attention["transformers default"] == "sdpa"
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(peers.table(result))
-    rows = [line for line in console.export_text().splitlines() if "tokens/s" not in line]
-    for name, choice in attention.items():
-        assert any(name in row and choice in row for row in rows)
-    a, b = (result["contenders"][name]["readings"] for name in ("workbench", "transformers default"))
-    ratios = result["ratios"]["transformers default"]
-    assert ratios["max"] == pytest.approx(max(x / y for x, y in zip(a, b, strict=True)))
-    assert "round 2 of 2" in capfd.readouterr().err
+    assert attention[SAME] in ATTENTION
+    assert attention[DEFAULT] == "sdpa"
+    table = printed(peers.table(result))
+    assert all(name in table for name in only)
+    (pair,) = result["ratios"]
+    assert (pair["ours"], pair["theirs"], pair["target"]) == (SAME, DEFAULT, 4.0)
+    a, b = (result["contenders"][name]["readings"] for name in (SAME, DEFAULT))
+    assert pair["median"] == pytest.approx(statistics.median(x / y for x, y in zip(a, b, strict=True)))
+    assert f"{pair['median']:.2f}x" in printed(peers.ratio_table(result))
+    assert result["waterfall"] is None, "not all of the chain was there"
 
 
 @pytest.mark.process
 def test_a_contender_that_dies_says_why(tiny: Recipe) -> None:
     broken = tiny.with_(data={"paths": ["nowhere.txt"]})
-    with pytest.raises(RuntimeError, match=r"(?s)contender 'workbench' ended.*nowhere\.txt"):
-        peers.measure(broken, rounds=1, steps=1, warmup=1, workers=0, peers=[])
+    with pytest.raises(RuntimeError, match=r"(?s)contender 'same maths' ended.*nowhere\.txt"):
+        peers.measure(broken, rounds=1, steps=1, warmup=1, chosen=CHOSEN, only=[SAME])
 
 
-def test_peers_see_our_data_size_and_seed(tiny: Recipe) -> None:
-    settings = [setting for _, setting in peers.contenders(tiny, warmup=1, workers=3)]
-    assert [setting["name"] for setting in settings] == ["workbench", "transformers default", "transformers tuned"]
-    assert all(setting["recipe"] == tiny.to_dict() for setting in settings)
-    assert [setting.get("workers") for setting in settings] == [None, 0, 3]
+def test_all_see_one_text_size_and_seed(tiny: Recipe) -> None:
+    found = peers.contenders(tiny, CHOSEN)
+    recipes = {name: Recipe(**entrant.setting["recipe"]) for name, entrant in found.items()}
+    for recipe in recipes.values():
+        assert (recipe.data, recipe.seed) == (tiny.data, tiny.seed)
+        for knob in ("layers", "width", "heads"):
+            assert getattr(recipe.architecture, knob) == getattr(tiny.architecture, knob)
+    assert recipes[BEST].architecture == tiny.architecture
+    assert recipes[DEFAULT].architecture == recipes[SAME].architecture
+    assert recipes[TUNED].architecture.dropout == 0.1
+    assert recipes[UNDROPPED].architecture.dropout == recipes[MODERN].architecture.dropout == 0.0
+    settings = {name: (found[name].setting["attention"], found[name].setting["workers"]) for name in (TUNED, MODERN)}
+    assert settings == {TUNED: ("eager", 2), MODERN: ("sdpa", 0)}
+
+
+def changes(before: Any, after: Any) -> set[str]:
+    """Knobs in which two rungs differ; of another architecture its axis alone."""
+    one, two = Recipe(**before["recipe"]), Recipe(**after["recipe"])
+    paths = set(one.diff(two)) | {key for key in ("grouped",) if before.get(key) != after.get(key)}
+    return {"architecture"} if one.architecture.kind != two.architecture.kind else paths
+
+
+def test_each_rung_differs_from_the_one_before_in_one_thing(tiny: Recipe) -> None:
+    recipe = tiny.with_(execution={"precision": "bf16", "compile": True, "attention": "auto"})
+    rungs = peers.ladder(recipe)
+    found = [changes(a, b) for (_, _, a), (_, _, b) in itertools.pairwise(rungs)]
+    assert found == [
+        {"execution.head"}, {"execution.precision"}, {"execution.compile"}, {"execution.attention"},
+        {"architecture.dropout"}, {"grouped"}, {"architecture"},
+    ]  # fmt: skip
+    # Up to the rung of the same maths nothing is changed that the loss would show.
+    assert [name for _, name, setting in rungs if setting.get("grouped")][-2] == SAME
+
+
+def test_the_trial_keeps_what_it_saw_and_takes_the_fastest(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[Any]] = []
+
+    def race(entrants: dict[str, Any], **_: Any) -> Race:
+        asked.append([entrant.setting for entrant in entrants.values()])
+        rates = {name: 10.0 if name in ("sdpa", "2") else 5.0 for name in entrants}
+        return Race({}, {name: [{"tokens": each, "seconds": 1.0}] * 3 for name, each in rates.items()}, {})
+
+    monkeypatch.setattr(peers, "race", race)
+    found = peers.tuning(tiny, 1)
+    assert [found[name]["chosen"] for name in (TUNED, UNDROPPED)] == [{"attention": "sdpa", "workers": 2}] * 2
+    assert found[TUNED]["attention_tokens_per_second"] == {"eager": 5.0, "sdpa": 10.0}
+    assert found[TUNED]["workers_tokens_per_second"] == {"0": 5.0, "2": 10.0}
+    assert [setting["workers"] for setting in asked[1]] == [0, 2]
+    assert all(setting["attention"] == "sdpa" for setting in asked[1])
+
+
+def test_curves_are_put_beside_the_spread_of_seeds(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {"ours": 5.0, "ours, seed 1": 5.2, "ours, seed 2": 4.9, "theirs": 5.1, "ours, exact": 4.0}
+
+    def race(entrants: dict[str, Any], *, warmup: int, **_: Any) -> Race:
+        (name,) = entrants
+        losses = [9.0] * (warmup - 2) + [ends.get(name, 4.00002)] * 2
+        return Race({name: {"warmup": {"losses": losses}}}, {name: []}, {})
+
+    monkeypatch.setattr(peers, "race", race)
+    found = peers.agreement(tiny, 4)
+    assert found["exact"]["difference"] == pytest.approx(2e-5)
+    assert found["band"] == {"theirs": 5.1, "ours": 5.0, "seeds": [5.2, 4.9]}
+    assert found["within"] is True
+    ends["theirs"] = 5.3
+    assert peers.agreement(tiny, 4)["within"] is False

@@ -9,13 +9,15 @@ from workbench.errors import WorkbenchError, unknown
 from workbench.huge_pages import HUGE_PAGES
 
 BENCHES = {
-    "peers": "tokens/s beside transformers' Trainer, at its defaults and tuned",
+    "peers": "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what",
+    "execution": "what each knob of the native engine gives: alone, added up, all together",
     "methods": "what each method saves per step and per token",
     "demo": "what `make demo` reaches, seed by seed",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",
     "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
+    "gpu": "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`",
     "startup": "seconds until `import workbench` and `workbench runs` answer",
 }
 
@@ -29,11 +31,12 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print("usage: workbench bench NAME [options]\n" + "\n".join(f"  {n:<16} {text}" for n, text in BENCHES.items()))
         return 0 if argv else 2
-    if argv[0] not in BENCHES:
-        raise WorkbenchError(unknown("bench", argv[0], BENCHES))
+    bench = "gpu" if argv[0] == "--gpu" else argv[0]
+    if bench not in BENCHES:
+        raise WorkbenchError(unknown("bench", bench, BENCHES))
     # As trainers have it, for every contender alike; torch asks for it with its first tensor.
     for name, value in HUGE_PAGES.items():
         os.environ.setdefault(name, value)
     # By name and only when asked for: the list of benchmarks must not load torch.
-    code: int = importlib.import_module(f"workbench.bench.{argv[0]}").main(argv[1:])
+    code: int = importlib.import_module(f"workbench.bench.{bench}").main(argv[1:])
     return code

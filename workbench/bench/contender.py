@@ -19,6 +19,9 @@ from typing import Any, Self, TextIO
 from workbench.recipe import Recipe
 from workbench.runs.state import die_with_parent
 
+TRAINER = "workbench.bench.timed_trainer"
+"""The module of our own contenders."""
+
 
 class Contender:
     """A contender in a child process that lives as long as this context; after an error it ends at once.
@@ -77,9 +80,12 @@ class Contender:
 
 
 def take_turns(
-    settings: Sequence[tuple[str, dict[str, Any]]], rounds: int, steps: int
+    settings: Sequence[tuple[str, dict[str, Any]]], rounds: int, steps: int, failed: dict[str, str] | None = None
 ) -> tuple[dict[str, dict[str, Any]], dict[str, list[dict[str, Any]]]]:
     """Start contenders, given as module and setting, and have each take ``steps`` steps a round.
+
+    Args:
+        failed: gets the last words of those that end before they are ready, and the others go on; None ends all.
 
     Returns:
         what each said after its warm-up, and its answers by round; both by name.
@@ -88,7 +94,13 @@ def take_turns(
         stage: list[Contender] = []
         for module, setting in settings:
             note(f"starting {setting['name']} (warm-up and compilation)")
-            stage.append(stack.enter_context(Contender(module, setting)))
+            try:
+                stage.append(stack.enter_context(Contender(module, setting)))
+            except RuntimeError as error:
+                if failed is None:
+                    raise
+                failed[setting["name"]] = str(error).splitlines()[-1]
+                note(f"{setting['name']} cannot run here: {failed[setting['name']]}")
         answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from workbench.bench.contender import Contender
+from workbench.bench.contender import TRAINER, Contender
 from workbench.bench.forecast_cases import STEPS, cases
 from workbench.bench.result import ResultsFile
 from workbench.choices.execution.engine import Mode
@@ -29,7 +29,6 @@ from workbench.forecasting.rates import Rates
 from workbench.recipe import Recipe
 
 MODES = ("eager", "compiled")
-TRAINER = "workbench.bench.timed_trainer"
 ERRORS = ("time_error", "memory_error")
 
 

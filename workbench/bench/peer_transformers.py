@@ -1,8 +1,8 @@
-"""The peer: transformers' own Trainer with BertForMaskedLM, at its defaults or tuned, on our token store.
+"""The peer: transformers' own Trainer with BertForMaskedLM or ModernBERT, at its defaults or tuned, on our rows.
 
 It is the real Trainer with its own data loader, collator, optimizer and loop; a callback at step ends waits for the
-next round. Same tokenizer, same text, same row length, batch and mask rate as ours; rows are grouped text without
-padding, as run_mlm does by default.
+next round. Same tokenizer, text, order of rows, batch and mask rate as ours, and a BERT starts from the weights that
+ours starts from; rows are grouped text without padding, as run_mlm does by default.
 """
 
 from __future__ import annotations
@@ -17,41 +17,97 @@ import transformers
 from torch.utils.data import Dataset
 
 from workbench.bench.contender import Stage, begin
+from workbench.bench.run_mlm import ignoring
+from workbench.bench.timed_trainer import PeakMemory
+from workbench.choices.architectures.feed_forward import gated_width
+from workbench.choices.architectures.transformers_bert import to_transformers
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import PreparedData
+from workbench.choices.objectives.corruption import Corruption
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.progress import progress_at
+from workbench.recipe import Recipe
+from workbench.training.assemble import build_model
+
+TUNED: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"}
+"""What is set of the Trainer beside its data loader and the model's attention."""
 
 
 class Rows(Dataset[dict[str, torch.Tensor]]):
-    """Packed rows of our store as the Trainer wants them: ``{"input_ids": (T,) int64}``."""
+    """Packed rows of our store as the Trainer wants them: ``{"input_ids": (T,) int64}``.
 
-    def __init__(self, order: RowOrder, rows: int) -> None:
-        self._order, self._rows = order, rows
+    Args:
+        order: of the rows.
+        rows: how many there seem to be: epoch after epoch.
+        recipe: with it, rows are masked as it masks them, and have ``labels`` (T,).
+        prepared: its data.
+    """
+
+    def __init__(
+        self, order: RowOrder, rows: int, recipe: Recipe | None = None, prepared: PreparedData | None = None
+    ) -> None:
+        self._order, self._rows, self._recipe = order, rows, recipe
+        if recipe is not None and prepared is not None:
+            self._corrupt = Corruption(prepared.vocabulary, torch.device("cpu"))
 
     def __len__(self) -> int:
         return self._rows
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        return {"input_ids": self._order.batch(np.array([index % self._order.rows])).tokens_BT[0]}
+        batch = self._order.batch(np.array([index]))
+        if self._recipe is None:
+            return {"input_ids": batch.tokens_BT[0]}
+        rate = self._recipe.objective.labelled_fraction(progress_at(self._recipe.budget, 0.0))
+        seen = self._corrupt(batch, rate, self._recipe.seed, always_mask=False)
+        return {"input_ids": seen.tokens_BT[0], "labels": ignoring(seen)[0]}
 
 
 class Rounds(transformers.TrainerCallback):
-    """Stops the Trainer's loop at the end of each round until the parent asks for the next one."""
+    """Stops the Trainer's loop at the end of each round until the parent asks for the next one.
 
-    def __init__(self, stage: Stage, warmup: int, tokens_per_step: int, ready: dict[str, Any]) -> None:
-        self._stage, self._left, self._tokens, self._ready = stage, warmup, tokens_per_step, ready
-        self._steps, self._start = 0, time.perf_counter()
+    Args:
+        stage: speaks with the parent.
+        warmup: steps before it is ready.
+        tokens_per_step: what a step reads.
+        ready: what to say then, beside ``warmup``.
+        memory: watched until then.
+    """
+
+    def __init__(
+        self, stage: Stage, warmup: int, tokens_per_step: int, ready: dict[str, Any], memory: PeakMemory | None = None
+    ) -> None:
+        self._stage, self._left, self._tokens, self._ready, self._memory = stage, warmup, tokens_per_step, ready, memory
+        self._steps, self._start, self._first = 0, time.perf_counter(), 0.0
+        self.losses: list[torch.Tensor] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Trainer's hook before the first step."""
+        self._start = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Trainer's hook after each optimizer step."""
         self._left -= 1
+        # Reading the number waits for a GPU: where a compiled graph's first call ends.
+        self._first = self._first or time.perf_counter() - self._start
         if self._left:
             return
+        losses = [float(loss) for loss in self.losses]
         seconds = time.perf_counter() - self._start
+        self.losses.clear()
         # Nothing was asked for yet: what has ended is the warm-up.
         if self._steps:
-            self._stage.say({"seconds": seconds, "tokens": self._steps * self._tokens})
+            self._stage.say({"seconds": seconds, "tokens": self._steps * self._tokens, "losses": losses})
         else:
-            self._stage.say({"ready": {**self._ready, "warmup_seconds": seconds}})
+            ready = {
+                **self._ready,
+                "compile_wall_seconds": self._first,
+                "warmup": {"seconds": seconds, "losses": losses},
+            }
+            if self._memory is not None:
+                ready["memory_bytes"] = self._memory.grown
+                self._memory.stop()
+            self._stage.say({"ready": ready})
         steps = self._stage.next_steps()
         if steps is None:
             control.should_training_stop = True
@@ -60,40 +116,84 @@ class Rounds(transformers.TrainerCallback):
         self._start = time.perf_counter()
 
 
+class Trainer(transformers.Trainer):
+    """The real one; the loss of every step is kept, unread."""
+
+    def __init__(self, rounds: Rounds, **options: Any) -> None:
+        super().__init__(callbacks=[rounds], **options)
+        self._rounds = rounds
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        """Trainer's forward and backward pass; the loss, 0-d."""
+        loss = super().training_step(*arguments, **options)
+        self._rounds.losses.append(loss)
+        return loss
+
+
+def bert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel:
+    """``BertForMaskedLM`` with the weights that the recipe, of architecture ``post_ln``, starts from."""
+    cpu = recipe.with_(execution={"device": "cpu", "attention": "plain", "precision": "fp32"})
+    model = build_model(cpu, recipe.architecture, prepared.vocabulary, cpu.engine())
+    assert isinstance(model, TokenPrediction)
+    return to_transformers(model.backbone, model.head, prepared.vocabulary.pad)
+
+
+def modernbert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel:
+    """ModernBERT of the recipe's size, its gated part with as many parameters; its head sees labelled positions."""
+    shape, words = recipe.architecture, prepared.vocabulary
+    config = transformers.ModernBertConfig(
+        vocab_size=words.size, hidden_size=shape.width, num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, intermediate_size=gated_width(shape.inner_width), sparse_prediction=True,
+        pad_token_id=words.pad, cls_token_id=words.cls, sep_token_id=words.sep, bos_token_id=words.cls,
+        eos_token_id=words.sep,
+    )  # fmt: skip
+    torch.manual_seed(recipe.seed)
+    return transformers.ModernBertForMaskedLM(config)
+
+
+MODELS = {"bert": bert, "modernbert": modernbert}
+
+
 def main() -> None:
-    """Child process: ``python -m workbench.bench.peer_transformers '{"recipe": ..., "tuned": ..., ...}'``."""
+    """Child process: ``python -m workbench.bench.peer_transformers '{"recipe": ..., "tuned": ..., ...}'``.
+
+    Settings: ``model`` of :data:`MODELS`; ``tuned``: :data:`TUNED` or the defaults; ``attention``: None for
+    transformers' own choice; ``workers`` of the data loader; ``warmup`` steps; ``same_masks``: rows come masked as ours
+    instead of by the Trainer's collator. Rate, dropout, precision-free sizes and seed are the recipe's.
+    """
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
-    data, shape = recipe.data, recipe.architecture
+    data, device = recipe.data, recipe.engine().device
+    # No logging, saving or progress bar, which would be charged to the Trainer.
+    arguments = transformers.TrainingArguments(
+        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.most_rows, max_steps=int(recipe.budget.amount),
+        learning_rate=recipe.optimizer.lr, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+        use_cpu=device.type == "cpu", dataloader_num_workers=setting["workers"], seed=recipe.seed,
+        train_sampling_strategy="sequential", **(TUNED if setting["tuned"] else {}),
+    )  # fmt: skip
+    memory = PeakMemory(device)
+    memory.__enter__()
+    model = MODELS[setting["model"]](recipe, prepared)
+    if setting["attention"]:
+        model.set_attn_implementation(setting["attention"])
+    ready = {
+        "parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim),
+        # What the model runs with: its version's default, unless somebody asked for another.
+        "attention": str(model.config._attn_implementation), "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    order, same = RowOrder(prepared.train, data.longest, recipe.seed), setting["same_masks"]
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=prepared.tokenizer_file, mask_token="[MASK]", pad_token="[PAD]", cls_token="[CLS]",
         sep_token="[SEP]", unk_token="[UNK]",
     )  # fmt: skip
-    config = transformers.BertConfig(
-        vocab_size=prepared.vocabulary.size, hidden_size=shape.width, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, intermediate_size=4 * shape.width,
-    )  # fmt: skip
-    torch.manual_seed(recipe.seed)
-    model = transformers.BertForMaskedLM(config)
-    tuned: dict[str, Any] = (
-        {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"} if setting["tuned"] else {}
-    )
-    # No logging, saving or progress bar, which would be charged to the Trainer; more steps than any race asks for.
-    arguments = transformers.TrainingArguments(
-        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.most_rows, max_steps=100_000,
-        learning_rate=setting["lr"], report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
-        use_cpu=not torch.cuda.is_available(), dataloader_num_workers=setting["workers"], seed=recipe.seed, **tuned,
-    )  # fmt: skip
-    order = RowOrder(prepared.train, data.longest, recipe.seed)
-    ready = {
-        "parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim),
-        # What the model was built with: its version's default, unless somebody asked for another.
-        "attention": str(model.config._attn_implementation),
-    }  # fmt: skip
-    trainer = transformers.Trainer(
-        model=model, args=arguments, train_dataset=Rows(order, 1_000_000),
-        data_collator=transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=setting["mask_rate"]),
-        callbacks=[Rounds(stage, setting["warmup"], data.most_rows * data.longest, ready)],
+    rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
+    trainer = Trainer(
+        Rounds(stage, setting["warmup"], data.most_rows * data.longest, ready, memory),
+        model=model, args=arguments,
+        train_dataset=Rows(order, 10_000_000, *((recipe, prepared) if same else ())),
+        data_collator=transformers.default_data_collator
+        if same
+        else transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=rate),
     )  # fmt: skip
     trainer.train()
 

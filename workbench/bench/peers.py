@@ -1,109 +1,289 @@
-"""Tokens per second beside transformers' Trainer: same tokenizer, text, row length, batch and mask rate.
+"""Tokens per second beside transformers' Trainer: the same maths first, then our architecture, then what does what.
 
-Claim 1 (systems) of an honest comparison: contenders alternate round by round in one process group, after their
-own warm-up, data loading and telemetry included; medians of paired ratios, every reading kept.
+Claim 1 (systems) of an honest comparison: contenders alternate round by round in one process group, after their own
+warm-up, data loading and telemetry included; medians of paired ratios, every reading and every loss kept. Which
+settings the tuned Trainer runs with is decided by a short trial before.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import statistics
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from workbench.bench.contender import take_turns
+from workbench.bench.contender import TRAINER as OURS
+from workbench.bench.contender import note
+from workbench.bench.race import Entrant, race
 from workbench.bench.result import save, spread
+from workbench.bench.waterfall import draw, ratios, waterfall
+from workbench.bench.waterfall import table as waterfall_table
 from workbench.recipe import Recipe
+from workbench.training.machine import gemm_flops
 
-OURS = "workbench.bench.peer_workbench"
 THEIRS = "workbench.bench.peer_transformers"
-PEERS = {"transformers default": False, "transformers tuned": True}
+
+DEFAULT, TUNED, UNDROPPED, MODERN = "Trainer", "Trainer tuned", "Trainer tuned, no dropout", "Trainer tuned, ModernBERT"
+SAME, SAME_UNDROPPED, BEST = "same maths", "same maths, no dropout", "our architecture"
+TARGETS = {(SAME, DEFAULT): 4.0, (SAME, TUNED): 2.5, (BEST, DEFAULT): 12.0, (BEST, TUNED): 5.0}
+"""Ratios of tokens/s asked for at the size of ``bert_tiny`` on two cores."""
+PAIRS = [*TARGETS, (SAME_UNDROPPED, UNDROPPED), (BEST, UNDROPPED), (BEST, MODERN)]
+ATTENTIONS, WORKERS = ("eager", "sdpa"), (0, 2)
+"""Of the tuned Trainer, tried out."""
+TRIAL_ROUNDS, TRIAL_STEPS = 3, 2
+LEARNING_RATE = 3e-4
+"""Of every contender: speed does not depend on it, and no curve leaves the others in its first steps."""
 
 
-def contenders(
-    recipe: Recipe, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS)
-) -> list[tuple[str, dict[str, Any]]]:
-    """Module and setting of each contender: ours first, then transformers' Trainer at its defaults and tuned.
+def same_maths(recipe: Recipe) -> Recipe:
+    """The recipe with BERT's own model and the Trainer's own optimizer: what both sides then compute alike."""
+    return recipe.with_(
+        objective={"kind": "masked", "mask_rate": 0.15, "corruption": "80-10-10"},
+        architecture="post_ln",
+        depth="full",
+        optimizer={
+            "kind": "adamw", "lr": LEARNING_RATE, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0,
+            "clip_norm": 1.0, "schedule": {"kind": "linear", "start": 1.0, "end": 0.0},
+        },
+        # More than any race asks for; the rate of both falls in a straight line over it.
+        budget="100000 steps",
+    )  # fmt: skip
+
+
+def ladder(recipe: Recipe) -> list[tuple[str, str, dict[str, Any]]]:
+    """(what is new, name, setting) of our contenders: from what the Trainer computes to the recipe, one thing a time.
 
     Args:
-        recipe: ours; the peers take its data, size and seed.
-        warmup: steps before the first timed one (compilation happens there).
-        workers: data-loader workers of the tuned Trainer.
+        recipe: its data, size, execution and, at the end, its architecture.
     """
-    shared = {"recipe": recipe.to_dict(), "warmup": warmup, "mask_rate": 0.15, "lr": 1e-3}
-    ours = (OURS, {**shared, "name": "workbench"})
-    theirs = [
-        (THEIRS, {**shared, "name": name, "tuned": tuned, "workers": workers if tuned else 0})
-        for name, tuned in PEERS.items()
-        if name in peers
+    end, grouped = recipe.execution.model_dump(), {"grouped": True}
+    plain = {"kind": "native", "device": end["device"], "threads": end["threads"], "attention": "sdpa"}
+    whole = same_maths(recipe).with_(execution={**plain, "precision": "fp32", "compile": False, "head": "all"})
+    eager = whole.with_(execution={"head": "labelled"})
+    bf16 = eager.with_(execution={"precision": end["precision"]})
+    compiled = bf16.with_(execution={"compile": end["compile"]})
+    same = compiled.with_(execution=end)
+    undropped = same.with_(architecture={"dropout": 0.0})
+    best = undropped.with_(architecture=recipe.architecture.model_dump())
+    rungs: list[tuple[str, str, Recipe, dict[str, Any]]] = [
+        ("our loop and data pipeline", "ours as run_mlm", whole, grouped),
+        ("head and last block on labelled positions only", "+ labelled positions", eager, grouped),
+        ("precision", "+ precision", bf16, grouped),
+        ("compilation", "+ compilation", compiled, grouped),
+        ("attention and the recipe's other knobs", SAME, same, grouped),
+        ("no dropout", SAME_UNDROPPED, undropped, grouped),
+        ("documents kept apart in packed rows", "+ documents apart", undropped, {}),
+        ("architecture", BEST, best, {}),
     ]
-    return [ours, *theirs]
+    return [(what, name, {"recipe": each.to_dict(), **more}) for what, name, each, more in rungs]
+
+
+def trainer(
+    recipe: Recipe, *, tuned: bool = False, dropout: float | None = None, model: str = "bert",
+    attention: str | None = None, workers: int = 0, same_masks: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Setting of a Trainer on the recipe's data and size; dropout is BERT's own when None."""
+    theirs = same_maths(recipe).with_(execution={"precision": "fp32", "compile": False})
+    if dropout is not None:
+        theirs = theirs.with_(architecture={"dropout": dropout})
+    return {
+        "recipe": theirs.to_dict(), "model": model, "tuned": tuned, "attention": attention, "workers": workers,
+        "same_masks": same_masks,
+    }  # fmt: skip
+
+
+def tuning(recipe: Recipe, warmup: int) -> dict[str, Any]:
+    """Try out the tuned Trainer's settings: attention with either dropout, then workers with the faster one.
+
+    Returns:
+        by dropout: ``chosen`` (attention and workers) and ``tokens_per_second`` of everything tried.
+    """
+    found: dict[str, Any] = {}
+    for name, dropout in ((TUNED, None), (UNDROPPED, 0.0)):
+        setting: dict[str, Any] = {"attention": None, "workers": WORKERS[0]}
+        found[name] = {"chosen": setting}
+        # One after the other, each trial beside its own rivals: two trials apart may meet two machines.
+        for knob, values in (("attention", ATTENTIONS), ("workers", WORKERS)):
+            entrants = {
+                str(value): Entrant(THEIRS, trainer(recipe, tuned=True, dropout=dropout, **{**setting, knob: value}))
+                for value in values
+            }
+            note(f"trial of {knob}, {name}")
+            rates = race(entrants, rounds=TRIAL_ROUNDS, steps=TRIAL_STEPS, warmup=warmup).rates()
+            medians = {value: statistics.median(rates[str(value)]) for value in values}
+            setting[knob] = max(values, key=lambda value: medians[value])
+            found[name][f"{knob}_tokens_per_second"] = {str(value): each for value, each in medians.items()}
+    return found
+
+
+def contenders(recipe: Recipe, chosen: Mapping[str, Any]) -> dict[str, Entrant]:
+    """All of the race: the Trainer four times, then ours.
+
+    Args:
+        recipe: ours; all others take its data, size and seed.
+        chosen: as :func:`tuning` gives it.
+    """
+    dropped, undropped = (chosen[name]["chosen"] for name in (TUNED, UNDROPPED))
+    theirs = {
+        DEFAULT: trainer(recipe),
+        TUNED: trainer(recipe, tuned=True, **dropped),
+        UNDROPPED: trainer(recipe, tuned=True, dropout=0.0, **undropped),
+        MODERN: trainer(recipe, tuned=True, dropout=0.0, model="modernbert", **undropped),
+    }
+    found = {name: Entrant(THEIRS, setting) for name, setting in theirs.items()}
+    return found | {name: Entrant(OURS, setting) for _, name, setting in ladder(recipe)}
 
 
 def measure(
-    recipe: Recipe, *, rounds: int, steps: int, warmup: int, workers: int, peers: Sequence[str] = tuple(PEERS)
-) -> dict[str, Any]:
+    recipe: Recipe, *, rounds: int, steps: int, warmup: int, chosen: Mapping[str, Any] | None = None,
+    only: Collection[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Alternate the contenders for ``rounds`` rounds of ``steps`` steps each.
 
+    Args:
+        recipe: ours.
+        rounds, steps, warmup: of every contender.
+        chosen: the tuned Trainer's settings; tried out when None.
+        only: names of contenders; all when None.
+
     Returns:
-        ``{"contenders": {name: {"tokens_per_second": spread, "attention": implementation, "readings": [...], "ready":
-        ...}}, "ratios": {peer: spread of ours / peer by round}, ...}``.
+        ``contenders`` by name: ``tokens_per_second`` (spread), ``readings``, ``losses`` from the first step on,
+        ``attention, parameters, memory_bytes, compile_wall_seconds, mfu``; ``ratios``: of :data:`PAIRS`; ``waterfall``;
+        ``tuning``; ``curves``: see :func:`agreement`.
     """
-    ready, answers = take_turns(contenders(recipe, warmup, workers, peers), rounds, steps)
-    readings = {name: [each["tokens"] / each["seconds"] for each in own] for name, own in answers.items()}
-    ours = readings["workbench"]
+    peak = gemm_flops(recipe.engine().mode)
+    chosen = chosen or tuning(recipe, warmup)
+    entrants = {name: each for name, each in contenders(recipe, chosen).items() if only is None or name in only}
+    held = race(entrants, rounds=rounds, steps=steps, warmup=warmup)
+    rates = held.rates()
+    flops = {name: _flops_per_token(name, held.answers) for name in rates}
+    found = {
+        name: {
+            "tokens_per_second": spread(rates[name]),
+            **{key: ready.get(key) for key in ("attention", "parameters", "memory_bytes", "compile_wall_seconds")},
+            "mfu": None if (each := flops[name]) is None else statistics.median(rates[name]) * each / peak,
+            "readings": rates[name],
+            "losses": held.losses(name),
+        }
+        for name, ready in held.ready.items()
+    }
+    chain = [("", DEFAULT), *((what, name) for what, name, _ in ladder(recipe))]
     return {
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
         "recipe": recipe.to_dict(),
-        "contenders": {
-            name: {
-                "tokens_per_second": spread(readings[name]),
-                "attention": said["attention"],
-                "readings": readings[name],
-                "ready": said,
-            }
-            for name, said in ready.items()
+        "mfu_is_share_of": f"the matrix product's rate measured here, {peak:.3g} FLOP/s ({recipe.engine().precision})",
+        "tuning": chosen,
+        "contenders": found,
+        "ratios": [
+            {"ours": a, "theirs": b, "target": TARGETS.get((a, b)), **ratios(rates[a], rates[b])}
+            for a, b in PAIRS
+            if a in rates and b in rates
+        ],
+        "waterfall": waterfall(rates, chain) if all(name in rates for _, name in chain) else None,
+    }  # fmt: skip
+
+
+def _flops_per_token(name: str, answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> float | None:
+    """Useful FLOPs of a token, those of our model of the same maths for a BERT; None where nobody counted."""
+    counted = name if name in answers and "flops" in answers[name][0] else SAME
+    if name == MODERN or counted not in answers:
+        return None
+    return float(answers[counted][0]["flops"] / answers[counted][0]["tokens"])
+
+
+def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
+    """Losses of the Trainer and of ours on the same rows, masks and first weights, and how far seeds lie apart.
+
+    Args:
+        recipe: ours.
+        steps: of each.
+
+    Returns:
+        ``exact``: fp32 without dropout, ``losses`` of both and the greatest ``difference`` in nats; ``band``: as they
+        are raced, bf16 and dropout, mean losses of the last half: ``theirs``, ``ours`` and ``seeds``, ours on others;
+        ``within``: whether theirs is no further from ours than a seed is.
+    """
+    small = recipe.with_(data={"batch_size": 8})
+    eager = same_maths(small).with_(execution={"precision": "fp32", "compile": False}, architecture={"dropout": 0.0})
+    _, _, same = next(rung for rung in ladder(small) if rung[1] == SAME)
+    entrants = {
+        "theirs, exact": Entrant(THEIRS, trainer(small, dropout=0.0, same_masks=True)),
+        "ours, exact": Entrant(OURS, {"recipe": eager.to_dict(), "grouped": True}),
+        "theirs": Entrant(THEIRS, trainer(small, tuned=True, same_masks=True)),
+        "ours": Entrant(OURS, same),
+        **{
+            f"ours, seed {seed}": Entrant(OURS, {**same, "recipe": {**same["recipe"], "seed": seed}})
+            for seed in (recipe.seed + 1, recipe.seed + 2)
         },
-        "ratios": {
-            # Ratios within a round, then their median: a slow minute cancels.
-            name: spread([a / b for a, b in zip(ours, theirs, strict=True)])
-            for name, theirs in readings.items()
-            if name != "workbench"
-        },
+    }
+    losses = {}
+    for name, entrant in entrants.items():
+        losses[name] = race({name: entrant}, rounds=0, steps=0, warmup=steps).losses(name)
+    late = {name: statistics.mean(each[len(each) // 2 :]) for name, each in losses.items()}
+    seeds = [late[name] for name in losses if "seed" in name]
+    apart = max(abs(seed - late["ours"]) for seed in seeds)
+    pairs = zip(losses["theirs, exact"], losses["ours, exact"], strict=True)
+    return {
+        "rows_per_step": 8,
+        "losses": losses,
+        "exact": {"difference": max(abs(a - b) for a, b in pairs)},
+        "band": {"theirs": late["theirs"], "ours": late["ours"], "seeds": seeds},
+        "within": abs(late["theirs"] - late["ours"]) <= apart,
     }
 
 
 def main(argv: list[str]) -> int:
-    """``workbench bench peers``: measure, print the table, save the JSON."""
+    """``workbench bench peers``: measure, print the tables, save JSON and picture."""
     from workbench import presets
 
     parser = argparse.ArgumentParser(prog="workbench bench peers", description=__doc__)
-    parser.add_argument("--preset", default="bert_tiny", help="our recipe; the peers take its data and size")
+    parser.add_argument("--preset", default="bert_tiny", help="our recipe; the others take its data and size")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=8, help="timed steps per round and contender")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=4, help="timed steps per round and contender")
     parser.add_argument("--warmup", type=int, default=4)
-    parser.add_argument("--workers", type=int, default=0, help="data-loader workers of the tuned Trainer")
+    parser.add_argument("--curve-steps", type=int, default=24, help="steps of the loss curves; 0 leaves them out")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders only")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
     options = parser.parse_args(argv)
     recipe = presets.get(options.preset).with_assignments(options.set)
     console = Console()
-    counts = {name: getattr(options, name) for name in ("rounds", "steps", "warmup", "workers")}
-    result = measure(recipe, **counts)
+    result = measure(recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, only=options.only)
+    if options.curve_steps:
+        result["curves"] = agreement(recipe, options.curve_steps)
     console.print(table(result))
-    console.print(f"saved {save('peers', result, options.out)}")
+    console.print(ratio_table(result))
+    path = save("peers", result, options.out)
+    if result["waterfall"]:
+        title = "Tokens per second beside transformers' Trainer at its defaults"
+        console.print(waterfall_table(result["waterfall"], title))
+        console.print(f"drawn {draw(result['waterfall'], title, path.with_suffix('.png'))}")
+    console.print(f"saved {path}")
     return 0
 
 
-def table(result: dict[str, Any]) -> Table:
+def table(result: Mapping[str, Any]) -> Table:
     """One row per contender of a result of :func:`measure`."""
-    found = Table("contender", "attention", "tokens/s (median)", "range", "workbench is faster by")
+    found = Table("contender", "attention", "tokens/s (median)", "range", "MFU", "GiB", "compiled in")
     for name, figures in result["contenders"].items():
-        rate, ratio = figures["tokens_per_second"], result["ratios"].get(name)
-        gain = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})" if ratio else ""
-        span = f"{rate['min']:,.0f} to {rate['max']:,.0f}"
-        found.add_row(name, figures["attention"], f"{rate['median']:,.0f}", span, gain)
+        each = figures["tokens_per_second"]
+        found.add_row(
+            name, figures["attention"], f"{each['median']:,.0f}", f"{each['min']:,.0f} to {each['max']:,.0f}",
+            "" if figures["mfu"] is None else f"{figures['mfu']:.1%}", f"{figures['memory_bytes'] / 2**30:.2f}",
+            f"{figures['compile_wall_seconds']:.0f} s",
+        )  # fmt: skip
+    return found
+
+
+def ratio_table(result: Mapping[str, Any]) -> Table:
+    """One row per pair of a result of :func:`measure`."""
+    found = Table("ours", "beside", "faster by (median)", "range", "asked")
+    for pair in result["ratios"]:
+        asked = "" if pair["target"] is None else f"{pair['target']:g}x"
+        span = f"{pair['min']:.2f} to {pair['max']:.2f}"
+        found.add_row(pair["ours"], pair["theirs"], f"{pair['median']:.2f}x", span, asked)
     return found

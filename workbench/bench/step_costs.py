@@ -7,10 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.bench.contender import note, take_turns
+from workbench.bench.contender import TRAINER, note, take_turns
 from workbench.recipe import Recipe
 
-TRAINER = "workbench.bench.timed_trainer"
 SEGMENTS, STEPS = 16, 8
 """Rounds in which contenders alternate, and steps in each: together the whole schedule of every contender."""
 OUTLIER = 3.0

@@ -1,4 +1,4 @@
-"""A recipe in training in a child process, each step timed.
+"""A recipe in training in a child process, timed by step or by round.
 
 What a method costs changes along its run: layers appear, freeze, are dropped more often, batches grow. So a recipe
 comes with a budget of as many steps as will be timed, and every stage is met in order and in its due share.
@@ -7,16 +7,20 @@ comes with a budget of as many steps as will be timed, and every stage is met in
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 
 from workbench.bench.contender import begin
+from workbench.bench.run_mlm import GroupedRows
 from workbench.choices.data.prepare import prepare
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
+from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
@@ -42,6 +46,10 @@ class PeakMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Watch no longer."""
         self._done.set()
         self._thread.join()
 
@@ -81,29 +89,71 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
     }
 
 
+def timed_round(training: Training, steps: int) -> dict[str, Any]:
+    """Take ``steps`` steps as a run does, which waits for the device at the end only.
+
+    Returns:
+        wall ``seconds``, ``tokens`` and useful ``flops`` of all of them, and the ``losses`` of the last ones in nats.
+    """
+    tokens, flops, began = training.progress.tokens, training.recorder.useful_flops, time.perf_counter()
+    for _ in range(steps):
+        training.step()
+    training.settle()
+    return {
+        "seconds": time.perf_counter() - began,
+        "tokens": training.progress.tokens - tokens,
+        "flops": training.recorder.useful_flops - flops,
+        "losses": list(training.recorder.recent)[-steps:] if steps else [],
+    }
+
+
 def main() -> None:
     """Child process: ``python -m workbench.bench.timed_trainer '{"name": ..., "recipe": ...}'``.
 
-    With ``"memory": true`` every answer has ``memory_bytes``, the growth so far.
+    Settings beside these: ``memory``: ``memory_bytes``, the growth so far, stands in every answer. ``warmup``: a number
+    of steps, after which rounds are timed as a whole, telemetry included; their losses are told, and memory is watched
+    during the warm-up alone. ``grouped``: rows are one piece each, as ``run_mlm`` has them.
     """
     stage, setting, recipe = begin()
     engine = recipe.engine()
     prepared = prepare(recipe.data)
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    with PeakMemory(engine.device) if setting.get("memory") else contextlib.nullcontext() as memory:
-        training = Training(recipe, assemble(recipe, prepared, engine))
-        ready = {"parameters": training.assembled.parameters, "compile_seconds": 0.0, "compile_wall_seconds": 0.0}
-        if engine.compiled:
-            wall, before = time.perf_counter(), processor_seconds()
-            compile_ahead(training)
-            ready["compile_seconds"] = processor_seconds() - before
-            ready["compile_wall_seconds"] = time.perf_counter() - wall
+    whole = "warmup" in setting
+    with contextlib.ExitStack() as stack:
+        memory = stack.enter_context(PeakMemory(engine.device)) if setting.get("memory") else None
+        writer = TelemetryWriter(Path(stack.enter_context(tempfile.TemporaryDirectory()))) if whole else None
+        assembled = assemble(recipe, prepared, engine)
+        if setting.get("grouped"):
+            assembled.order = GroupedRows(prepared.train, recipe.data.longest, recipe.seed)
+        training = Training(recipe, assembled, writer)
+        stack.callback(training.close)
+        ready = {
+            "parameters": training.assembled.parameters, "attention": engine.attention,
+            "threads": torch.get_num_threads(), **_compiled(training),
+        }  # fmt: skip
+        if whole:
+            ready |= {"warmup": timed_round(training, setting["warmup"])}
+            if memory is not None:
+                ready["memory_bytes"] = memory.grown
+                # The thread that watches would take its share of every round.
+                memory.stop()
         stage.say({"ready": ready})
         while (steps := stage.next_steps()) is not None:
-            answer = timed_steps(training, steps)
-            stage.say(answer | ({"memory_bytes": memory.grown} if memory else {}))
-        training.close()
+            answer = timed_round(training, steps) if whole else timed_steps(training, steps)
+            stage.say(answer | ({"memory_bytes": memory.grown} if memory and not whole else {}))
+
+
+def _compiled(training: Training) -> dict[str, float]:
+    """CPU and wall seconds of compiling ahead; zeros where nothing is compiled."""
+    if not training.engine.compiled:
+        return {"compile_seconds": 0.0, "compile_wall_seconds": 0.0}
+    wall, before = time.perf_counter(), processor_seconds()
+    compile_ahead(training)
+    return {
+        "compile_seconds": processor_seconds() - before,
+        "compile_wall_seconds": time.perf_counter() - wall,
+    }
 
 
 if __name__ == "__main__":
