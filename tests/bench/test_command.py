@@ -21,3 +21,9 @@ def test_every_listed_benchmark_exists_and_explains_itself(name: str, capsys: py
 def test_unknown_benchmark_names_the_legal_ones() -> None:
     with pytest.raises(WorkbenchError, match=r"'peer'.*did you mean 'peers'.*startup"):
         main(["peer"])
+
+
+def test_a_gpu_has_a_short_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--gpu", "--help"])
+    assert "bert_large_512" in capsys.readouterr().out

@@ -27,6 +27,8 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.errors import WorkbenchError, unknown
+from workbench.ops.remembered import device_name
+from workbench.ops.timing import wait_for
 from workbench.recipe import Recipe
 from workbench.training.assemble import build_model, build_optimizer
 
@@ -48,7 +50,7 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     """
     size = recipe.data.tokenizer.vocabulary_size
     vocabulary = Vocabulary(size=size, used=size, pad=0, unk=1, cls=2, sep=3, mask=4)
-    recipe = recipe.with_(execution={"device": "cpu", "attention": "plain"})
+    recipe = recipe.with_(execution={"attention": "plain"})
     model = build_model(recipe, recipe.architecture, vocabulary, recipe.engine())
     for parameter in model.parameters():
         parameter.grad = 1e-3 * torch.randn_like(parameter)
@@ -62,6 +64,8 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
         for suffix, fused, compiled in (("", True, False), (" (compiled)", False, True), (" (eager)", False, False)):
             variant = recipe.with_(optimizer={"kind": kind, "lr": 1e-4}, execution={"compile": compiled})
             engine = variant.engine()
+            if compiled and engine.device.type != "cpu":
+                continue  # steps are compiled for CPUs alone
             optimizer = build_optimizer(variant, model, engine)
             began = time.perf_counter()
             if isinstance(optimizer, LayerwiseOptimizer):
@@ -82,14 +86,14 @@ def measure(
     rounds: int,
     threads: int,
 ) -> dict[str, Any]:
-    """Alternate the optimizers for ``rounds`` rounds of one step each.
+    """Alternate the optimizers for ``rounds`` rounds of one step each, on the recipe's device.
 
     Returns:
         ``{"parameters", "threads", "optimizers": {name: {"compile_seconds", "wall_ms", "cpu_ms", "ratio": {"wall",
         "cpu"}, "readings_ms"}}, ...}``; a ratio has ``median, min, max`` over the rounds, each the quotient of two
         steps of one round, and ``quiet``, the quotient of the lower deciles.
     """
-    before = torch.get_num_threads()
+    before, device = torch.get_num_threads(), recipe.execution.resolve_device()
     torch.set_num_threads(threads)
     try:
         stage = contenders(recipe, kinds)
@@ -98,6 +102,7 @@ def measure(
             for name, (optimizer, _) in stage.items():
                 began = {clock: now() for clock, now in CLOCKS.items()}
                 optimizer.step()
+                wait_for(device)
                 took = {clock: 1000 * (now() - began[clock]) for clock, now in CLOCKS.items()}
                 if number >= 0:
                     for clock, milliseconds in took.items():
@@ -109,6 +114,7 @@ def measure(
         "protocol": f"{rounds} alternating rounds of one step after {WARMUP} warm-up steps, one process",
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for group in first.param_groups for p in group["params"]),
+        "device": device_name(device),
         "threads": threads,
         # Of the whole machine in the last minute: above the number of threads, others were at work.
         "load": os.getloadavg()[0],
@@ -158,6 +164,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--optimizers", nargs="+", metavar="KIND", help="only these; all by default")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
     options = parser.parse_args(argv)
@@ -172,7 +179,7 @@ def main(argv: list[str]) -> int:
         recipe = presets.get(preset)
         # Two of bert_base's layers are 38M parameters: every optimizer's state at once still fits a laptop.
         layers = options.layers or (2 if preset == "bert_base" else recipe.architecture.layers)
-        recipe = recipe.with_(architecture={"layers": layers})
+        recipe = recipe.with_(architecture={"layers": layers}, execution={"device": options.device})
         for threads in options.threads:
             results.append(measure(recipe, kinds, rounds=options.rounds, threads=threads))
             console.print(_table(results[-1], preset))

@@ -1,0 +1,134 @@
+"""Knobs of the engine side by side: what is compared follows from the declarations; a real race on a tiny model."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+from rich.console import Console
+
+from workbench.bench import execution
+from workbench.bench.execution import EXACT, PLAIN, ROUNDED, Knob, contenders, declared, plain
+from workbench.bench.race import Race
+from workbench.choices.execution import Execution, Native
+from workbench.errors import WorkbenchError
+from workbench.recipe import Recipe
+
+
+class Newer(BaseModel):
+    """Knobs that nobody has entered in the table."""
+
+    squeeze: Literal["off", "little", "much"] = "off"
+    twice: bool = False
+    share: float = 0.5
+
+
+def test_every_knob_of_the_native_engine_is_compared_or_its_reason_told() -> None:
+    found, left_out = declared()
+    own = set(Native.model_fields) - set(Execution.model_fields) - {"kind"}
+    assert set(found) | set(left_out) == own
+    for name, each in found.items():
+        values = Native.model_fields[name]
+        assert each.plain not in each.values
+        Native(**{name: each.plain})
+        assert values.default == each.plain or values.default in each.values, "or nobody measures what runs have"
+
+
+def test_a_new_knob_comes_in_by_its_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {**Native.model_fields, **Newer.model_fields}
+    monkeypatch.setattr(execution, "Native", SimpleNamespace(model_fields=fields))
+    found, left_out = declared()
+    assert found["squeeze"] == Knob("off", ("little", "much"), "memory", ROUNDED)
+    assert found["twice"] == Knob(False, (True,), "memory", ROUNDED)
+    assert "KNOBS" in left_out["share"]
+
+
+def test_knobs_are_added_in_their_order_and_what_the_device_lacks_is_left_out(tiny: Recipe) -> None:
+    knobs = {
+        "head": Knob("all", ("labelled",), "layout"),
+        "precision": Knob("fp32", ("tf32", "bf16", "fp16"), tolerance=ROUNDED),
+        "compile": Knob(False, (True,)),
+    }
+    base = plain(tiny.with_(execution={"device": "cpu"}), knobs)
+    assert (base.execution.head, base.execution.precision, base.execution.compile) == ("all", "fp32", False)
+    found = contenders(base, knobs)
+    assert found.chains["tokens_per_second"] == [
+        ("", PLAIN), ("head: labelled", "head=labelled"),
+        # The last value that works: fp16 needs a GPU.
+        ("precision: bf16", "head=labelled, precision=bf16"),
+        ("compile: True", "head=labelled, precision=bf16, compile=true"),
+    ]  # fmt: skip
+    assert set(found.skipped) >= {"precision=tf32", "precision=fp16"}
+    assert "CUDA" in found.skipped["precision=fp16"]
+    assert found.changes["compile=true"] == {"compile": True}
+    assert found.tolerances["compile=true"] == EXACT
+    assert found.tolerances["head=labelled, precision=bf16"] == ROUNDED
+
+
+@pytest.mark.process
+def test_a_real_race_of_the_layout(tiny: Recipe, tmp_path: Path) -> None:
+    tiny = tiny.with_(architecture={"dropout": 0.0}, execution={"device": "cpu", "threads": 1})
+    result = execution.measure(tiny, rounds=2, steps=2, warmup=2, only=["head"])
+    rows = result["contenders"]
+    assert set(rows) == {PLAIN, "head=labelled"}
+    assert rows["head=labelled"]["execution"] == {"head": "labelled"}
+    for row in rows.values():
+        assert len(row["readings"]) == 2
+        assert len(row["losses"]) == 2 + 2 * 2
+        assert row["memory_bytes"] > 0
+        assert row["within"]
+    assert rows[PLAIN]["loss_difference"] == 0
+    found = result["waterfall"]["tokens_per_second"]
+    assert [step["what"] for step in found["steps"]] == ["head: labelled"]
+    assert found["whole"] == pytest.approx(rows["head=labelled"]["faster_than_plain"]["median"])
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(execution.table(result))
+    assert "head=labelled" in console.export_text()
+
+
+def told(losses: dict[str, list[float]], rates: dict[str, float]) -> Any:
+    """A race that tells what it is told."""
+
+    def race(entrants: dict[str, Any], *, rounds: int, **_: Any) -> Race:
+        ready = {
+            name: {
+                "warmup": {"losses": losses.get(name, [5.0, 4.0])}, "memory_bytes": 10, "compile_wall_seconds": 0.0,
+                "attention": "plain", "threads": 1,
+            }
+            for name in entrants
+        }  # fmt: skip
+        answer = {name: {"tokens": rates.get(name, 1.0), "seconds": 1.0, "losses": []} for name in entrants}
+        return Race(ready, {name: [each] * rounds for name, each in answer.items()}, {})
+
+    return race
+
+
+def test_losses_that_drift_and_claims_are_told(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = "head=labelled, padding=removed"
+    last = f"{both}, precision=bf16, compile=true"
+    rates = {both: 2.0, f"{both}, precision=bf16": 3.0, last: 6.0}
+    monkeypatch.setattr(execution, "race", told({"compile=true": [5.0, 4.01], "precision=bf16": [5.0, 4.01]}, rates))
+    only = ["head", "padding", "precision", "compile"]
+    result = execution.measure(tiny.with_(execution={"device": "cpu"}), rounds=3, steps=1, warmup=2, only=only)
+    assert result["contenders"]["compile=true"]["within"] is False, "compiling has no right to other digits"
+    assert result["contenders"]["precision=bf16"]["within"] is True
+    claims = {claim["beside"]: (claim["median"], claim["target"]) for claim in result["claims"]}
+    assert claims == {"eager fp32": (3.0, 2.0), "eager at the same precision": (2.0, 1.45)}
+    steps = result["waterfall"]["tokens_per_second"]["steps"]
+    assert math.prod(step["factor"] for step in steps) == pytest.approx(6.0)
+
+
+def test_a_plain_engine_that_fails_ends_it(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "race", lambda *_, **__: Race({}, {}, {PLAIN: "out of memory"}))
+    with pytest.raises(WorkbenchError, match=r"plain engine cannot run.*out of memory"):
+        execution.measure(tiny, rounds=1, steps=1, warmup=1, only=["head"])
+
+
+def test_an_unknown_knob_names_the_legal_ones(tiny: Recipe) -> None:
+    with pytest.raises(WorkbenchError, match=r"'precisoin'.*did you mean 'precision'"):
+        execution.measure(tiny, rounds=1, steps=1, warmup=1, only=["precisoin"])
