@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 import torch
 
+from tests.choices.execution.test_memory import LAYERS, gradients, recipe_of
+from tests.choices.execution.test_memory import VOCABULARY as SMALL
 from tests.forecasting.test_trace import VOCABULARY, traced
 from workbench import presets
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import MemoryPlan
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.forecasting.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
+from workbench.forecasting.trace import trace
 from workbench.recipe import Recipe
 from workbench.training.loop import Training
 
@@ -107,3 +111,29 @@ def test_a_cpus_heap_has_gaps_where_sizes_move_and_holds_the_compiler() -> None:
     # What compiled code keeps is less; what compiles it is more.
     assert peak(compiled=True) < peak() + COMPILER_BYTES
     assert peak(heap=False, moving=True) == peak(heap=False)
+
+
+@pytest.mark.parametrize("way", ["off", "layers", "attention", "activation", "dropout", "operations"])
+def test_recomputation_is_forecast_as_it_is_measured(way: str) -> None:
+    recipe, full = recipe_of({"kind": "post_ln"}, recompute=way), LayerPlan.full(LAYERS)
+    plan, rows, length = recipe.engine().memory, 4, 32
+    _, kept, _ = gradients(recipe, full)
+    shape = ModelSpec(recipe.architecture, recipe.objective, SMALL, length, operations=plan.operations)
+    found, size = trace(shape, rows, length, torch.bfloat16), sizes(shape)
+    stream = 4 * rows * length * recipe.architecture.width
+    said = footprint(found, size, 1000, full, 1, False, True, memory=plan, stream=stream)
+    # What is whole at a time while it goes backward is no part of what is kept.
+    twice = found.layers[0].kept if way == "layers" else 0
+    assert said.activations - twice == pytest.approx(kept.total - found.head.kept, rel=0.1)
+
+
+def test_bf16_weights_and_8_bit_states_are_in_the_sum() -> None:
+    recipe, full = recipe_of({"kind": "post_ln"}), LayerPlan.full(LAYERS)
+    shape = ModelSpec(recipe.architecture, recipe.objective, SMALL, 32)
+    found, size = trace(shape, 4, 32, torch.bfloat16), sizes(shape)
+    whole = footprint(found, size, 1000, full, 2, False, False)
+    low = footprint(found, size, 1000, full, 2, False, False, memory=MemoryPlan(weights="bf16"))
+    matrices = sum(numbers for numbers, _ in size.matrices)
+    assert low.weights - whole.weights == 2 * (matrices + size.tables)
+    assert whole.activations - low.activations == 2 * matrices
+    assert low.peak < whole.peak

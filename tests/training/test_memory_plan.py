@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +12,11 @@ import torch
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, staged, train
 from workbench.recipe import Recipe
+from workbench.runs.folder import read_json
 from workbench.runs.forks.fork import create_fork
+from workbench.training.loop import Training
 
+Build = Callable[..., Training]
 Live = Callable[[Recipe], LiveRun]
 
 
@@ -46,3 +50,34 @@ def test_a_fork_reads_states_of_another_form(tiny: Recipe, live: Live, before: s
             assert torch.equal(ended.tensors["model"][name], weight), name
         else:
             torch.testing.assert_close(ended.tensors["model"][name], weight, atol=0.02, rtol=0.2)
+
+
+@pytest.mark.parametrize("change", [{}, {"execution.micro_batch_size": 4}, {"optimizer": "lans"}])
+def test_losses_with_bf16_weights_follow_those_with_float32(tiny: Recipe, build: Build, change: dict[str, Any]) -> None:
+    recipe = tiny.with_(**change).with_(**{"execution.precision": "bf16"})
+    losses = []
+    for weights in ("fp32", "bf16"):
+        training = build(recipe.with_(**{"execution.weights": weights}))
+        for _ in range(20):
+            training.step()
+        training.settle()
+        losses.append(torch.tensor(list(training.recorder.recent)))
+        assert {p.dtype for p in training.model.parameters()} == {torch.float32}
+    assert losses[0][-1] < losses[0][0] - 0.1
+    torch.testing.assert_close(losses[1], losses[0], rtol=0.01, atol=0.02)
+
+
+def test_bf16_weights_resume_bit_for_bit_and_are_saved_in_float32(tiny: Recipe, live: Live) -> None:
+    """With layers that appear, rest and thaw, recomputed layers and two micro-batches."""
+    knobs = {"execution.weights": "bf16", "execution.precision": "bf16", "execution.recompute": "layers"}
+    recipe = staged(tiny, depth={"kind": "multi_stage", "state": "copy"}, **knobs)
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=10).step == 10
+    assert_same(straight, train(parts, resume=True))
+    weights = straight.tensors["model"].values()
+    assert {weight.dtype for weight in weights} == {torch.float32}
+    # Not copies that were rounded: they have digits below bf16's.
+    assert any(not torch.equal(weight, weight.bfloat16().float()) for weight in weights if weight.ndim == 2)
+    said = read_json(whole.folder.environment)["memory"]
+    assert (said["weights"], said["recompute"]) == ("bf16", "layers")

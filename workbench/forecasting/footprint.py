@@ -158,6 +158,8 @@ def footprint(
     compiled: bool,
     heap: bool,
     moving: bool = False,
+    memory: MemoryPlan = WHOLE,
+    stream: int = 0,
 ) -> Footprint:
     """Bytes of a step.
 
@@ -167,24 +169,37 @@ def footprint(
         compiled: blocks keep what products read and write; the rest is computed again.
         heap: memory is a CPU's.
         moving: numbers of rows, tokens or labels change from step to step.
+        memory: which layers keep their input alone, and in what precision weights and gradients are.
+        stream: bytes of a layer's input.
     """
     first = plan.trains.index(True) if True in plan.trains else plan.layers
     kept = [part.kept_products if compiled else part.kept for part in (*found.layers, found.last)]
     above = [layer for layer, run in enumerate(plan.runs) if run and layer >= first]
-    activations = sum(kept[found.sorts[layer]] for layer in above[:-1]) + (kept[-1] if above else 0)
+    whole = {layer: kept[-1 if layer == above[-1] else found.sorts[layer]] for layer in above}
+    again = [layer for layer in above if memory.recomputes(layer)]
+    activations = sum(stream if layer in again else whole[layer] for layer in above)
+    # A layer that is computed again is there as a whole while it goes backward.
+    activations += max((whole[layer] for layer in again), default=0)
     activations += found.shared.kept if first == 0 else 0
     # Compiled, the loss is computed in passes over one copy of the logits, which their gradient replaces.
     logits = found.head.kept if compiled else max(0, found.head_peak - found.kept_below_head)
     resting = sum(size.by_layer[layer] for layer in range(len(size.by_layer)) if not _trains(plan, layer))
     gradients = 4 * (size.parameters - resting)
     weights = 4 * size.parameters
+    passed = gradients
+    if memory.weights == "bf16":
+        matrices = sum(numbers for numbers, _ in size.matrices)
+        # The copies are kept between passes, instead of one for every pass; gradients are narrow until the step.
+        weights += 2 * (matrices + size.tables)
+        activations = max(0, activations - 2 * matrices)
+        passed = max(0, gradients - 2 * (matrices + size.tables))
     # Several micro-batches: the gradients of the first are there while the second runs.
-    forward = activations + logits + (gradients if parts > 1 else 0)
+    forward = activations + logits + (passed if parts > 1 else 0)
     # Sizes that move leave gaps: under a mask rate from 30% to 15%, 8 layers x 64 took 86 MiB at first and 172 after
     # 40 steps, 103 with a steady rate; 4 x 256 went from 137 to 279 within 16.
     alive = (activations + logits) * (2.0 if moving else LOOSE)
-    on_heap = alive + gradients + PROCESS_BYTES + (COMPILER_BYTES if compiled else 0)
-    peak = weights + optimizer + (on_heap if heap else max(forward, gradients + max(kept)))
+    on_heap = max(alive + passed, gradients) + PROCESS_BYTES + (COMPILER_BYTES if compiled else 0)
+    peak = weights + optimizer + (on_heap if heap else max(forward, passed + max(kept), gradients))
     return Footprint(weights, gradients, optimizer, round(activations), round(logits), round(peak))
 
 

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.execution import recompute_operations
 from workbench.choices.objectives.objective import Objective, TrainingModel
 
 
@@ -84,6 +85,7 @@ class ModelSpec(NamedTuple):
         vocabulary: V rows of the embedding.
         longest: T that the model is built for.
         head: positions that it works on, as in ``TrainingModel.lay_out``.
+        operations: that its blocks compute again in the backward pass.
     """
 
     architecture: Architecture
@@ -92,16 +94,18 @@ class ModelSpec(NamedTuple):
     longest: int
     attention: str = "plain"
     head: str = "labelled"
+    operations: frozenset[str] = frozenset()
 
 
 @functools.lru_cache(maxsize=8)
 def meta_model(spec: ModelSpec) -> TrainingModel:
     """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed."""
-    architecture, objective, vocabulary, longest, attention, head = spec
+    architecture, objective, vocabulary, longest, attention, head, operations = spec
     with torch.device("meta"):
         backbone = architecture.build(vocabulary, longest, causal=objective.causal, attention=attention)
         model = objective.build(backbone, architecture, vocabulary, 0)
     model.lay_out(head, "removed")
+    recompute_operations(backbone, operations)
     return model
 
 

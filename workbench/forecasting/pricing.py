@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.forecasting.operations import PRODUCT_KINDS, Operation, Part, Trace
 from workbench.forecasting.rates import Rates
 
@@ -94,11 +95,14 @@ def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
     return Prices(shared, layers, trace.sorts, last, head)
 
 
-def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labels: float = 1.0) -> float:
+def micro_batch_seconds(
+    prices: Prices, plan: LayerPlan, rows: float = 1.0, labels: float = 1.0, memory: MemoryPlan = WHOLE
+) -> float:
     """Seconds of one micro-batch, forward and backward, under a plan.
 
     Args:
         rows, labels: tokens and labelled positions as shares of those priced.
+        memory: which layers run forward twice.
     """
     first = plan.trains.index(True) if True in plan.trains else plan.layers
     running = [layer for layer, run in enumerate(plan.runs) if run]
@@ -106,6 +110,8 @@ def micro_batch_seconds(prices: Prices, plan: LayerPlan, rows: float = 1.0, labe
     for layer in running:
         price = prices.last if layer == running[-1] else prices.layers[prices.sorts[layer]]
         total += price.pays(plan.trains[layer], layer >= first).scaled(rows)
+        if layer >= first and memory.recomputes(layer):
+            total += price.pays(False, False).scaled(rows)
     # The head passes gradients on unless nothing below it needs any.
     return total + prices.head.pays(plan.head, plan.head or first < plan.layers or plan.embedding).scaled(labels)
 

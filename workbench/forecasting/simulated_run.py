@@ -172,7 +172,7 @@ class Simulator:
             found, prices = self._priced(stage, length, shape)
             rows = shape.part_rows / self._rows(length, shape)
             share = rows if self.head == "all" else labels * length / shape.length / found.labels
-            ends.append(micro_batch_seconds(prices, plan, rows, share))
+            ends.append(micro_batch_seconds(prices, plan, rows, share, self.memory_plan))
         if below == above:
             return ends[0]
         return ends[0] + (ends[1] - ends[0]) * (shape.length - below) / (above - below)
@@ -200,7 +200,10 @@ class Simulator:
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)
-        return footprint(found, size, state, worst, parts, self.mode.compiled, not self.launched, moving)
+        # The residual stream is float32.
+        stream = 4 * spec.architecture.width * point.shape.part_rows * point.shape.length
+        memory, compiled = self.memory_plan, self.mode.compiled
+        return footprint(found, size, state, worst, parts, compiled, not self.launched, moving, memory, stream)
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of the optimizer's step; layers without gradients cost nothing."""
@@ -231,8 +234,9 @@ class Simulator:
         recipe = self.recipe
         # With the attention that is traced: the same model then serves for its sizes.
         return ModelSpec(
-            architecture, recipe.objective, self.vocabulary, recipe.data.longest, self.attention, self.head
-        )
+            architecture, recipe.objective, self.vocabulary, recipe.data.longest, self.attention, self.head,
+            self.memory_plan.operations,
+        )  # fmt: skip
 
 
 def _steady(choice: OptimizerChoice) -> OptimizerChoice:

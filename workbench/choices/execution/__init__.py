@@ -2,8 +2,19 @@
 
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.choices.execution.execution import Execution, Process
+from workbench.choices.execution.memory import recompute_operations
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.native import Native
 from workbench.choices.execution.onnxruntime import OnnxRuntime
 
-__all__ = ["Engine", "Execution", "MemoryPlan", "Mode", "Native", "OnnxRuntime", "Process", "WHOLE"]
+__all__ = [
+    "Engine",
+    "Execution",
+    "MemoryPlan",
+    "Mode",
+    "Native",
+    "OnnxRuntime",
+    "Process",
+    "WHOLE",
+    "recompute_operations",
+]

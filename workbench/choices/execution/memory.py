@@ -6,18 +6,23 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
+from torch import Tensor, nn
 
 from workbench.choices.architectures.feed_forward import FeedForward
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.architectures.self_attention import SelfAttention
 from workbench.choices.architectures.stack import Block
 from workbench.choices.choice import Problem, knob, registry
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.low_weights import LowWeights, look_up_in_float32
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
 
 _NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'"
@@ -26,6 +31,9 @@ _NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are th
 class SavesMemory(Execution):
     """Base of execution choices whose engine is a :class:`MemorySavingEngine`."""
 
+    weights: Literal["fp32", "bf16"] = knob(
+        "fp32", "of the passes; bf16 keeps copies beside the float32 weights, which are stepped and saved"
+    )
     recompute: Literal["off", "layers", "attention", "activation", "dropout", "operations"] = knob(
         "off", "what the backward pass computes again: whole layers, an operation of each, or these three operations"
     )
@@ -47,6 +55,19 @@ class SavesMemory(Execution):
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """States that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
+        precision, scope = getattr(self, "precision", "fp32"), getattr(self, "compile_scope", "blocks")
+        if self.weights == "bf16" and precision != "bf16":
+            yield Problem(
+                "execution.weights",
+                f"'bf16' weights meet activations of the same precision only, and execution.precision is '{precision}';"
+                " use 'bf16' for both, or weights 'fp32'",
+            )
+        if scope != "blocks":
+            for name in ("weights", "recompute", "optimizer_states"):
+                if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                    yield Problem(
+                        f"execution.{name}", f"'{value}' needs execution.compile_scope 'blocks', and it is '{scope}'"
+                    )
         yield from self._recompute_problems(recipe)
         yield from self._states_problems(recipe)
         yield from super().problems(recipe)
@@ -103,12 +124,41 @@ class MemorySavingEngine(Engine):
     def __init__(self, recipe: Any) -> None:
         super().__init__(recipe)
         asked: SavesMemory = recipe.execution
-        self.memory = MemoryPlan(asked.recompute, asked.recompute_every, asked.optimizer_states)
+        self.memory = MemoryPlan(asked.recompute, asked.recompute_every, asked.optimizer_states, asked.weights)
+        self._low = LowWeights() if asked.weights == "bf16" else None
 
     def place(self, model: TrainingModel) -> TrainingModel:
         """See :meth:`Engine.place`; its blocks keep what the plan says."""
-        recompute(model, self.memory)
+        layers = range(len(model.backbone.blocks))
+        model.backbone.recomputes = frozenset(layer for layer in layers if self.memory.recomputes(layer))
+        recompute_operations(model.backbone, self.memory.operations)
+        if self._low is not None:
+            look_up_in_float32(model)
         return super().place(model)
+
+    def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """See :meth:`Engine.forward`; with copies of the weights until the end of :meth:`backward`."""
+        if self._low is not None:
+            self._low.lower(model)
+        return super().forward(model, batch, plan, progress)
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """See :meth:`Engine.backward`."""
+        try:
+            super().backward(loss, share)
+        finally:
+            if self._low is not None:
+                self._low.restore()
+
+    def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        """See :meth:`Engine.finish`; gradients are float32 from here on."""
+        super().finish(optimizer)
+        if self._low is not None:
+            self._low.widen(optimizer)
+
+    def described(self) -> dict[str, Any]:
+        """See :meth:`Engine.described`; with the memory plan."""
+        return super().described() | {"memory": self.memory._asdict()}
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """See :meth:`Engine.optimizer`; its moments are stored as the plan says."""
@@ -118,17 +168,15 @@ class MemorySavingEngine(Engine):
         return StoredMoments(optimizer, choice.moments, STORAGES[self.memory.states]())
 
 
-def recompute(model: TrainingModel, plan: MemoryPlan) -> None:
-    """Let the backbone keep for its backward pass what ``plan`` says; shapes and names stay what they are."""
-    blocks = model.backbone.blocks
-    model.backbone.recomputes = frozenset(layer for layer in range(len(blocks)) if plan.recomputes(layer))
-    for module in blocks.modules():
+def recompute_operations(backbone: nn.Module, operations: frozenset[str]) -> None:
+    """Let blocks of this package compute these operations again in the backward pass; shapes stay what they are."""
+    for module in backbone.modules():
         if isinstance(module, SelfAttention):
-            module.recomputes = "attention" in plan.operations
+            module.recomputes = "attention" in operations
         elif isinstance(module, FeedForward):
-            module.recomputes = "activation" in plan.operations
+            module.recomputes = "activation" in operations
         elif isinstance(module, Block):
-            module.recomputes_dropout = "dropout" in plan.operations
+            module.recomputes_dropout = "dropout" in operations
 
 
 def _widens(recipe: Any) -> bool:

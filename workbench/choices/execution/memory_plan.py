@@ -19,11 +19,13 @@ class MemoryPlan(NamedTuple):
             ``dropout``, or these three ``operations``.
         every: with ``layers``, one layer in so many, the first included.
         states: form of the optimizer's moments between two steps: ``fp32``, ``8bit``, or on the ``host``.
+        weights: of the passes: ``fp32``, or ``bf16`` copies beside the float32 ones.
     """
 
     recompute: str = "off"
     every: int = 1
     states: str = "fp32"
+    weights: str = "fp32"
 
     def recomputes(self, layer: int) -> bool:
         """Whether a layer, counted from 0, keeps its input only."""

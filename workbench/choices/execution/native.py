@@ -152,10 +152,11 @@ class NativeEngine(MemorySavingEngine):
 
     def backward(self, loss: Tensor, share: float) -> None:
         """See :meth:`Engine.backward`; gradients are scaled until :meth:`finish`."""
-        self._scaler.scale(loss * share).backward()
+        super().backward(self._scaler.scale(loss), share)
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """Unscale: the norm that is limited and reported is that of the true gradients."""
+        super().finish(optimizer)
         self._scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
