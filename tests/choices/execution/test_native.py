@@ -8,8 +8,10 @@ import math
 import pytest
 import torch
 
+from tests.choices.objectives.test_token_prediction import START, batch_of, model_of
 from workbench.choices.execution import Mode
 from workbench.choices.execution.native import Native, NativeEngine
+from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RecipeError
 from workbench.recipe import Recipe
 
@@ -103,16 +105,15 @@ def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.Mo
 
 
 def test_layouts_reach_the_model_and_the_record() -> None:
-    asked: list[tuple[str, str]] = []
-
-    class Model(torch.nn.Module):
-        def lay_out(self, head: str, padding: str) -> None:
-            asked.append((head, padding))
-
     plain, other = native(), native(head="all", padding="kept")
+    shapes = []
     for engine in (plain, other):
-        engine.place(Model())  # type: ignore[arg-type]
-    assert asked == [("labelled", "removed"), ("all", "kept")]
+        model = engine.place(model_of("masked"))
+        assert isinstance(model, TokenPrediction)
+        seen, batch, _ = model.inputs(batch_of(), START)
+        shapes.append((len(seen.labels_N), len(batch.tokens_BT)))
+    # Two of 16 positions of three rows, in each of which two documents of 8 tokens stand.
+    assert shapes == [(3 * 2, 3), (6 * 16, 6)]
     assert {"compiled": "blocks", "head": "all", "padding": "kept"}.items() <= other.described().items()
     assert plain.assumptions() == []
     assert "execution.padding 'kept' is priced as 'removed'" in other.assumptions()[0]
