@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -122,4 +125,28 @@ def test_out_of_memory_names_the_knobs(tiny: Recipe) -> None:
         torch.empty(1 << 60)
     text = explain(caught.value, tiny.to_dict())
     assert "data.batch_size 16" in text
-    assert "execution.micro_batch_size" in text
+    assert re.search(r"tensor of 4294967296\.000 GiB found [\d.]+ GiB free, so at least 42949\d+\.\d+ GiB are", text)
+    # In order of price, and nothing that is in force already or cannot be.
+    places = [
+        text.index(f"execution.{knob}") for knob in ("micro_batch_size 8", "recompute 'op", "recompute 'la", "optim")
+    ]
+    assert places == sorted(places)
+    spared = tiny.with_(execution={"micro_batch_size": 1, "recompute": "layers"}, optimizer="lamb")
+    text = explain(caught.value, spared.to_dict())
+    assert "cheapest first: data.sequence_length less than 32. " in text
+    assert not re.search("execution.(recompute|optimizer_states|micro_batch_size [^1])", text)
+
+
+@pytest.mark.process
+def test_a_run_that_finds_too_little_memory_says_how_much_is_missing(tiny: Recipe, live: Live) -> None:
+    """The limit is the kernel's own: what is asked beyond it, the allocator does not get."""
+    run = live(tiny.with_(data={"batch_size": 512}, architecture={"ffn_width": 16384}))
+    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); "
+    limit += "sys.argv = ['worker', sys.argv[1]]; runpy.run_module('workbench.training.worker', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", limit, str(run.folder.path)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert run.state.status == "failed"
+    missing = re.search(r"so at least ([\d.]+) GiB are missing", run.state.error)
+    assert missing is not None, run.state.error
+    assert 0 < float(missing[1]) < 6
+    assert "execution.micro_batch_size 256 or less" in run.state.error

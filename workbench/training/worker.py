@@ -120,22 +120,53 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     text = str(error)
-    # By its words too: on a CPU torch reports it as a plain RuntimeError.
-    no_memory = "not enough memory" in text or "can't allocate memory" in text
-    if no_memory or type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+    # Not at the top: torch is loaded by the time that memory runs out, and not before.
+    from workbench.ops.free_memory import ran_out
+
+    if ran_out(error):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
         rows, length = (_described(data.get(name)) for name in ("batch_size", "sequence_length"))
         micro = execution.get("micro_batch_size") or f"{rows} (all rows)"
         return (
-            f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}; "
-            "set execution.micro_batch_size to half of that or less (the same mathematics in smaller pieces), or "
-            f"shorten data.sequence_length {length}. {text}"
+            f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}{_missed(error)}. The "
+            "checkpoints so far are whole. What helps, cheapest first: "
+            f"{'; '.join([*_remedies(recipe), f'data.sequence_length less than {length}'])}. {text}"
         )
     if disk_full(error):
         return f"the disk is full: {text}; free space and resume the run"
     if isinstance(error, WorkbenchError) or type(error).__module__.startswith("workbench."):
         return text
     return f"{type(error).__name__}: {text} (the full traceback is in worker.log)"
+
+
+def _missed(error: BaseException) -> str:
+    """By how much memory was too small, as far as the error says what for."""
+    from workbench.ops.free_memory import free_bytes, wanted_bytes
+
+    wanted = wanted_bytes(error)
+    if wanted is None:
+        return ""
+    import torch
+
+    gpu = type(error).__name__ == "OutOfMemoryError" and torch.cuda.is_available()
+    left = free_bytes(torch.device("cuda" if gpu else "cpu"), at_peak=True)
+    missing = max(0, wanted - left) / 2**30
+    return (
+        f": a tensor of {wanted / 2**30:.3f} GiB found {left / 2**30:.3f} GiB free, so at least {missing:.3f} GiB are "
+        "missing"
+    )
+
+
+def _remedies(recipe: dict[str, Any]) -> list[str]:
+    from workbench.recipe import Recipe
+
+    # Of a recipe that was composed and launched; were it damaged, the advice of every engine would still stand.
+    try:
+        composed = Recipe(**recipe)
+    except WorkbenchError:
+        composed = Recipe()
+    found: list[str] = composed.execution.memory_remedies(composed)
+    return found
 
 
 def _described(value: Any) -> str:

@@ -73,6 +73,14 @@ class Execution(Choice):
             )
         return torch.device("cuda" if there and self.device != "cpu" else "cpu")
 
+    def memory_remedies(self, recipe: Any) -> list[str]:
+        """What of the execution helps where memory ran out, cheapest first, for people."""
+        size = self.micro_batch_size or recipe.data.most_rows
+        if size == 1:
+            return []
+        half = max(part for part in range(1, size // 2 + 1) if size % part == 0)
+        return [f"execution.micro_batch_size {half} or less (the same mathematics in smaller pieces)"]
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Micro-batches whose rows do not divide the batch."""
         size = self.micro_batch_size

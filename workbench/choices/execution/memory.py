@@ -27,6 +27,13 @@ from workbench.errors import RecipeError
 
 _NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'"
 
+_REMEDIES = (
+    ("recompute", "operations", "a bit more than half of the activations for a sixth more time"),
+    ("recompute", "layers", "nine tenths of the activations for a third more time"),
+    ("optimizer_states", "8bit", "three quarters of the optimizer's states, rounded"),
+)
+"""Knob, value, and what it saves at which price, as measured (native.md); cheapest first."""
+
 
 class SavesMemory(Execution):
     """Base of execution choices whose engine is a :class:`MemorySavingEngine`."""
@@ -52,6 +59,17 @@ class SavesMemory(Execution):
         if device.type == "cpu" and self.optimizer_states == "host":
             raise RecipeError(f"execution.optimizer_states: {_NO_HOST}")
         return device
+
+    def memory_remedies(self, recipe: Any) -> list[str]:
+        """See :meth:`Execution.memory_remedies`; each only where a recipe with it can be made."""
+        found = super().memory_remedies(recipe)
+        for knob_name, value, what in _REMEDIES:
+            if getattr(self, knob_name) == type(self).model_fields[knob_name].default:
+                tried = self.model_copy(update={knob_name: value})
+                # Of the remedy's own: what else is wrong with a recipe is no reason here.
+                if not any(problem.path == f"execution.{knob_name}" for problem in tried.problems(recipe)):
+                    found.append(f"execution.{knob_name} '{value}' ({what})")
+        return found
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """States that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
