@@ -219,6 +219,17 @@ class TestDepth:
         assert run.telemetry().layers[0]["grad_norm"][0] > 0
         assert run.recipe.architecture.layers == 1
 
+    def test_layers_computed_again_give_the_same_losses(self, start: Start) -> None:
+        losses = []
+        for recompute in ("off", "layers"):
+            run = start(
+                bert(), sentences(), optimizer=ADAMW, depth="progressive_drop", budget="6 steps",
+                execution={"recompute": recompute},
+            )  # fmt: skip
+            run.wait()
+            losses.append(run.telemetry().series("loss")[1])
+        assert losses[0] == losses[1]
+
     @pytest.mark.slow
     def test_compiled_layers_compute_the_same(self, start: Start) -> None:
         losses = []
@@ -283,6 +294,8 @@ PLD = {"depth": "progressive_drop"}
         (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
         (stacked(), {"execution": {"head": "all"}}, "lays out its rows itself; set execution.head to 'labelled'"),
+        (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "has no whole step; use 'blocks'"),
+        (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
         (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
         ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.choice import resolve
-from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
 from workbench.errors import RecipeError, RunError, unknown
 from workbench.recipe import Recipe
@@ -38,7 +37,7 @@ from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.training.own.batches import check_loader, length_of, tokens_of
 from workbench.training.own.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
-from workbench.training.own.needs import check_depth, check_width, find_stack
+from workbench.training.own.needs import check_depth, check_execution, check_width, find_stack
 from workbench.training.own.task import OwnTask
 from workbench.training.restored import saved_checkpoint
 from workbench.training.session import Session
@@ -139,7 +138,7 @@ def accelerate(
         **_stand_ins(given, path),
         **{**choices, "depth": depth, "execution": _execution(choices.get("execution", {}))},
     )
-    _check_execution(recipe)
+    check_execution(recipe, look)
 
     def prepare(draft: RunFolder) -> Recipe:
         write_json(draft.launched, asdict(Handle(IN_PROCESS, str(Path.cwd()), os.getpid(), **launch_environment())))
@@ -311,18 +310,6 @@ def _execution(value: Any) -> Any:
     if isinstance(value, Mapping) and value.get("kind", plain.kind) == plain.kind:
         return {"kind": plain.kind, **_PLAIN, **value}
     return value
-
-
-def _check_execution(recipe: Recipe) -> None:
-    # A device that is not there, and layouts of rows that only our own models have, are refused here.
-    engine, model = recipe.engine(), TrainingModel()
-    model.choice = recipe.objective
-    model.lay_out(engine.head, engine.padding)
-    if recipe.execution.environment is not None:
-        raise RecipeError(
-            "execution: this engine trains in a Python of its own, and your model and data are objects of this one; "
-            "leave execution.kind out"
-        )
 
 
 def _budget(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | Mapping[str, Any]:

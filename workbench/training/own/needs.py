@@ -13,7 +13,8 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.own import OwnModel
 from workbench.choices.progress import LOOK_AHEAD, Budget, progress_at
 from workbench.errors import RecipeError
-from workbench.training.own.model import Look, LossFunction, quiet
+from workbench.recipe import Recipe
+from workbench.training.own.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
 from workbench.training.own.stack import OwnBackbone, stack_named, stacks
 
 _SEVERAL = 0.5
@@ -110,6 +111,28 @@ def check_depth(
             f"depth: '{depth.kind}' scales what a layer adds to its input, and a {unscaled} in '{path}' neither "
             "adds to its input nor ends in a norm; switch the scaling off (depth.rescale false, depth.scaling "
             f"'none'), {out}"
+        )
+
+
+def check_execution(recipe: Recipe, look: Look) -> None:
+    """Refuse an execution that a model like this one cannot be trained under, by asking its engine with a tiny one.
+
+    Raises:
+        RecipeError: the device is not there, or the engine needs a Python of its own, or more of a model than its loss.
+    """
+    if recipe.execution.environment is not None:
+        raise RecipeError(
+            "execution: this engine trains in a Python of its own, and your model and data are objects of this one; "
+            "leave execution.kind out"
+        )
+    engine, part = recipe.engine(), nn.Linear(1, 1)
+    model = OwnTraining(part, loss_of_model, OwnBackbone(part, [part]), recipe.objective)
+    engine.place(model)
+    engine.compile(model)
+    if model.backbone.recomputes and look.problem:
+        raise RecipeError(
+            f"execution: layers are to be computed again in the backward pass, and this model has none for that "
+            f"({look.problem}); name its layers with layers=..., or leave recomputation off"
         )
 
 

@@ -104,6 +104,7 @@ class OwnBackbone(Backbone):
                 self.set_training(block.parameters(), trains)
             self._trains = plan.trains
         self._pass.probing = probing
+        self._pass.recomputes = self.recomputes
         self._pass.begin(plan, grad, None, self.taps)
 
     def freeze_outside(self, plan: LayerPlan) -> None:
