@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -424,6 +425,34 @@ class TestTheRunFolder:
             "counted": "rows",
         }  # fmt: skip
         assert run.recipe.to_dict() == recipe
+
+    def test_a_language_model_has_the_floor_of_word_frequencies(self, start: Start) -> None:
+        from transformers import BertForMaskedLM
+
+        def hide(rows: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+            ids = torch.stack(rows)
+            hidden = torch.rand(ids.shape) < 0.3  # drawn by the collator, as transformers' own does
+            return {"input_ids": ids.where(~hidden, 4), "labels": ids.where(hidden, -100)}
+
+        # Half of all words are the 5.
+        ids = torch.randint(5, 64, (64, 12), generator=torch.Generator().manual_seed(3))
+        ids = list(ids.where(ids % 2 == 0, 5))
+        model = BertForMaskedLM(bert().config)
+        run = start(
+            model, DataLoader(ids[:48], 8, collate_fn=hide), DataLoader(ids[48:], 8, collate_fn=hide),
+            budget={"amount": 2, "unit": "steps", "evaluations": 1}, optimizer={"kind": "adamw", "lr": 1e-12},
+        )  # fmt: skip
+        run.wait()
+        floor = run.view().yardstick.floors
+        expected = -0.5 * math.log(0.5) - 0.5 * math.log(0.5 / 29)
+        assert floor is not None
+        assert floor.unigram == pytest.approx(expected, rel=0.1)
+        assert run.result()["learned"] == "nothing yet"
+        first = run.result()["heldout_loss"]
+        again = start(
+            model, run._given.loader, run._given.heldout, budget="1 steps", optimizer={"kind": "adamw", "lr": 1e-12}
+        )
+        assert again.wait()["heldout_loss"] == pytest.approx(first, abs=1e-6), "the same words are hidden"
 
     def test_without_heldout_data(self, start: Start) -> None:
         run = start(stacked(), shuffled(), loss=cross_entropy, budget="2 steps")

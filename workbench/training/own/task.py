@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,15 @@ from workbench.training.assemble import Assembled, build_optimizer
 from workbench.training.batches import StepBatch, Steps, StepShape
 from workbench.training.evaluate import DURING, YARDSTICK, Evaluation
 from workbench.training.own.batches import OwnBatch, OwnSteps, epoch_of, length_of
-from workbench.training.own.model import Look, LossFunction, OwnTraining, quiet
+from workbench.training.own.floors import unigram_floor
+from workbench.training.own.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
 from workbench.training.own.stack import OwnBackbone
 
 NO_VOCABULARY = Vocabulary(0, 0, 0, 0, 0, 0, 0)
 NO_HELDOUT = (
     "no held-out loss, since there are no held-out data: give a second loader, accelerate(model, loader, heldout)"
 )
-NO_FLOORS = "the held-out loss is that of the user's own loss: there are no floors to hold it against"
+NO_FLOORS = "the held-out loss is not one of predicted tokens as far as can be seen, so there are no floors for it"
 
 
 @dataclass
@@ -111,8 +113,13 @@ class OwnTask:
         return self._assembled
 
     def yardstick(self, say: Say) -> dict[str, Any]:
-        """A score of its own kind, without floors."""
-        return dict.fromkeys(YARDSTICK) | {"score": {"kind": "own-loss", "version": 1}}
+        """A score of its own kind; with the floor of word frequencies where the model's own loss predicts tokens."""
+        floor = None
+        if self._heldout is not None and self._training.loss is loss_of_model:
+            floor = unigram_floor(self._model, self._loader, self._heldout, self._recipe.seed)
+        if floor is not None:
+            self.note = ""
+        return dict.fromkeys(YARDSTICK) | {"score": {"kind": "own-loss", "version": 1}, "unigram_entropy": floor}
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """Mean loss over the held-out loader, all layers that exist running; during training over an eighth of it."""
@@ -121,7 +128,12 @@ class OwnTask:
         batches = length_of(self._heldout)
         most = None if final or batches is None else max(1, batches // DURING)
         plan = LayerPlan.full(self._assembled.layers, recipe.architecture.layers)
-        with quiet(self._model), torch.compiler.set_stance("force_eager"), engine.autocast():
+        with ExitStack() as stack:
+            for context in (quiet(self._model), torch.compiler.set_stance("force_eager"), engine.autocast()):
+                stack.enter_context(context)
+            # What a collator draws, masks for one, must be the same in every evaluation.
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+            torch.manual_seed(recipe.seed)
             for index, content in enumerate(epoch_of(self._heldout, recipe.seed, 0)):
                 if index == most:
                     break
