@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,14 +21,12 @@ from workbench.runs.run import Run
 @pytest.mark.process
 def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:
     recipe = tiny_recipe(corpus)
-    began = time.monotonic()
     first = launch(recipe, runs_dir=root, name="first")
     second = launch(recipe, runs_dir=root)
-    # 60 ms each on an idle machine; a trainer alone needs seconds to import torch.
-    assert time.monotonic() - began < 2.0
+    # 60 ms each on an idle machine; a trainer alone needs seconds to import torch, and nobody has waited for that.
+    assert [run.status for run in (first, second)] == ["starting", "starting"]
     assert first.id != second.id
     assert {run.id for run in runs(root)} == {first.id, second.id}
-    assert [run.status for run in (first, second)] == ["starting", "starting"]
     assert Recipe.load(first.folder.recipe) == recipe.with_(name="first")
     assert first.recipe.hash == second.recipe.hash == recipe.hash
     assert json.loads(first.folder.launched.read_text())["pid"] in {process.pid for process in processes_of(root)}

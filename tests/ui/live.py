@@ -22,7 +22,7 @@ def run_folder(path: Path, status: str = "running", alive: bool = True, **recipe
     return folder
 
 
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for what a thread is to bring about."""
     deadline = time.monotonic() + seconds
     while not true():

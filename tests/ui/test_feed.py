@@ -96,7 +96,7 @@ def test_eager_pages_are_answered_at_most_once_per_period(feed: Feed, page: Page
         feed.resync()
         time.sleep(0.001)
     assert set(page.types()) == {"snapshot"}
-    assert 2 <= len(page.messages) <= 14
+    assert 2 <= len(page.messages) <= (time.monotonic() - started) / 0.05 + 2
 
 
 def test_a_rewind_sends_everything_again(feed: Feed, page: Page, writer: TelemetryWriter) -> None:

@@ -41,11 +41,10 @@ def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
 
 @pytest.mark.process
 def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
-    started = time.monotonic()
     lab.launch_button.click()
-    # The handler starts a process; it must not wait for that process's imports.
-    assert time.monotonic() - started < 2
     (first,) = lab.table.selected
+    # The handler starts a process; it must not wait for that process's imports.
+    assert Run(first, tmp_path / "runs").status == "starting"
     assert lab.monitor is not None
     assert [run.id for run in lab.monitor.runs] == [first]
     run = Run(first, tmp_path / "runs")
