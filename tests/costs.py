@@ -36,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Kept between sessions: compiling costs minutes. By instruction set: kernels of another one would be no test.
     capability = os.environ.get("ATEN_CPU_CAPABILITY", "native")
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "compiled" / capability))
+    # Wherever the environment forbids to write it: every worker rewrites all assertions, each time for six seconds.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Most tests look at no report, and drawing one takes a process; those that do ask for `reports`.
     os.environ["WORKBENCH_REPORT"] = "off"
     sys.addaudithook(_notice_process)

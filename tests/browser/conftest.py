@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
@@ -28,6 +28,7 @@ PATIENCE_MS = 60_000  # two cores that also train
 expect.set_options(timeout=PATIENCE_MS)
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 Open = Callable[..., Page]
+_FAILED = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook too
@@ -140,27 +141,37 @@ def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]
             request.getfixturevalue("server").shut_kernels_down()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Whether a test has failed is known before its page is put away."""
+    report = yield
+    item.stash[_FAILED] = report.failed
+    return report
+
+
 @pytest.fixture(scope="package")
-def desk(browser: Browser) -> Iterator[Page]:
-    """One page for all tests that can do with any: see :class:`tests.browser.jupyter.Notebook`."""
+def desk(browser: Browser) -> Iterator[BrowserContext]:
+    """The one page, 1280 x 800, of all tests that can do with any."""
     with browser.new_context(viewport=SIZE) as context:
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        yield page
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
 
 
 @pytest.fixture
-def page(desk: Page, server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page, 1280 x 800: with JupyterLab as a test before has left it, or empty. No kernel outlives the test."""
-    if not desk.url.startswith(server.url):
-        desk.goto("about:blank")  # the server that it shows may have ended
-    failed = request.session.testsfailed
-    desk.set_viewport_size(SIZE)
-    console = Console(desk)
-    yield desk
-    _keep(desk, request.node.name.replace("/", "-"))
+def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page with JupyterLab as a test before has left it, or empty; no kernel outlives the test.
+
+    See :class:`tests.browser.jupyter.Notebook`, which closes what is open.
+    """
+    page = desk.pages[0] if desk.pages else desk.new_page()
+    if not page.url.startswith(server.url):
+        page.goto("about:blank")  # the server that it shows may have ended
+    page.set_viewport_size(SIZE)
+    console = Console(page)
+    yield page
+    _keep(page, request.node.name.replace("/", "-"))
     console.close()
-    if request.session.testsfailed > failed or desk.locator(".jp-Dialog").count():
-        desk.goto("about:blank")  # whatever state it is in, the next test shall not meet it
+    if request.node.stash[_FAILED] or page.locator(".jp-Dialog").count():
+        page.close()  # whatever state it is in, the next test shall not meet it
     server.shut_kernels_down()
     assert console.complaints == [], "the console: " + "\n".join(console.complaints)
