@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of the browser; CI must have one."""
+    """Path of the browser; CI must have one. Makes the folder for what tests leave behind."""
+    RESULTS.mkdir(exist_ok=True)
     path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         why = f"none of {', '.join(CHROMIUM_NAMES)} is on the PATH (`make browser` installs one on Debian)"
@@ -125,7 +126,6 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
 
 
 def _keep(page: Page, name: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
     page.screenshot(path=RESULTS / f"{name}-end.png")
 
 
