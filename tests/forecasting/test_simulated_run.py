@@ -116,6 +116,20 @@ def test_memory_is_that_of_the_largest_step(small: Recipe) -> None:
     assert simulator.memory(simulator.run()).peak == constant.memory(constant.run()).peak
 
 
+def test_what_a_budget_settles_is_forecast(small: Recipe) -> None:
+    whole = Simulator(small, VOCABULARY, "plain", RATES)
+    found = whole.memory(whole.run())
+    gib = (found.planned - found.activations / 3) / 2**30
+    auto = small.with_(execution={"micro_batch_size": "auto", "memory_gib": gib})
+    layers = small.with_(execution={"recompute": "budget", "memory_gib": gib})
+    cut, again = (Simulator(r, VOCABULARY, "plain", RATES) for r in (auto, layers))
+    assert cut.memory(cut.run()).planned <= gib * 2**30
+    assert again.memory(again.run()).planned <= gib * 2**30
+    assert cut.run().points[0].shape.part_rows < whole.run().points[0].shape.part_rows
+    assert again.memory_plan.first > 0
+    assert again.run().seconds > whole.run().seconds
+
+
 @pytest.fixture
 def torch_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Optimizers step as torch can, whether the fused kernels are installed or not."""

@@ -11,8 +11,10 @@ import torch
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, staged, train
+from workbench.errors import RecipeError
+from workbench.ops.recompute import KeptBytes
 from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
+from workbench.runs.folder import read_json, write_json
 from workbench.runs.forks.fork import create_fork
 from workbench.training.loop import Training
 
@@ -81,3 +83,81 @@ def test_bf16_weights_resume_bit_for_bit_and_are_saved_in_float32(tiny: Recipe, 
     assert any(not torch.equal(weight, weight.bfloat16().float()) for weight in weights if weight.ndim == 2)
     said = read_json(whole.folder.environment)["memory"]
     assert (said["weights"], said["recompute"]) == ("bf16", "layers")
+
+
+def held(training: Training, rows: int) -> int:
+    """Bytes of weights, gradients, states and what a pass of so many rows keeps, as they are."""
+    count, model = KeptBytes(), training.model
+    with count.counting(model, list(model.backbone.blocks)):
+        training._rehearse(rows)
+    numbers = sum(p.numel() for p in model.parameters())
+    return count.total + 4 * 4 * numbers
+
+
+def test_the_largest_micro_batch_is_that_which_fits(tiny: Recipe, build: Build) -> None:
+    """Between what eight rows take and what sixteen would, and the sums are the same."""
+    plain = build(tiny)
+    between = (held(plain, 8) * 1.35 + held(plain, 16)) / 2 / 2**30
+    auto = {"execution.micro_batch_size": "auto"}
+    fitted, free = build(tiny.with_(**auto, **{"execution.memory_gib": between})), build(tiny.with_(**auto))
+    assert fitted.engine.micro_batch_size == 8
+    assert free.engine.micro_batch_size == 16
+    assert fitted.engine.described()["micro_batch_size"] == 8
+    for training in (plain, fitted, free):
+        for _ in range(3):
+            training.step()
+        training.settle()
+    assert list(free.recorder.recent) == list(plain.recorder.recent)
+    # Dropout draws by micro-batch.
+    assert list(fitted.recorder.recent) == pytest.approx(list(plain.recorder.recent), rel=0.02)
+    with pytest.raises(RecipeError, match=r"a pass of 1 rows takes [\d.]+ GiB.* and [\d.]+ GiB are left for it; set"):
+        build(tiny.with_(**auto, **{"execution.memory_gib": 4.4 * 4 * fitted.assembled.parameters / 2**30}))
+
+
+def test_a_budget_decides_how_many_layers_are_computed_again(tiny: Recipe, build: Build) -> None:
+    plain = build(tiny)
+    whole = held(plain, 16)
+    firsts = []
+    for share in (1.3, 0.9, 0.75):
+        training = build(tiny.with_(**{"execution.recompute": "budget", "execution.memory_gib": share * whole / 2**30}))
+        first = training.engine.memory.first
+        firsts.append(first)
+        assert training.model.backbone.recomputes == frozenset(range(first))
+        # What it gave: within the budget.
+        assert held(training, 16) <= share * whole
+        training.step()
+    assert firsts[0] == 0 < firsts[1] <= firsts[2]
+    with pytest.raises(RecipeError, match=r"with every layer computed again.* raise it by [\d.]+"):
+        build(tiny.with_(**{"execution.recompute": "budget", "execution.memory_gib": 0.3 * whole / 2**30}))
+
+
+def test_what_was_settled_stays_when_a_run_is_resumed(tiny: Recipe, live: Live) -> None:
+    run = live(tiny.with_(**{"execution.micro_batch_size": "auto"}))
+    train(run, stop_at=3)
+    begun = read_json(run.folder.environment)
+    assert begun["micro_batch_size"] == 16
+    write_json(run.folder.environment, begun | {"micro_batch_size": 4})
+    train(run, resume=True)
+    assert read_json(run.folder.environment)["micro_batch_size"] == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"memory_gib": 1e-5, "recompute": "budget"},
+            r"memory_gib: 1e-05 GiB are less than the model takes.*weights [\d.]+, gradients [\d.]+, optimizer states",
+        ),
+        ({"recompute": "budget"}, r"memory_gib: recompute 'budget' needs one; give GiB, or use"),
+        ({"memory_gib": 2.0}, r"memory_gib: 2 GiB limit nothing by themselves; set recompute to 'budget'"),
+        (
+            {"memory_gib": 2.0, "recompute": "budget", "micro_batch_size": "auto"},
+            r"would each wait for the other",
+        ),
+        ({"micro_batch_size": "most"}, r"micro_batch_size: must be a whole number of rows >= 1, 'auto'.*got 'most'"),
+        ({"micro_batch_size": 0}, r"micro_batch_size: must be a whole number of rows >= 1, 'auto'.*got 0"),
+    ],
+)
+def test_a_budget_that_cannot_be_is_refused_before_the_launch(tiny: Recipe, change: dict[str, Any], why: str) -> None:
+    with pytest.raises(RecipeError, match=why):
+        tiny.with_(execution=change)

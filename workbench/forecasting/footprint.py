@@ -48,6 +48,11 @@ class Footprint:
     logits: int
     peak: int
 
+    @property
+    def planned(self) -> int:
+        """Bytes that count against a budget: the parts, those of a pass loose as in a heap, without the process."""
+        return round(self.weights + self.gradients + self.optimizer + LOOSE * (self.activations + self.logits))
+
 
 @dataclass(frozen=True)
 class Sizes:

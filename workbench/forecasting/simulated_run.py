@@ -10,6 +10,7 @@ from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import step_flops
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution import SHARE
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -95,6 +96,27 @@ class Simulator:
         lengths = sorted({self.batches.shape(place).length for place in places})
         middle = lengths[len(lengths) // 2]
         self._lengths = lengths if len(lengths) <= LENGTHS else sorted({lengths[0], middle, lengths[-1]})
+        self._fit()
+
+    def _fit(self) -> None:
+        """What the engine will settle by the memory there is: rows of a micro-batch, layers computed again."""
+        plan, data = self.memory_plan, self.recipe.data
+        if not (plan.largest or plan.recompute == "budget"):
+            return
+        limit = plan.budget or SHARE * self.rates.memory_bytes
+        point = self._point(_at(Progress(0, 0, 0.0, self.recipe.budget), 0.5 / POINTS))
+        if plan.largest:
+            ends = {data.fewest_rows, data.most_rows}
+            for rows in (rows for rows in range(max(ends), 0, -1) if all(end % rows == 0 for end in ends)):
+                self.batches = BatchSize(self.recipe, rows)
+                point.shape = self.batches.shape(point.progress)
+                if self._memory(point, False).planned <= limit:
+                    return
+            return
+        for first in range(self.recipe.architecture.layers + 1):
+            self.memory_plan = plan._replace(first=first)
+            if self._memory(point, False).planned <= limit:
+                return
 
     def run(self) -> SimulatedRun:
         """Simulate from the first step to the last."""

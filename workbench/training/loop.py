@@ -107,6 +107,7 @@ class Training:
             done_flops,
         )
         self._take_over()
+        self.engine.fit(self.model, self._rehearse)
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
         self.batches = assembled.steps(position)
 
@@ -190,6 +191,16 @@ class Training:
         layers, seed = self.recipe.architecture.layers, self.recipe.seed
         plan: LayerPlan = self.recipe.depth.plan(layers, self.progress, seed, micro_step)
         return plan
+
+    def _rehearse(self, rows: int) -> Tensor:
+        """The loss, 0-d, of a forward pass over ``rows`` of the longest rows, each layer running."""
+        length = self.recipe.data.longest
+        plan = self.plan()
+        plan = replace(plan, runs=(True,) * plan.layers)
+        self.growth.follow(plan)
+        batch = self.assembled.rehearsal(StepShape(rows, length, rows)).to(self.device)
+        torch.manual_seed(self.recipe.seed)
+        return self.engine.forward(self.model, batch, plan, self.progress).loss
 
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""

@@ -220,7 +220,8 @@ class Session:
         self.status.write(message=f"compiling {layers} blocks" if self.engine.compiled else "warming up")
         seconds = compile_ahead(self.training)
         self.engine.save_graphs(self.folder.graphs)
-        self.environment["compile_seconds"] = round(seconds, 3)
+        # What the engine has settled since the run was described, too.
+        self.environment |= self.engine.described() | {"compile_seconds": round(seconds, 3)}
         write_json(self.folder.environment, self.environment)
         self.writer.event(step, "compile", f"compiled and warmed up in {seconds:.1f} s", seconds=seconds)
 

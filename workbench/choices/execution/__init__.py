@@ -3,6 +3,7 @@
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.choices.execution.execution import Execution, Process
 from workbench.choices.execution.memory import recompute_operations
+from workbench.choices.execution.memory_fit import SHARE
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.native import Native
 from workbench.choices.execution.onnxruntime import OnnxRuntime
@@ -15,6 +16,7 @@ __all__ = [
     "Native",
     "OnnxRuntime",
     "Process",
+    "SHARE",
     "WHOLE",
     "recompute_operations",
 ]

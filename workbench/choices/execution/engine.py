@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +77,8 @@ class Engine:
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe
         self.device: torch.device = device or recipe.execution.resolve_device()
-        self.micro_batch_size: int | None = recipe.execution.micro_batch_size
+        size = recipe.execution.micro_batch_size
+        self.micro_batch_size: int | None = None if size == "auto" else size
         self._attention = ""
 
     # --- what it is, for forecasts and records --------------------------------------------------------------------
@@ -158,6 +159,17 @@ class Engine:
             if "compile" in group:
                 group["compile"] = self.compiled
         return optimizer
+
+    def fit(self, model: TrainingModel, rehearse: Callable[[int], Tensor]) -> None:
+        """Settle what depends on the memory there is, before anything is compiled; called once.
+
+        Args:
+            model: as :meth:`place` gave it.
+            rehearse: the loss of a forward pass over so many rows of the longest length.
+
+        Raises:
+            RecipeError: it does not fit; says what is missing.
+        """
 
     def compile(self, model: TrainingModel) -> None:
         """Make ``model`` compile at its next passes, which are a rehearsal; not called again for the same model."""

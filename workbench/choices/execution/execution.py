@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.execution.engine import Engine
@@ -27,6 +29,14 @@ class Process(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
 
+def _rows(value: Any) -> Any:
+    """One message for a value that fits none of the types of ``micro_batch_size``."""
+    if value is None or value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    why = "must be a whole number of rows >= 1, 'auto' for the most that fit, or empty for all"
+    raise PydanticCustomError("rows", "{why}", {"why": why})
+
+
 class Execution(Choice):
     """Base of the execution engines: device, threads, micro-batches and how often telemetry is taken."""
 
@@ -35,8 +45,8 @@ class Execution(Choice):
     environment: ClassVar[EngineEnvironment | None] = None
     device: Literal["auto", "cpu", "cuda"] = knob("auto", "where to train; auto takes a GPU if there is one")
     threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
-    micro_batch_size: int | None = knob(
-        None, "longest rows per micro-batch (gradient accumulation); empty means all", unit="rows", ge=1
+    micro_batch_size: Annotated[Annotated[int, Field(ge=1)] | Literal["auto"] | None, BeforeValidator(_rows)] = knob(
+        None, "longest rows per micro-batch (gradients add up); empty means all, auto the most that fit", unit="rows"
     )
     scalars_every: int = knob(1, "steps between scalar telemetry records", unit="steps", ge=1)
     layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)
@@ -76,7 +86,7 @@ class Execution(Choice):
     def memory_remedies(self, recipe: Any) -> list[str]:
         """What of the execution helps where memory ran out, cheapest first, for people."""
         size = self.micro_batch_size or recipe.data.most_rows
-        if size == 1:
+        if size == "auto" or size == 1:
             return []
         half = max(part for part in range(1, size // 2 + 1) if size % part == 0)
         return [f"execution.micro_batch_size {half} or less (the same mathematics in smaller pieces)"]
@@ -84,7 +94,7 @@ class Execution(Choice):
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Micro-batches whose rows do not divide the batch."""
         size = self.micro_batch_size
-        if size is None:
+        if size is None or size == "auto":
             return
         # The ends of a schedule stand for it: what lies between is rounded to whole micro-batches as it moves.
         for rows in sorted({recipe.data.fewest_rows, recipe.data.most_rows}):

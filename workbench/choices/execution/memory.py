@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import torch
@@ -18,12 +18,14 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.low_weights import LowWeights, look_up_in_float32
+from workbench.choices.execution.memory_fit import SHARE, fewest_layers, largest_rows, measured, step_bytes
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
+from workbench.ops.free_memory import free_bytes
 
 _NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'"
 
@@ -41,10 +43,15 @@ class SavesMemory(Execution):
     weights: Literal["fp32", "bf16"] = knob(
         "fp32", "of the passes; bf16 keeps copies beside the float32 weights, which are stepped and saved"
     )
-    recompute: Literal["off", "layers", "attention", "activation", "dropout", "operations"] = knob(
-        "off", "what the backward pass computes again: whole layers, an operation of each, or these three operations"
+    recompute: Literal["off", "layers", "attention", "activation", "dropout", "operations", "budget"] = knob(
+        "off", "what the backward pass computes again: whole layers, an operation or all three, or what memory_gib asks"
     )
     recompute_every: int = knob(1, "with recompute 'layers': one layer in so many, the first included", ge=1, le=256)
+    memory_gib: float | None = knob(
+        None,
+        "weights, gradients, states and activations together, for recompute 'budget' and micro_batch_size 'auto'",
+        unit="GiB", gt=0,
+    )  # fmt: skip
     optimizer_states: Literal["fp32", "8bit", "host"] = knob(
         "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
     )
@@ -86,9 +93,43 @@ class SavesMemory(Execution):
                     yield Problem(
                         f"execution.{name}", f"'{value}' needs execution.compile_scope 'blocks', and it is '{scope}'"
                     )
+        yield from self._budget_problems(recipe)
         yield from self._recompute_problems(recipe)
         yield from self._states_problems(recipe)
         yield from super().problems(recipe)
+
+    def _budget_problems(self, recipe: Any) -> Iterator[Problem]:
+        path, largest = "execution.memory_gib", self.micro_batch_size == "auto"
+        if largest and self.recompute == "budget":
+            yield Problem(
+                "execution.micro_batch_size",
+                "'auto' and recompute 'budget' would each wait for the other; give the rows, or recompute 'layers'",
+            )
+        if self.memory_gib is None:
+            if self.recompute == "budget":
+                yield Problem(path, "recompute 'budget' needs one; give GiB, or use recompute 'layers' or 'operations'")
+            return
+        if not largest and self.recompute != "budget":
+            yield Problem(
+                path,
+                f"{self.memory_gib:g} GiB limit nothing by themselves; set recompute to 'budget' or micro_batch_size "
+                "to 'auto', or leave it empty",
+            )
+        least = least_bytes(recipe, self._plan())
+        if self.memory_gib * 2**30 < least["all"]:
+            parts = ", ".join(f"{name} {size / 2**30:.3f}" for name, size in least.items() if name != "all")
+            yield Problem(
+                path,
+                f"{self.memory_gib:g} GiB are less than the model takes without any activation, "
+                f"{least['all'] / 2**30:.3f} ({parts}); raise it, make the model smaller, or set states to '8bit'",
+            )
+
+    def _plan(self) -> MemoryPlan:
+        budget = round((self.memory_gib or 0.0) * 2**30)
+        return MemoryPlan(
+            self.recompute, self.recompute_every, self.optimizer_states, self.weights, budget,
+            largest=self.micro_batch_size == "auto",
+        )  # fmt: skip
 
     def _recompute_problems(self, recipe: Any) -> Iterator[Problem]:
         path, value = "execution.recompute", self.recompute
@@ -102,7 +143,7 @@ class SavesMemory(Execution):
                 f"'{value}' is what compiled blocks do by themselves; use 'attention', 'operations' or 'layers', or "
                 "set execution.compile to false",
             )
-        if value not in ("off", "layers") and not isinstance(recipe.architecture, Modular):
+        if value not in ("off", "layers", "budget") and not isinstance(recipe.architecture, Modular):
             yield Problem(
                 path,
                 f"'{value}' needs blocks of this package, and those of '{recipe.architecture.kind}' are others'; use "
@@ -142,17 +183,60 @@ class MemorySavingEngine(Engine):
     def __init__(self, recipe: Any) -> None:
         super().__init__(recipe)
         asked: SavesMemory = recipe.execution
-        self.memory = MemoryPlan(asked.recompute, asked.recompute_every, asked.optimizer_states, asked.weights)
+        self.memory = asked._plan()
+        # Whether a run that is resumed has settled what `fit` settles.
+        self._settled = False
         self._low = LowWeights() if asked.weights == "bf16" else None
 
     def place(self, model: TrainingModel) -> TrainingModel:
         """See :meth:`Engine.place`; its blocks keep what the plan says."""
-        layers = range(len(model.backbone.blocks))
-        model.backbone.recomputes = frozenset(layer for layer in layers if self.memory.recomputes(layer))
+        self._recompute_layers(model)
         recompute_operations(model.backbone, self.memory.operations)
         if self._low is not None:
             look_up_in_float32(model)
         return super().place(model)
+
+    def fit(self, model: TrainingModel, rehearse: Callable[[int], Tensor]) -> None:
+        """See :meth:`Engine.fit`; nothing for a run that goes on with what its beginning settled."""
+        plan = self.memory
+        if self._settled or not (plan.largest or plan.recompute == "budget"):
+            return
+        taken = step_bytes(model, plan, len(self.recipe.optimizer.moments) or 2)
+        if plan.budget:
+            room = plan.budget - taken - sum(4 * p.numel() for p in model.parameters())
+        else:
+            room = SHARE * free_bytes(self.device) - taken
+        kept, data = measured(model, rehearse), self.recipe.data
+        if plan.largest:
+            ends = {data.fewest_rows, data.most_rows}
+            legal = [rows for rows in range(1, max(ends) + 1) if all(end % rows == 0 for end in ends)]
+
+            def backward(loss: Tensor) -> None:
+                self.backward(loss, 1.0)
+                model.zero_grad(set_to_none=True)
+
+            self.micro_batch_size = largest_rows(legal, room, kept, rehearse, backward)
+        else:
+            stream = 4.0 * self.recipe.architecture.width * data.longest
+            self.memory = plan._replace(first=fewest_layers(room, kept, self.rows, stream))
+            self._recompute_layers(model)
+        if self._low is not None:
+            self._low.restore()
+
+    def resume(self, begun: Mapping[str, Any]) -> None:
+        """See :meth:`Engine.resume`; with the micro-batch and the layers that were settled then."""
+        super().resume(begun)
+        settled, rows = begun.get("memory"), begun.get("micro_batch_size")
+        if not isinstance(settled, dict):
+            return
+        if self.memory.largest and isinstance(rows, int):
+            self.micro_batch_size, self._settled = rows, True
+        if self.memory.recompute == "budget" and isinstance(settled.get("first"), int):
+            self.memory, self._settled = self.memory._replace(first=settled["first"]), True
+
+    def _recompute_layers(self, model: TrainingModel) -> None:
+        layers = range(len(model.backbone.blocks))
+        model.backbone.recomputes = frozenset(layer for layer in layers if self.memory.recomputes(layer))
 
     def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """See :meth:`Engine.forward`; with copies of the weights until the end of :meth:`backward`."""
@@ -176,7 +260,7 @@ class MemorySavingEngine(Engine):
 
     def described(self) -> dict[str, Any]:
         """See :meth:`Engine.described`; with the memory plan."""
-        return super().described() | {"memory": self.memory._asdict()}
+        return super().described() | {"memory": self.memory._asdict(), "micro_batch_size": self.micro_batch_size}
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """See :meth:`Engine.optimizer`; its moments are stored as the plan says."""
@@ -195,6 +279,15 @@ def recompute_operations(backbone: nn.Module, operations: frozenset[str]) -> Non
             module.recomputes = "activation" in operations
         elif isinstance(module, Block):
             module.recomputes_dropout = "dropout" in operations
+
+
+def least_bytes(recipe: Any, plan: MemoryPlan) -> dict[str, int]:
+    """Bytes by part that a recipe's model takes at least, without activations, norms and biases; ``all`` is the sum."""
+    architecture, tokens = recipe.architecture, recipe.data.tokenizer.asked_size()
+    numbers = architecture.layers * architecture.block_parameters() + tokens * architecture.width
+    moments = len(recipe.optimizer.moments) * plan.moment_bytes(numbers)
+    parts = {"weights": 4 * numbers, "gradients": 4 * numbers, "optimizer states": moments}
+    return parts | {"all": sum(parts.values())}
 
 
 def _widens(recipe: Any) -> bool:

@@ -16,9 +16,12 @@ class MemoryPlan(NamedTuple):
 
     Attributes:
         recompute: what the backward pass computes again: ``off``, whole ``layers``, ``attention``, ``activation``,
-            ``dropout``, or these three ``operations``.
+            ``dropout``, these three ``operations``, or as many layers as a ``budget`` asks for.
         every: with ``layers``, one layer in so many, the first included.
         states: form of the optimizer's moments between two steps: ``fp32``, ``8bit``, or on the ``host``.
+        budget: bytes that weights, gradients, states and activations may take together; 0 for what is free.
+        first: under a budget, how many layers are computed again, from the first on.
+        largest: micro-batches are as large as fits.
         weights: of the passes: ``fp32``, or ``bf16`` copies beside the float32 ones.
     """
 
@@ -26,10 +29,13 @@ class MemoryPlan(NamedTuple):
     every: int = 1
     states: str = "fp32"
     weights: str = "fp32"
+    budget: int = 0
+    first: int = 0
+    largest: bool = False
 
     def recomputes(self, layer: int) -> bool:
         """Whether a layer, counted from 0, keeps its input only."""
-        return self.recompute == "layers" and layer % self.every == 0
+        return layer < self.first or (self.recompute == "layers" and layer % self.every == 0)
 
     @property
     def operations(self) -> frozenset[str]:

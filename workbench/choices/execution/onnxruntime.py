@@ -76,6 +76,11 @@ class OnnxRuntime(Execution):
                 "execution.precision",
                 f"'{self.precision}': ORT's training graphs fail under 16-bit autocast on a CPU; use 'fp32', {native}",
             )
+        if self.micro_batch_size == "auto":
+            yield Problem(
+                "execution.micro_batch_size",
+                f"'auto': what ORT's graphs keep cannot be measured; give a number, {native}",
+            )
         if self.attention != "plain":
             yield Problem(
                 "execution.attention",

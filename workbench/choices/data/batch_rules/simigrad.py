@@ -58,7 +58,7 @@ class SimiGrad(BatchRule):
                 f"simigrad begins with {start} rows, which must lie within {path}.lowest {self.lowest} and "
                 f"{path}.highest {self.highest}",
             )
-        if micro is not None and micro % 2:
+        if isinstance(micro, int) and micro % 2:
             yield Problem(
                 "execution.micro_batch_size",
                 f"{micro} rows have no equal halves for simigrad to compare; use an even number",

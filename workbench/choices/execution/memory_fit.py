@@ -1,0 +1,104 @@
+"""Fitting a run into memory: what one pass keeps is measured on one and two rows, and the rest follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from torch import Tensor
+
+from workbench.choices.execution.memory_plan import MemoryPlan
+from workbench.choices.objectives.objective import TrainingModel
+from workbench.errors import RecipeError
+from workbench.ops.free_memory import ran_out
+from workbench.ops.recompute import KeptBytes
+
+Rehearse = Callable[[int], Tensor]
+"""The loss, 0-d, of a forward pass over so many rows of the longest length."""
+
+LOOSE = 1.2
+"""A heap is not packed tight: over what passes keep, in the median of 24 recipes (``forecasting/footprint.py``)."""
+SHARE = 0.9
+"""Of the memory that is free, what a run may plan with."""
+_GIB = 2**30
+
+
+class Kept(NamedTuple):
+    """Bytes that a forward pass keeps, for any number of rows; eager, and so at least what compiled blocks keep.
+
+    Attributes:
+        fixed, per_row: of everything.
+        blocks: by layer, per row.
+    """
+
+    fixed: float
+    per_row: float
+    blocks: tuple[float, ...]
+
+    def at(self, rows: int) -> float:
+        """Of so many rows, loose as a heap is."""
+        return LOOSE * (self.fixed + self.per_row * rows)
+
+
+def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
+    """Two passes, of one row and of two; nothing is allocated beyond them."""
+    blocks = list(model.backbone.blocks)
+    one, two = KeptBytes(), KeptBytes()
+    for rows, count in enumerate((one, two), start=1):
+        with count.counting(model, blocks):
+            rehearse(rows)
+    per_row = two.total - one.total
+    return Kept(one.total - per_row, per_row, tuple(b - a for a, b in zip(one.inside, two.inside, strict=True)))
+
+
+def step_bytes(model: TrainingModel, plan: MemoryPlan, moments: int) -> int:
+    """Bytes of gradients and of the optimizer's state, so many moments for every parameter, beside the weights."""
+    return sum(4 * p.numel() + moments * plan.moment_bytes(p.numel()) for p in model.parameters())
+
+
+def largest_rows(
+    legal: Iterable[int], room: float, kept: Kept, rehearse: Rehearse, backward: Callable[[Tensor], None]
+) -> int:
+    """The largest legal number of rows whose pass fits into ``room`` bytes, and did when it was tried.
+
+    Raises:
+        RecipeError: not even the least fits; says what is missing.
+    """
+    rows = sorted(legal)
+    for tried in [each for each in reversed(rows) if kept.at(each) <= room]:
+        try:
+            backward(rehearse(tried))
+        # Only what says that memory ran out: anything else would be an error of the model's.
+        except (RuntimeError, MemoryError) as error:
+            if not ran_out(error):
+                raise
+            continue
+        return tried
+    raise RecipeError(
+        f"execution.micro_batch_size: a pass of {rows[0]} rows takes {kept.at(rows[0]) / _GIB:.3f} GiB beside weights, "
+        f"gradients and optimizer states, and {max(0.0, room) / _GIB:.3f} GiB are left for it; set "
+        "execution.recompute, shorten data.sequence_length, or make the model smaller"
+    )
+
+
+def fewest_layers(room: float, kept: Kept, rows: int, stream: float) -> int:
+    """How many layers must be computed again for a pass of so many rows to fit into ``room`` bytes.
+
+    Args:
+        stream: bytes of a layer's input per row.
+
+    Raises:
+        RecipeError: it does not fit though all are; says what is missing.
+    """
+    whole = max(kept.blocks, default=0.0)
+    for layers in range(len(kept.blocks) + 1):
+        # One of them is there as a whole while it goes backward.
+        saved = sum(kept.blocks[:layers]) - layers * stream - (whole if layers else 0.0)
+        needed = kept.at(rows) - LOOSE * rows * saved
+        if needed <= room:
+            return layers
+    raise RecipeError(
+        f"execution.memory_gib: with every layer computed again a pass of {rows} rows still takes "
+        f"{needed / _GIB:.3f} GiB beside weights, gradients and optimizer states, and the budget leaves "
+        f"{max(0.0, room) / _GIB:.3f}; raise it by {(needed - room) / _GIB:.3f}, or lower execution.micro_batch_size"
+    )
