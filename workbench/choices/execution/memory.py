@@ -202,10 +202,8 @@ class MemorySavingEngine(Engine):
         if self._settled or not (plan.largest or plan.recompute == "budget"):
             return
         taken = step_bytes(model, plan, len(self.recipe.optimizer.moments) or 2)
-        if plan.budget:
-            room = plan.budget - taken - sum(4 * p.numel() for p in model.parameters())
-        else:
-            room = SHARE * free_bytes(self.device) - taken
+        weights = sum(4 * p.numel() for p in model.parameters())
+        room: float = (plan.budget - weights if plan.budget else SHARE * free_bytes(self.device)) - taken
         kept, data = measured(model, rehearse), self.recipe.data
         if plan.largest:
             ends = {data.fewest_rows, data.most_rows}
