@@ -134,6 +134,10 @@ class Architecture(Choice):
         transform = self.width**2 if self.head == "transform" else 0
         return transform + self.width * vocabulary_size
 
+    def needs_logits(self) -> str:
+        """Why attention must add a bias (B, H, T, T) to its logits or drop probabilities; empty where it need not."""
+        return "this architecture brings its own attention"
+
     def silent_is_identity(self) -> bool:
         """Whether a block whose residual products (D, .) are zero passes (B, T, D) on unchanged: so pre-norm has it."""
         return False

@@ -62,6 +62,14 @@ class Modular(Architecture):
                 "choose 'rope' or another way to tell them, or objective 'causal', whose mask gives an order",
             )
 
+    def needs_logits(self) -> str:
+        """Positions that are told to the logits (B, H, T, T), windows on them, dropout of what comes of them."""
+        if self.positions in ("alibi", "tupe_a", "tupe_r"):
+            return f"architecture.positions '{self.positions}' adds to them"
+        if self.local_window is not None:
+            return "architecture.local_window hides some of them"
+        return "architecture.dropout falls on probabilities" if self.attention_dropout and self.dropout else ""
+
     def widens(self) -> bool:
         """Whether k times the width D and the heads H can compute the same function.
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from workbench.choices.architectures.positions import rotate
 from workbench.ops.attention import attention_named, attention_probabilities
 from workbench.ops.local_attention import in_chunks, seen_chunks, split_chunks
+from workbench.ops.packed_attention import PACKED
 from workbench.ops.recompute import recomputed
 
 # Shape legend: B rows, T positions, D width, H heads, E width of a head, N chosen positions of the whole batch. A bias
@@ -27,12 +28,14 @@ class BlockContext(NamedTuple):
         local_bias: of layers that see a window only: (B, H, T, T), or the band (B, H, T / C, C, 3C) for chunks of C
             (see ``ops.local_attention``); None in models without such layers.
         causal: attend to the past only.
+        packed: instead of a bias, what an implementation of ``ops.packed_attention`` knows of the batch.
     """
 
     bias_BHTT: Tensor
     rotation_TE: tuple[Tensor, Tensor] | None = None
     local_bias: Tensor | None = None
     causal: bool = False
+    packed: Any = None
 
 
 class SelfAttention(nn.Module):
@@ -42,7 +45,7 @@ class SelfAttention(nn.Module):
         width: D.
         heads: H, must divide D.
         bias: add biases to both products.
-        implementation: name in ``ops.attention.ATTENTION``.
+        implementation: name in ``ops.attention.ATTENTION`` or ``ops.packed_attention.PACKED``.
         dropout: of attention probabilities, while training.
         local: see the window of the context's ``local_bias`` only.
         untied: positions have logits of their own (TUPE); content's are then scaled by 1 / sqrt(2 E).
@@ -68,7 +71,9 @@ class SelfAttention(nn.Module):
         self.heads = heads
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
         self.out = nn.Linear(width, width, bias=bias)
-        self.attention = attention_named(implementation)
+        self.packed = PACKED.get(implementation)
+        # Of those that go by documents, plain serves where a bias is asked for.
+        self.attention = attention_named("plain" if self.packed else implementation)
         self.dropout = dropout
         self.local, self.untied = local, untied
 
@@ -93,7 +98,11 @@ class SelfAttention(nn.Module):
         arguments: tuple[Any, ...] = (q, k, v, bias, dropout)
         if chunked:
             mix, arguments = in_chunks, (self.attention, q, k, v, bias, context.causal, dropout)
-        mixed_BHTE = recomputed(mix, *arguments) if self.recomputes else mix(*arguments)
+        if self.packed is not None and context.packed is not None:
+            # Keeps no probabilities, so there is nothing to compute again.
+            mixed_BHTE = self.packed.attend(q, k, v, context.packed)
+        else:
+            mixed_BHTE = recomputed(mix, *arguments) if self.recomputes else mix(*arguments)
         # (B, H, T, E) -> (B, T, H, E) -> (B, T, D)
         mixed_BTD = mixed_BHTE.transpose(1, 2).flatten(2)
         # Rows are picked before the output product, which then costs N instead of B * T positions.

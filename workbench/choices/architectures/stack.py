@@ -18,6 +18,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
 from workbench.ops.attention import document_bias
 from workbench.ops.local_attention import banded, chunk_size, windowed
+from workbench.ops.packed_attention import PackedAttention
 from workbench.ops.recompute import dropout, recomputed
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
@@ -111,6 +112,9 @@ class Stack(Backbone):
         self.final: nn.Module = nn.Identity()
         self.sequence_length, self.causal, self.rotary = sequence_length, causal, rotary_dim > 0
         self.position_bias, self.cls, self.window = position_bias, cls, window
+        # Of our own blocks; models of others bring their attention along.
+        attentions = (getattr(block, "attention", None) for block in blocks)
+        self.packed: PackedAttention | None = next((a.packed for a in attentions if isinstance(a, SelfAttention)), None)
         self._trains: tuple[bool, ...] | None = None
         if self.rotary:
             for name, table in zip(("cos", "sin"), rotary_tables(sequence_length, rotary_dim), strict=True):
@@ -121,21 +125,23 @@ class Stack(Backbone):
         """Input of the first layer, (B, T, D)."""
         raise NotImplementedError
 
-    def context(self, tokens_BT: Tensor, batch: Batch) -> BlockContext:
+    def context(self, tokens_BT: Tensor, batch: Batch, dense: bool = False) -> BlockContext:
         """What the blocks share on this batch: biases (B, H or 1, T, T) and rotary tables (T, E).
 
         Args:
             tokens_BT: ids as the model sees them; they tell where [CLS] stands.
+            dense: with a bias alone, even where attention goes by the documents themselves.
 
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
         bias, length = self.bias(batch), batch.documents_BT.shape[1]
+        packed = None if dense or self.packed is None else self.packed.layout(batch.documents_BT, self.causal)
         rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
         if self.position_bias is not None:
             # One sum per batch, not one per layer.
             bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
-        return BlockContext(bias, rotation, self._local(bias), self.causal)
+        return BlockContext(bias, rotation, self._local(bias), self.causal, packed)
 
     def bias(self, batch: Batch) -> Tensor:
         """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
@@ -249,7 +255,7 @@ class Stack(Backbone):
         training = self.training
         self.eval()
         try:
-            context, x = self.context(tokens_BT, batch), self.embed(tokens_BT, batch)
+            context, x = self.context(tokens_BT, batch, dense=True), self.embed(tokens_BT, batch)
             scale = torch.ones((), device=x.device)
             entropies = []
             for block in self.blocks:

@@ -11,7 +11,7 @@ from torch import Tensor
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution import whole_step
+from workbench.choices.execution import packed_attention, whole_step
 from workbench.choices.execution.loss_scaling import DeviceScaler
 from workbench.choices.execution.memory import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.precision import check_capability, in_fp8, refusal
@@ -19,6 +19,7 @@ from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
 from workbench.ops.attention import ATTENTION
+from workbench.ops.packed_attention import PACKED
 
 
 class Native(SavesMemory):
@@ -34,8 +35,10 @@ class Native(SavesMemory):
         "what is compiled as one: each block and the head, so that skipped layers cost nothing; each pass of the "
         "whole step; or that, captured as CUDA graphs",
     )
-    attention: Literal["auto", "plain", "sdpa"] = knob(
-        "auto", "attention implementation; auto measures once per device, precision and length, and remembers"
+    attention: Literal["auto", "plain", "sdpa", "flex", "varlen"] = knob(
+        "auto",
+        "attention implementation; auto measures plain and sdpa once per device, precision and length, and remembers; "
+        "flex and varlen need a GPU",
     )
 
     head: Literal["labelled", "all"] = knob(
@@ -60,6 +63,8 @@ class Native(SavesMemory):
             raise RecipeError(
                 "execution.compile_scope: 'graphs' are CUDA's, and there is no CUDA device here; use 'blocks' or 'step'"
             )
+        if device.type == "cpu" and self.attention in packed_attention.ON_GPU:
+            raise RecipeError(f"execution.attention: {packed_attention.no_gpu(self.attention)}")
         if why := refusal(self.precision, device.type):
             raise RecipeError(f"execution.precision: {why}")
         return device
@@ -69,6 +74,7 @@ class Native(SavesMemory):
         # What `auto` means is seen where the run will be.
         if self.device != "auto" and (why := refusal(self.precision, self.device)):
             yield Problem("execution.precision", why)
+        yield from packed_attention.problems(recipe)
         if self.compile_scope != "blocks":
             if not self.compile:
                 yield Problem(
@@ -100,6 +106,8 @@ class NativeEngine(MemorySavingEngine):
         found = super().assumptions()
         if self.padding == "kept":
             found.append("execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents")
+        if self.attentions[0] in PACKED:
+            found.append(f"execution.attention '{self.attentions[0]}' is priced as 'sdpa'")
         if self.scope != "blocks":
             found.append(f"execution.compile_scope '{self.scope}' is priced as 'blocks'")
         return found
