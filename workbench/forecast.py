@@ -156,12 +156,9 @@ def _vocabulary(data: Data) -> Vocabulary:
 
 def _attention(recipe: Recipe, rates: Rates) -> str:
     """The engine's attention; where it chooses among several, the fastest at the nearest calibrated length."""
-    from workbench.ops.attention import ATTENTION
-
-    attentions = recipe.engine().attentions
+    attentions = recipe.engine().priced_attentions
     if len(attentions) == 1:
-        # What goes by documents has no operations that could be priced; the engine's assumptions say so.
-        return attentions[0] if attentions[0] in ATTENTION else "sdpa"
+        return attentions[0]
     nearest = min(rates.attention_choice, key=lambda length: abs(math.log(int(length) / recipe.data.longest)))
     return rates.attention_choice[nearest]
 

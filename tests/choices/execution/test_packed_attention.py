@@ -12,6 +12,7 @@ from torch.nn.attention import varlen as torch_varlen
 from tests.choices.objectives.test_layout import LENGTH, uneven
 from tests.choices.objectives.test_token_prediction import PLAN, START, VOCABULARY
 from tests.ops.test_packed_attention import one_piece_at_a_time
+from workbench.choices.execution import Native
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.errors import RecipeError
 from workbench.recipe import Recipe
@@ -46,6 +47,14 @@ def test_what_cannot_be_is_refused_with_the_way_out(change: dict[str, Any], why:
 def test_where_auto_means_a_cpu_it_is_refused_before_anything_starts(name: str) -> None:
     with pytest.raises(RecipeError, match=rf"execution\.attention: '{name}' needs a CUDA device.*use 'auto'"):
         Recipe().with_(execution={"attention": name}).engine()
+
+
+def test_a_forecast_says_what_it_prices_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe().with_(execution={"attention": "flex"})
+    monkeypatch.setattr(Native, "resolve_device", lambda self: torch.device("cpu"))
+    engine = recipe.engine()
+    assert (engine.attentions, engine.priced_attentions, engine.benchmarks()) == (("flex",), ("sdpa",), [])
+    assert engine.assumptions() == ["execution.attention 'flex' is priced as 'sdpa'"]
 
 
 def built(objective: str, attention: str) -> TrainingModel:

@@ -120,6 +120,11 @@ class Engine:
         """What ``environment.json`` says of it, JSON-able: what is in force, which a recipe may have left open."""
         return {"attention": self.attention, "precision": self.precision}
 
+    @property
+    def priced_attentions(self) -> tuple[str, ...]:
+        """Those of :attr:`attentions` that a forecast prices, or what stands for them."""
+        return self.attentions
+
     def assumptions(self) -> list[str]:
         """What a forecast leaves out or takes for granted about it, a sentence each."""
         return []

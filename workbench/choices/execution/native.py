@@ -101,6 +101,11 @@ class NativeEngine(MemorySavingEngine):
         if self._scaler.is_enabled():
             self.overflow_advice = "set execution.precision to 'bf16' or 'fp32', which reach further"
 
+    @property
+    def priced_attentions(self) -> tuple[str, ...]:
+        """See :attr:`Engine.priced_attentions`; operations of those that go by documents are not traced."""
+        return ("sdpa",) if self.attentions[0] in PACKED else self.attentions
+
     def assumptions(self) -> list[str]:
         """See :meth:`Engine.assumptions`."""
         found = super().assumptions()
