@@ -40,7 +40,7 @@ class Compose:
         self.section(section).locator(".lab-heading select").select_option(kind)
 
     def knob(self, section: str, label: str) -> Locator:
-        """The row of one knob."""
+        """The row of one knob; ``label`` is a pattern, which tells "compile" from "compile scope"."""
         # A unit may follow the name. The last: a choice within a choice holds the labels of its own knobs as well.
         name = self.page.locator("label", has_text=re.compile(rf"^\s*{label}(\s|$)"))
         return self.section(section).locator(".lab-knob").filter(has=name).last
@@ -61,7 +61,7 @@ def make_tiny(compose: Compose, text: Path) -> None:
     compose.enter("Data", "vocabulary size", "128")
     compose.enter("Architecture", "layers", "2")
     compose.enter("Architecture", "width", "64")
-    compose.knob("Execution", "compile").locator("input[type=checkbox]").uncheck()
+    compose.knob("Execution", r"compile\s*$").locator("input[type=checkbox]").uncheck()
     compose.enter("Execution", "threads", "1")
     compose.enter("Budget", "amount", "20000")
     compose.enter("Budget", "evaluation tokens", "2048")
