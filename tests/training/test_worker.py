@@ -137,15 +137,19 @@ def test_out_of_memory_names_the_knobs(tiny: Recipe) -> None:
     assert not re.search("execution.(recompute|optimizer_states|micro_batch_size [^1])", text)
 
 
+def trained_within(run: LiveRun, gib: int) -> str:
+    """Train in a process that may hold so many addresses: what is asked beyond, the allocator does not get."""
+    code = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_AS, ({gib} << 30, {gib} << 30)); "
+    code += "runpy.run_module('workbench.training.worker', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code, str(run.folder.path)], capture_output=True, text=True)
+    return done.stderr
+
+
 @pytest.mark.process
 def test_a_run_that_finds_too_little_memory_says_how_much_is_missing(tiny: Recipe, live: Live) -> None:
-    """The limit is the kernel's own: what is asked beyond it, the allocator does not get."""
     run = live(tiny.with_(data={"batch_size": 512}, architecture={"ffn_width": 16384}))
-    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); "
-    limit += "sys.argv = ['worker', sys.argv[1]]; runpy.run_module('workbench.training.worker', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", limit, str(run.folder.path)], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    assert run.state.status == "failed"
+    log = trained_within(run, 6)
+    assert run.state.status == "failed", log
     missing = re.search(r"so at least ([\d.]+) GiB are missing", run.state.error)
     assert missing is not None, run.state.error
     assert 0 < float(missing[1]) < 6
