@@ -32,8 +32,8 @@ class Native(SavesMemory):
     compile: bool = knob(True, "compile the model (torch.compile); first steps take longer, all others less")
     compile_scope: Literal["blocks", "step", "graphs"] = knob(
         "blocks",
-        "what is compiled as one: each block and the head, so that skipped layers cost nothing; each pass of the "
-        "whole step; or that, captured as CUDA graphs",
+        "what is compiled as one: each block and the head (skipped layers cost nothing), each pass of the step, or "
+        "that as CUDA graphs",
     )
     attention: Literal["auto", "plain", "sdpa", "flex", "varlen"] = knob(
         "auto",
