@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+STEPS = 20
+"""Steps that are timed, and as many that are looked into."""
+
 
 def profile_table(found: Mapping[str, Any]) -> str:
     """Lines of text from what ``profile.json`` holds.

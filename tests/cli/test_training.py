@@ -57,6 +57,23 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert "exists; name a new folder" in again.stderr
 
 
+@pytest.mark.process
+def test_train_says_where_the_time_goes(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
+    recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
+    train = ("train", "--recipe", str(recipe), "--runs", str(root), "--profile", "--budget")
+    few = workbench(*train, "40 steps")
+    assert few.returncode == 2
+    assert "--profile looks into 40 steps, and the budget ends after 40; give it at least 41" in few.stderr
+    assert not root.exists() or not any(root.iterdir()), "refused before a run exists"
+    done = workbench(*train, "44 steps")
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.splitlines()
+    assert any(line.startswith("products ") for line in table)
+    assert any("tokens/s, MFU " in line for line in table)
+    (folder,) = (path for path in root.iterdir() if (path / "recipe.json").exists())
+    assert sum(json.loads((folder / "profile.json").read_text())["parts"].values()) == pytest.approx(1.0)
+
+
 def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path) -> None:
     for name in ("a.txt", "b.md"):
         (tmp_path / name).write_text("some text")

@@ -16,7 +16,7 @@ from workbench.assignments import assignment
 from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
 from workbench.plots.terminal import follow
 from workbench.printable import plain
-from workbench.profile_table import profile_table
+from workbench.profile_table import STEPS, profile_table
 from workbench.runs.folder import read_object
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
@@ -125,6 +125,11 @@ def train(options: argparse.Namespace) -> int:
         raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
     # Complete before anything starts: a mistyped knob leaves no run folder behind.
     recipe = _launchable(options)
+    if options.profile and recipe.budget.unit == "steps" and recipe.budget.amount <= 2 * STEPS:
+        raise RecipeError(
+            f"--profile looks into {2 * STEPS} steps, and the budget ends after {recipe.budget.amount:g}; "
+            f"give it at least {2 * STEPS + 1}"
+        )
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
@@ -168,6 +173,9 @@ def _follow_to_the_end(run: Run) -> None:
 
 
 def _conclude(run: Run, result: dict[str, Any], options: argparse.Namespace) -> int:
+    if options.profile and not run.folder.profile.exists():
+        # A budget in seconds or tokens may hold fewer steps than anybody knew.
+        print("no profile: the run was over before enough of its steps could be looked into", file=sys.stderr)
     loss, target = result.get("heldout_loss"), options.target_loss
     # A loss that was not measured meets no target.
     missed = target is not None and not (isinstance(loss, (int, float)) and loss <= target)

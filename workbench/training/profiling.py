@@ -12,11 +12,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from workbench.errors import WorkbenchError
 from workbench.ops.timing import QUANTILE, clock_of, wait_for
+from workbench.profile_table import STEPS
 from workbench.training.loop import Training
 from workbench.training.machine import gemm_flops
 
-STEPS = 20
-"""Steps that are timed, and as many that are looked into."""
 DATA, UPDATE = "workbench.data", "workbench.update"
 """Stretches of a step that are marked for the profiler."""
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.changes import settable, turned
 from workbench.errors import WorkbenchError
+from workbench.profile_table import STEPS
 from workbench.runs import control
 from workbench.runs.control import Request
 from workbench.runs.state import disk_full
-from workbench.training.profiling import STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path

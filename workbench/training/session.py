@@ -115,6 +115,9 @@ class Session:
                 if self.pause_reason:
                     self._stand_still(self.pause_reason)
                     continue
+                # A profile takes steps of its own.
+                if self.training.progress.done:
+                    break
                 self.training.step()
                 self._keep_up()
             return self._end()
