@@ -116,10 +116,9 @@ class Session:
                     self._stand_still(self.pause_reason)
                     continue
                 # A profile takes steps of its own.
-                if self.training.progress.done:
-                    break
-                self.training.step()
-                self._keep_up()
+                if not self.training.progress.done:
+                    self.training.step()
+                    self._keep_up()
             return self._end()
         finally:
             self.training.close()
