@@ -287,8 +287,7 @@ class Session:
     def profile(self) -> str:
         """Where the time of the coming steps goes, in words; they count as any others, and a few take longer."""
         self.status.write(message="profiling")
-        found = profiled(self.training)
-        write_json(self.folder.profile, found)
+        write_json(self.folder.profile, found := profiled(self.training))
         self.status.write(message=self.pause_reason)
         return profile_line(found)
 
