@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from workbench.errors import RecipeError, unknown
+from workbench.ops.dropout import dropped
 from workbench.ops.remembered import Benchmark, subject_of
 from workbench.ops.timing import Sample, timed
 
@@ -60,7 +61,7 @@ def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, dro
     probabilities_BHTS = attention_probabilities(q_BHTE, k_BHSE, bias_BHTS).to(q_BHTE.dtype)
     # The caller passes 0 outside training, so no flag is needed here.
     if dropout:
-        probabilities_BHTS = F.dropout(probabilities_BHTS, dropout)
+        probabilities_BHTS = dropped(probabilities_BHTS, dropout)
     return probabilities_BHTS @ v_BHSE
 
 

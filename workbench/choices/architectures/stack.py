@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Backbone
@@ -17,6 +16,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
 from workbench.ops.attention import document_bias
+from workbench.ops.dropout import dropped
 from workbench.ops.local_attention import banded, chunk_size, windowed
 from workbench.ops.packed_attention import PackedAttention
 from workbench.ops.recompute import dropout, recomputed
@@ -31,7 +31,7 @@ def _called(function: Callable[..., Tensor], *args: Any) -> Tensor:
 def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
     """Dropout of x, (..., D) -> (..., D); the identity at probability 0."""
     # Without dropout the training flag must not be read: compiled code would then depend on it.
-    return F.dropout(x_D, probability, training) if probability else x_D
+    return dropped(x_D, probability) if probability and training else x_D
 
 
 class Block(nn.Module):
