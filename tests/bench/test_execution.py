@@ -53,6 +53,7 @@ def test_knobs_are_added_in_their_order_and_what_the_device_lacks_is_left_out(ti
         "head": Knob("all", ("labelled",), "layout"),
         "precision": Knob("fp32", ("tf32", "bf16", "fp16"), tolerance=ROUNDED),
         "compile": Knob(False, (True,)),
+        "compile_scope": Knob("blocks", ("step",), "memory", needs={"compile": True}),
     }
     base = plain(tiny.with_(execution={"device": "cpu"}), knobs)
     assert (base.execution.head, base.execution.precision, base.execution.compile) == ("all", "fp32", False)
@@ -66,6 +67,7 @@ def test_knobs_are_added_in_their_order_and_what_the_device_lacks_is_left_out(ti
     assert set(found.skipped) >= {"precision=tf32", "precision=fp16"}
     assert "CUDA" in found.skipped["precision=fp16"]
     assert found.changes["compile=true"] == {"compile": True}
+    assert found.changes["compile=true, compile_scope=step"] == {"compile": True, "compile_scope": "step"}
     assert found.tolerances["compile=true"] == EXACT
     assert found.tolerances["head=labelled, precision=bf16"] == ROUNDED
 

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from rich.console import Console
@@ -45,12 +46,14 @@ class Knob(NamedTuple):
         aim: what it is for: ``layout`` leaves out work that no label needs, ``speed`` and ``memory`` speak for
             themselves.
         tolerance: nats by which the loss of a step may differ.
+        needs: values of other knobs without which the engine refuses it; they come along when it is compared alone.
     """
 
     plain: Any
     values: tuple[Any, ...]
     aim: Literal["layout", "speed", "memory"] = "speed"
     tolerance: float = EXACT
+    needs: Mapping[str, Any] = MappingProxyType({})
 
 
 KNOBS: dict[str, Knob] = {
@@ -58,8 +61,11 @@ KNOBS: dict[str, Knob] = {
     "padding": Knob("kept", ("removed",), "layout"),
     "precision": Knob("fp32", ("tf32", "fp8", "fp16", "bf16"), tolerance=ROUNDED),
     "compile": Knob(False, (True,)),
+    "compile_scope": Knob("blocks", ("graphs", "step"), needs={"compile": True}),
     "attention": Knob("plain", ("sdpa", "auto")),
     "optimizer_states": Knob("fp32", ("host", "8bit"), "memory", ROUNDED),
+    "weights": Knob("fp32", ("bf16",), "memory", ROUNDED, {"precision": "bf16"}),
+    "recompute": Knob("off", ("attention", "activation", "dropout", "operations", "layers"), "memory", EXACT),
 }
 """By name, in the order in which they are added. A knob that is not here is compared as :func:`declared` says."""
 
@@ -120,33 +126,46 @@ def contenders(recipe: Recipe, knobs: Mapping[str, Knob]) -> Contenders:
         name = ", ".join(f"{knob}={json.dumps(value)}" for knob, value in changes.items()).replace('"', "")
         if name in found.changes:
             return name
-        try:
-            recipe.with_(execution=changes).engine()
-        except WorkbenchError as error:
-            found.skipped[name] = str(error).splitlines()[-1].strip()
+        if why := _refusal(recipe, changes):
+            found.skipped[name] = why
             return ""
         found.changes[name] = changes
-        found.tolerances[name] = max(knobs[knob].tolerance for knob in changes)
+        found.tolerances[name] = max(knobs[knob].tolerance for knob in changes if knob in knobs)
         return name
 
     for name, knob in knobs.items():
         for value in knob.values:
-            taken({name: value})
-    everything: dict[str, Any] = {}
+            taken({**knob.needs, name: value})
+    sums: dict[str, dict[str, Any]] = {}
     for measure, aims in (("tokens_per_second", ("layout", "speed")), ("memory_bytes", ("memory",))):
         so_far: dict[str, Any] = {}
         for aim in aims:
             for name, knob in knobs.items():
                 # The last value that works on top of the others; none at all leaves the knob out of the sum.
                 for value in reversed(knob.values if knob.aim == aim else ()):
-                    if contender := taken({**so_far, name: value}):
-                        so_far[name] = value
+                    changes = {**so_far, **knob.needs, name: value}
+                    if contender := taken(changes):
+                        so_far = changes
                         found.chains[measure].append((f"{name}: {value}", contender))
                         break
-        everything |= so_far
-    if len(found.chains["memory_bytes"]) > 1 and (contender := taken(everything)):
-        found.chains["memory_bytes"].append(("with all that is for speed", contender))
+        sums[measure] = so_far
+    # What saves memory comes first; of what is for speed, all that goes with it.
+    everything = sums["memory_bytes"]
+    for name, value in sums["tokens_per_second"].items():
+        if everything and not _refusal(recipe, {**everything, name: value}):
+            everything = {**everything, name: value}
+    if everything and (contender := taken(everything)):
+        found.chains["memory_bytes"].append(("with all for speed that goes with it", contender))
     return found
+
+
+def _refusal(recipe: Recipe, changes: dict[str, Any]) -> str:
+    """Why this device or recipe cannot have these changes; empty if it can."""
+    try:
+        recipe.with_(execution=changes).engine()
+    except WorkbenchError as error:
+        return str(error).splitlines()[-1].strip()
+    return ""
 
 
 def measure(
@@ -202,7 +221,7 @@ def measure(
     return {
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
         "recipe": recipe.to_dict(),
-        "knobs": {name: {**knob._asdict(), "values": list(knob.values)} for name, knob in knobs.items()},
+        "knobs": {name: {**knob._asdict(), "needs": dict(knob.needs)} for name, knob in knobs.items()},
         "contenders": rows,
         "skipped": skipped,
         "waterfall": {
