@@ -135,3 +135,14 @@ def test_a_probe_leaves_the_random_state_alone(measurements: list[set[str]]) -> 
 def test_an_unknown_name_names_the_legal_ones() -> None:
     with pytest.raises(ValueError, match=r"execution.attention: unknown value 'flash'; legal: plain, sdpa"):
         attention_named("flash")
+
+
+def test_dropout_on_a_cpu_is_that_of_the_plain_form() -> None:
+    q, k, v = (torch.randn(2, 2, 8, 4) for _ in range(3))
+    bias = torch.zeros(2, 1, 8, 8)
+    results = []
+    for name in ("plain", "sdpa"):
+        torch.manual_seed(3)
+        results.append(ATTENTION[name](q, k, v, bias, 0.5))
+    assert torch.equal(*results)
+    assert not torch.allclose(results[0], ATTENTION["plain"](q, k, v, bias, 0.0))
