@@ -62,7 +62,7 @@ KNOBS: dict[str, Knob] = {
     "precision": Knob("fp32", ("tf32", "fp8", "fp16", "bf16"), tolerance=ROUNDED),
     "compile": Knob(False, (True,)),
     "compile_scope": Knob("blocks", ("graphs", "step"), needs={"compile": True}),
-    "attention": Knob("plain", ("sdpa", "auto")),
+    "attention": Knob("plain", ("sdpa", "flex", "varlen", "auto")),
     "optimizer_states": Knob("fp32", ("host", "8bit"), "memory", ROUNDED),
     "weights": Knob("fp32", ("bf16",), "memory", ROUNDED, {"precision": "bf16"}),
     "recompute": Knob("off", ("attention", "activation", "dropout", "operations", "layers"), "memory", EXACT),
@@ -77,17 +77,18 @@ def declared() -> tuple[dict[str, Knob], dict[str, str]]:
     compared, for memory's sake.
     """
     fields = {name: each for name, each in Native.model_fields.items() if name not in (*Execution.model_fields, "kind")}
-    found = {name: each for name, each in KNOBS.items() if name in fields}
+    found: dict[str, Knob] = {}
     left_out = {}
-    for name, each in fields.items():
-        if name in found:
-            continue
+    for name in sorted(fields, key=lambda name: list(KNOBS).index(name) if name in KNOBS else len(KNOBS)):
+        each = fields[name]
         named = (False, True) if each.annotation is bool else get_args(each.annotation)
-        if each.annotation is not bool and get_origin(each.annotation) is not Literal:
+        if name not in KNOBS and each.annotation is not bool and get_origin(each.annotation) is not Literal:
             left_out[name] = "its type names no values; give it a line in KNOBS of workbench/bench/execution.py"
             continue
-        values = tuple(value for value in named if value != each.default)
-        found[name] = Knob(each.default, values, "memory", ROUNDED)
+        knob = KNOBS.get(name) or Knob(each.default, (), "memory", ROUNDED)
+        # First those that the line does not mention: the last one is for the sum, and the line decides about that.
+        others = tuple(value for value in named if value not in (knob.plain, *knob.values))
+        found[name] = knob._replace(values=(*others, *knob.values))
     return found, left_out
 
 
