@@ -263,6 +263,24 @@ class Uneven(nn.Module):
         return x
 
 
+class Outside(Uneven):
+    """Layers whose residual sum is written in the model, as many write it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.parts:
+            x = x + part(x)
+        return x
+
+
+class Straight(Uneven):
+    """Layers that neither add to their input nor have anything between them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+
 class Two(nn.Module):
     """Two stacks of equal rights."""
 
@@ -283,7 +301,18 @@ PLD = {"depth": "progressive_drop"}
         (nn.Linear(8, 3), PLD, "decides layer by layer, and Linear has no torch.nn.ModuleList .* use depth 'full'"),
         (nn.Sequential(nn.Sequential(nn.Linear(8, 3), nn.ReLU())), PLD, "layers='0' names a torch.nn.Sequential"),
         (Uneven(8, 16, 3), PLD, r"layer 1 makes \(16, 16\) of \(16, 8\), and a layer that is left out passes"),
-        (Uneven(8, 8, 8), PLD, "a Linear in 'parts' neither adds to its input nor ends in a norm; switch"),
+        (Straight(8, 8, 8), PLD, "a Linear .* nor ends in a norm; set depth.rescale to false or use depth 'full'$"),
+        (Straight(8, 8, 8, 8, 8), {"depth": "raptr"}, "a Linear .*; set depth.scaling to 'none' or use depth 'full'$"),
+        (Uneven(8, 8, 8), PLD, "layer 2 is not called with the output of layer 1"),
+        *(
+            (Outside(8, 8, 8, 8, 8), {"depth": depth}, "leaves layers out, .* residual by themselves: layer 2 is not")
+            for depth in (
+                "progressive_drop",
+                {"kind": "progressive_drop", "rescale": False},
+                {"kind": "raptr", "scaling": "none"},
+                {"kind": "stacking", "shares": [1, 1], "initial": "copy"},
+            )
+        ),
         (Two(), PLD, "several stacks, 'encoder.blocks', 'decoder.blocks'; say which one"),
         (stacked(), PLD | {"layers": "block"}, "did you mean 'blocks'"),
         (stacked(), {"layers": "first"}, "'first' is a Linear; name a torch.nn.ModuleList .* such as 'blocks'"),
@@ -296,6 +325,14 @@ PLD = {"depth": "progressive_drop"}
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
         (stacked(), {"execution": {"head": "all"}}, "lays out its rows itself; set execution.head to 'labelled'"),
         (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "has no whole step; use 'blocks'"),
+        (
+            nn.Linear(8, 2**18), {"execution": {"micro_batch_size": "auto", "memory_gib": 0.001}},
+            r"execution.memory_gib: 0.001 GiB are less than the model takes without any activation, 0.035 \(weights",
+        ),
+        (
+            stacked(), {"execution": {"recompute": "budget", "memory_gib": 0.001}},
+            "execution.recompute: 'budget' needs .* use 'layers', or micro_batch_size 'auto' with the same memory_gib",
+        ),
         (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
         (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
@@ -322,6 +359,27 @@ def test_what_cannot_be_is_said_before_anything_starts(
 def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) -> None:
     with pytest.raises(DataError, match=message):
         start(stacked(), loader, loss=cross_entropy)
+
+
+def test_heldout_data_that_are_empty(start: Start) -> None:
+    with pytest.raises(DataError, match="heldout: this DataLoader gives no batch; look at the size"):
+        start(stacked(), shuffled(), DataLoader([1], batch_size=2, drop_last=True), loss=cross_entropy)
+
+
+def test_micro_batches_are_fitted_into_memory(start: Start) -> None:
+    model = stacked(layers=2)
+    model.mean = nn.Identity()  # which takes no single row
+    run = start(
+        model, list(DataLoader(points(), batch_size=16, drop_last=True)), loss=cross_entropy,
+        budget="2 steps", execution={"micro_batch_size": "auto", "memory_gib": 0.001},
+    )  # fmt: skip
+    assert run.wait()["steps"] == 2
+
+
+def test_layers_that_are_not_residual_by_themselves_can_be_frozen(start: Start) -> None:
+    loss = {"loss": lambda model, batch: model(batch[0]).square().mean()}
+    run = start(Outside(8, 8, 8), shuffled(), depth={"kind": "freeze", "share": 0.5}, budget="2 steps", **loss)
+    assert run.wait()["steps"] == 2
 
 
 def test_a_model_of_transformers_without_labels(start: Start) -> None:

@@ -35,7 +35,7 @@ from workbench.runs.launchers.launcher import Handle, begin, resuming
 from workbench.runs.launchers.supervisor import REPORT_VARIABLE
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
-from workbench.training.own.batches import check_loader, length_of, tokens_of
+from workbench.training.own.batches import check_loader, first_of, length_of, tokens_of
 from workbench.training.own.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
 from workbench.training.own.needs import check_depth, check_execution, check_width, find_stack
 from workbench.training.own.task import OwnTask
@@ -120,6 +120,7 @@ def accelerate(
     check_loader(loader, "loader")
     if heldout is not None:
         check_loader(heldout, "heldout")
+        first_of(heldout, "heldout")
     _check_choices(choices)
     loss = loss or loss_of_model
     if resume is not None:

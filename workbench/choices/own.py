@@ -46,6 +46,10 @@ class OwnModel(Architecture):
         """
         raise _gone(f"the model, a {self.model},")
 
+    def least_parameters(self, tokens: int) -> int:
+        """All that the model has."""
+        return self.parameters
+
     def block_parameters(self) -> int:
         """Not known by matrix, (D, D) and the like: FLOPs of such a model are counted on a pass through it."""
         raise _gone(f"the model, a {self.model},")

@@ -154,6 +154,10 @@ class Architecture(Choice):
         """Numbers in one block's matrices, (D, D) and the like, without norms and biases: N of the FLOP formula."""
         raise NotImplementedError
 
+    def least_parameters(self, tokens: int) -> int:
+        """Numbers that a model with a vocabulary of so many tokens has at least: without norms, biases and heads."""
+        return self.layers * self.block_parameters() + tokens * self.width
+
     def mixing_parameters(self) -> int:
         """Those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D, 3D)."""
         return 3 * self.width**2

@@ -149,6 +149,25 @@ def epoch_of(loader: Any, seed: int, epoch: int, read: int = 0) -> Iterator[Any]
     return batches if read else itertools.chain(first, batches)
 
 
+def first_of(loader: Any, what: str) -> Any:
+    """The first batch of a loader.
+
+    Args:
+        what: the argument that it was, for the message.
+
+    Raises:
+        DataError: it gives none.
+    """
+    # A sentinel, since a batch may be anything.
+    first = next(epoch_of(loader, 0, 0), loader)
+    if first is loader:
+        raise DataError(
+            f"{what}: this {type(loader).__name__} gives no batch; look at the size of its dataset, and at batch_size "
+            "where drop_last is on"
+        )
+    return first
+
+
 class OwnSteps:
     """Hands out one batch of a loader per step, epoch after epoch.
 

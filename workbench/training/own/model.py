@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
-from workbench.errors import DataError, RecipeError
-from workbench.training.own.batches import OwnBatch, epoch_of
+from workbench.errors import RecipeError
+from workbench.training.own.batches import OwnBatch, first_of
 from workbench.training.own.stack import OwnBackbone, Watched
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
@@ -84,11 +84,13 @@ class Look:
     Attributes:
         batch: the first one, on the CPU.
         problem: why no plan can be carried out on the layers; empty when it can.
+        change: why no layer can be left out; empty when each can.
         layer_flops: forward, per token, by layer. rest_flops: of all else.
     """
 
     batch: OwnBatch
     problem: str
+    change: str
     layer_flops: tuple[float, ...]
     rest_flops: float
 
@@ -101,17 +103,14 @@ def look_at(model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], l
         RecipeError: the loss is none; whatever the model itself raises is raised as it is.
     """
     with torch.random.fork_rng(devices=[]):
-        content = next(epoch_of(loader, 0, 0), None)
-        if content is None:
-            raise DataError("the loader gives no batch")
-        batch, watched = OwnBatch.of(content), Watched(list(layers))
+        batch, watched = OwnBatch.of(first_of(loader, "loader")), Watched(list(layers))
         with quiet(model), watched:
             value = loss(model, batch.to(next(model.parameters()).device).content)
     if not isinstance(value, Tensor) or value.numel() != 1:
         got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise RecipeError(f"loss: must be one number, the mean over the batch, got {got}; return loss.mean()")
     per_token = tuple(flops / batch.tokens for flops in watched.flops)
-    return Look(batch, watched.problem(), per_token, watched.total / batch.tokens - sum(per_token))
+    return Look(batch, watched.problem(), watched.change(), per_token, watched.total / batch.tokens - sum(per_token))
 
 
 @contextmanager

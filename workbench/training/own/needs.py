@@ -19,6 +19,8 @@ from workbench.training.own.stack import OwnBackbone, stack_named, stacks
 
 _SEVERAL = 0.5
 """Two lists of layers, of which the smaller has this share of the other's weights, are equally well meant."""
+_UNSCALED = {"rescale": "false", "scaling": "'none'"}
+"""Knobs of depth methods that switch scaling off, and their values for that."""
 
 
 def plans_of(depth: Any, layers: int, budget: Budget) -> Iterator[LayerPlan]:
@@ -105,12 +107,18 @@ def check_depth(
                 f"depth: layer {layer + 1} of '{path}' cannot start as a copy of layer {source + 1}, which has no "
                 f"{missing[0]} of its shape; {out.removeprefix('or ')}"
             )
-    scales = any(scale != 1 for plan in plans_of(depth, len(layers), Budget()) for scale in plan.scale)
-    if scales and (unscaled := _unscaled(model, loss, layers, look)):
+    plans = list(plans_of(depth, len(layers), Budget()))
+    if look.change and any(plan.layers < plan.total or min(plan.keep) < 1 or not all(plan.runs) for plan in plans):
+        raise RecipeError(
+            f"depth: '{depth.kind}' leaves layers out, and {where} of {kind} are not residual by themselves: "
+            f"{look.change}; move all of it into the layer's own forward, {out}"
+        )
+    if any(scale != 1 for plan in plans for scale in plan.scale) and (unscaled := _unscaled(model, loss, layers, look)):
+        knobs = [f"depth.{name} to {off}" for name, off in _UNSCALED.items() if name in type(depth).model_fields]
+        ways = [f"set {knobs[0]}"] if knobs else []
         raise RecipeError(
             f"depth: '{depth.kind}' scales what a layer adds to its input, and a {unscaled} in '{path}' neither "
-            "adds to its input nor ends in a norm; switch the scaling off (depth.rescale false, depth.scaling "
-            f"'none'), {out}"
+            f"adds to its input nor ends in a norm; {' '.join([*ways, 'or use']) if ways else 'use'} depth 'full'"
         )
 
 
@@ -124,6 +132,11 @@ def check_execution(recipe: Recipe, look: Look) -> None:
         raise RecipeError(
             "execution: this engine trains in a Python of its own, and your model and data are objects of this one; "
             "leave execution.kind out"
+        )
+    if getattr(recipe.execution, "recompute", "") == "budget":
+        raise RecipeError(
+            "execution.recompute: 'budget' needs a model whose layers' inputs are known by size, as those of this "
+            "package are; use 'layers', or micro_batch_size 'auto' with the same memory_gib"
         )
     engine, part = recipe.engine(), nn.Linear(1, 1)
     model = OwnTraining(part, loss_of_model, OwnBackbone(part, [part]), recipe.objective)

@@ -156,6 +156,7 @@ class Watched:
     Attributes:
         order: indices of the layers as they were called.
         problems: of a layer whose output could not stand in for its input, by index.
+        changed: index of the first layer that was not called with the output of the one before; None where all were.
         flops: of each layer's matrix products and the like. total: of the whole pass.
     """
 
@@ -163,13 +164,18 @@ class Watched:
         self._layers = layers
         self.order: list[int] = []
         self.problems: dict[int, str] = {}
+        self.changed: int | None = None
         self.flops = [0.0] * len(layers)
         self.total = 0.0
+        self._last: tuple[Tensor, int] | None = None
 
     def __enter__(self) -> Watched:
         self._counter = FlopCounterMode(display=False)
         self._counter.__enter__()
-        self._handles = [layer.register_forward_pre_hook(self._before(at)) for at, layer in enumerate(self._layers)]
+        self._handles: list[Any] = [
+            layer.register_forward_pre_hook(self._before(index), with_kwargs=True)
+            for index, layer in enumerate(self._layers)
+        ]
         self._handles += [
             layer.register_forward_hook(self._look(index), with_kwargs=True) for index, layer in enumerate(self._layers)
         ]
@@ -180,10 +186,13 @@ class Watched:
             handle.remove()
         self.total = float(self._counter.get_total_flops())
         self._counter.__exit__(*error)
+        self._last = None
 
     def _before(self, index: int) -> Callable[..., None]:
-        def before(layer: nn.Module, args: tuple[Any, ...]) -> None:
+        def before(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             self.flops[index] -= self._counter.get_total_flops()
+            if self._last is not None and self.changed is None and not _is_still(_stream(args, kwargs), *self._last):
+                self.changed = index
 
         return before
 
@@ -191,7 +200,8 @@ class Watched:
         def look(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
             self.order.append(index)
             self.flops[index] += self._counter.get_total_flops()
-            x, y = args[0] if args else kwargs.get("hidden_states"), out[0] if isinstance(out, tuple) else out
+            x, y = _stream(args, kwargs), out[0] if isinstance(out, tuple) else out
+            self._last = (y, _writes(y)) if isinstance(y, Tensor) else None
             if not isinstance(x, Tensor) or not isinstance(y, Tensor):
                 self.problems[index] = "does not take and give a tensor first"
             elif x.shape != y.shape:
@@ -208,3 +218,32 @@ class Watched:
             called = ", ".join(str(index + 1) for index in self.order[:8]) or "none"
             return f"of {len(self._layers)} layers a pass calls {called}, and not each of them once, in their order"
         return ""
+
+    def change(self) -> str:
+        """What the model does between two layers, so that none can be left out; empty where it does nothing."""
+        if self.changed is None:
+            return ""
+        return (
+            f"layer {self.changed + 1} is not called with the output of layer {self.changed}: the model computes "
+            "something between them, which would go on with the input of a layer that is left out as if that were its "
+            "output (`x = x + layer(x)` would double x)"
+        )
+
+
+def _stream(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0] if args else kwargs.get("hidden_states")
+
+
+def _is_still(x: Any, output: Tensor, version: int) -> bool:
+    """Whether a layer is called with what another returned: the same memory, and nothing written to it since.
+
+    Not whether their values are equal: a layer that begins with zeros makes `x + layer(x)` equal to x.
+    """
+    if not isinstance(x, Tensor):
+        return False
+    return x.shape == output.shape and x.data_ptr() == output.data_ptr() and _writes(x) == version
+
+
+def _writes(x: Tensor) -> int:
+    # Torch does not count them for tensors of its inference mode.
+    return 0 if x.is_inference() else x._version
