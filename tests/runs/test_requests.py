@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -47,6 +50,28 @@ def test_what_is_being_done_is_neither_done_nor_refused_when_the_time_is_up(aliv
     assert (wait(alive, request, 0.1).state, wait(alive, request, 0).settled) == ("accepted", False)
     with pytest.raises(TimeoutError, match="within 0 s; the request stands"):
         Run(alive).ask("pause", timeout=0)
+
+
+def test_a_profile_that_has_begun_is_waited_for_and_one_that_has_not_says_where_it_will_be(
+    alive: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TimeoutError, match=r"the profile will be in .*profile\.json; the request stands"):
+        Run(alive).ask("profile", timeout=0)
+    send = control.send
+
+    def taken_up(*arguments: Any, **named: Any) -> str:
+        request = send(*arguments, **named)
+        control.answer(alive, request, None, "looking into 40 steps")
+
+        def end() -> None:
+            time.sleep(0.2)
+            control.answer(alive, request, True, "of 9.0 ms a step")
+
+        threading.Thread(target=end).start()
+        return request
+
+    monkeypatch.setattr(control, "send", taken_up)
+    assert Run(alive).ask("profile", timeout=0) == "of 9.0 ms a step"
 
 
 @pytest.mark.parametrize("accepted", [True, False])

@@ -66,6 +66,57 @@ def test_a_profile_is_in_the_folder_and_in_the_answer(session: Session, monkeypa
     assert session.training.progress.step == 4
 
 
+def asked_at(session: Session, monkeypatch: pytest.MonkeyPatch, requests: dict[int, str]) -> dict[str, str]:
+    """While a profile of 3 + 3 steps is taken, ask for a verb after so many steps; ids by verb."""
+    monkeypatch.setattr(profiling, "STEPS", 3)
+    monkeypatch.setattr(profiling, "gemm_flops", lambda mode: 1e11)
+    sent, step = {"profile": control.send(session.folder, "profile")}, session.training.step
+
+    def stepped() -> None:
+        step()
+        if verb := requests.get(session.training.progress.step):
+            sent[f"{verb} again" if verb in sent else verb] = control.send(session.folder, verb)
+
+    monkeypatch.setattr(session.training, "step", stepped)
+    session.requests.answer()
+    return sent
+
+
+@pytest.mark.parametrize("verb", ["pause", "stop"])
+def test_a_profile_ends_at_a_stop_or_pause_with_what_it_has(
+    session: Session, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    sent = asked_at(session, monkeypatch, {4: verb})
+    assert session.training.progress.step == 4, "the request was read after the step in which it came"
+    assert (control.outcome(session.folder, sent[verb]) or {})["done"] is True
+    assert (control.outcome(session.folder, sent["profile"]) or {})["done"] is True
+    assert read_object(session.folder.profile)["steps"] == 1
+    # Answered within the profile, and not a second time behind it.
+    assert [event["data"]["verb"] for event in events(session, "request")] == [verb, "profile"]
+
+
+def test_a_profile_that_has_looked_into_nothing_yet_says_why(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = asked_at(session, monkeypatch, {1: "pause"})
+    answer = control.outcome(session.folder, sent["profile"]) or {}
+    assert (session.training.progress.step, answer["done"]) == (1, False)
+    assert answer["text"].startswith("paused on request: no step has been looked into yet")
+    assert not session.folder.profile.exists()
+
+
+def test_a_profile_goes_on_after_other_requests_and_answers_all_who_ask_for_one(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = session.training.progress.step
+    sent = asked_at(session, monkeypatch, {1: "checkpoint", 2: "profile", 4: "evaluate"})
+    answers = {verb: control.outcome(session.folder, request) or {} for verb, request in sent.items()}
+    assert {verb: answer["done"] for verb, answer in answers.items()} == dict.fromkeys(sent, True)
+    assert answers["profile again"]["text"] == answers["profile"]["text"]
+    assert session.training.progress.step == before + 6, "one profile"
+    assert read_object(session.folder.profile)["steps"] == 3
+    done = [event["data"]["verb"] for event in events(session, "request")]
+    assert done == ["checkpoint", "evaluate", "profile", "profile"]
+
+
 def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, tiny: Recipe) -> None:
     good = control.send(session.folder, "check", path="optimizer.lr", value=0.5)
     bad = control.send(session.folder, "check", path="data.sequence_length", value=64)

@@ -279,7 +279,8 @@ class Run:
         """Send a request to the run; returns its answer, or without ``timeout`` the id of the request.
 
         Args:
-            timeout: seconds to wait for the answer; None returns the request's id at once.
+            timeout: seconds to wait for the answer; None returns the request's id at once. A profile that has begun
+                is waited for as long as the run is alive.
             controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
             take_over: ask even where somebody else holds it, and end their lease.
 
@@ -295,8 +296,12 @@ class Run:
         if timeout is None:
             return request
         answer = requests.wait(self.folder, request, timeout)
+        if verb == "profile" and answer.state == "accepted":
+            # So many steps take seconds or minutes, and only the run knows how fast it is.
+            answer = requests.wait(self.folder, request, math.inf)
         if not answer.settled:
             doing = f" (it says: {answer.text})" if answer.text else ""
+            doing += f"; the profile will be in {self.folder.profile}" if verb == "profile" else ""
             raise TimeoutError(
                 f"run '{self.id}' has not answered '{verb}' within {timeout:g} s{doing}; the request stands"
             )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, MutableMapping
+import math
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,12 @@ PARTS = ("products", "batched products", "pointwise regions", "optimizer", "data
 """What steps are divided into; the rest is Python, autograd, guards of compiled code and, on a GPU, waiting."""
 
 
-def profiled(training: Training) -> dict[str, Any]:
+def profiled(training: Training, interruption: Callable[[], str] = lambda: "") -> dict[str, Any]:
     """Take up to twice :data:`STEPS` steps of a run and say where their time went.
+
+    Args:
+        interruption: called before every step, outside of what is measured; text that is not empty says why the
+            profile ends there, with the steps that it has.
 
     Returns:
         JSON-able: ``parts``, shares of a step by :data:`PARTS` and ``rest``, which sum to 1; ``step_seconds``, the low
@@ -45,19 +50,27 @@ def profiled(training: Training) -> dict[str, Any]:
         by name with their share.
 
     Raises:
-        WorkbenchError: the run has no steps left.
+        WorkbenchError: the run has no steps left, or was interrupted before one was looked into.
     """
-    seconds, flops, tokens = _timed(training)
+    seconds, flops, tokens = _timed(training, interruption)
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (training.device.type == "cuda")
-    if training.progress.done:
-        raise WorkbenchError("the run is over before enough steps could be looked into; give it a larger budget")
-    began = training.progress.step
-    with _marked(training), profile(activities=activities) as found, record_function("workbench.all"):
-        for _ in _steps(training):
+    events, steps, total = list[FunctionEvent](), 0, 0.0
+    for _ in _steps(training, interruption):
+        # One step at a time: what is done between two steps on request is no part of them.
+        with _marked(training), profile(activities=activities) as found, record_function("workbench.all"):
             training.step()
-        wait_for(training.device)
-    events = list(found.events() or ())
-    total = next(event.cpu_time_total for event in events if event.name == "workbench.all")
+            wait_for(training.device)
+        step = list(found.events() or ())
+        total += next(event.cpu_time_total for event in step if event.name == "workbench.all")
+        events += step
+        steps += 1
+    if not steps or math.isnan(seconds):
+        why = interruption()
+        raise WorkbenchError(
+            f"{why}: no step has been looked into yet; ask for a profile when it trains again"
+            if why
+            else "the run is over before enough steps could be looked into; give it a larger budget"
+        )
     parts, operations = shares(events, total, device=training.device.type == "cuda")
     rate = gemm_flops(training.engine.mode)
     return {
@@ -66,7 +79,7 @@ def profiled(training: Training) -> dict[str, Any]:
         "tokens_per_second": tokens / seconds,
         "mfu": flops / seconds / rate,
         "gemm_flops": rate,
-        "steps": training.progress.step - began,
+        "steps": steps,
         "operations": operations,
         "engine": training.engine.described(),
     }
@@ -104,18 +117,18 @@ def _part(event: FunctionEvent) -> str | None:
     return next((part for name, part in _OPERATIONS.items() if event.name.startswith(name)), None)
 
 
-def _steps(training: Training) -> Iterator[int]:
+def _steps(training: Training, interruption: Callable[[], str]) -> Iterator[int]:
     for number in range(STEPS):
-        if training.progress.done:
+        if training.progress.done or interruption():
             return
         yield number
 
 
-def _timed(training: Training) -> tuple[float, float, float]:
+def _timed(training: Training, interruption: Callable[[], str]) -> tuple[float, float, float]:
     """Seconds (the low quantile), useful FLOPs and tokens of a step."""
     clock, seconds = clock_of(training.device), []
     flops, tokens = training.recorder.useful_flops, training.progress.tokens
-    for _ in _steps(training):
+    for _ in _steps(training, interruption):
         began = clock()
         training.step()
         wait_for(training.device)

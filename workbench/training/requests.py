@@ -28,6 +28,7 @@ class Steerable(Protocol):
     folder: RunFolder
     writer: TelemetryWriter
     training: Training
+    stop_reason: str
     pause_reason: str
 
     def stop(self, why: str) -> None:
@@ -59,6 +60,8 @@ class Requests:
         self._session = session
         # Of requests that were carried out while the disk was full: carried out again they would count twice.
         self._unwritten: dict[str, tuple[bool, str]] = {}
+        # For a profile: the one that is being taken, and whoever asked for one meanwhile.
+        self._profiles: list[Request] = []
 
     def write_knobs(self) -> None:
         """Write down what may be set now, for pages."""
@@ -71,9 +74,15 @@ class Requests:
         """Carry out pending requests, oldest first; every request gets an answer and becomes an event."""
         session = self._session
         for request in control.pending(session.folder):
-            if request.id not in self._unwritten:
-                self._unwritten[request.id] = self._outcome(request)
-                self._record(request, *self._unwritten[request.id])
+            if request.id in self._unwritten or request in self._profiles:
+                continue
+            # While a profile was taken, the requests behind it have been answered.
+            if control.outcome(session.folder, request.id) is not None:
+                continue
+            if request.verb == "profile":
+                self._profile(request)
+            else:
+                self._settle(request, *self._outcome(request))
         for request_id, outcome in list(self._unwritten.items()):
             try:
                 control.answer(session.folder, request_id, *outcome)
@@ -81,6 +90,26 @@ class Requests:
             except OSError as error:
                 if not disk_full(error):
                     raise
+
+    def interruption(self) -> str:
+        """Between two steps of a profile: carry out what was asked; why the run is to end or stand still, or empty."""
+        self.answer()
+        return self._session.stop_reason or self._session.pause_reason
+
+    def _profile(self, request: Request) -> None:
+        """Take a profile, and give it to all who ask meanwhile: two at a time would look into each other."""
+        self._accept(request, f"looking into {2 * STEPS} steps")
+        self._profiles.append(request)
+        if len(self._profiles) > 1:
+            return
+        outcome = self._outcome(request)
+        for each in self._profiles:
+            self._settle(each, *outcome)
+        self._profiles = []
+
+    def _settle(self, request: Request, done: bool, text: str) -> None:
+        self._unwritten[request.id] = done, text
+        self._record(request, done, text)
 
     def _outcome(self, request: Request) -> tuple[bool, str]:
         """Whether a request was carried out, and in words what became of it."""
@@ -133,7 +162,6 @@ class Requests:
                 self._accept(request, "evaluating on held-out tokens")
                 return f"held-out loss {session.evaluate(final=False).loss:.4f}"
             case "profile":
-                self._accept(request, f"looking into {2 * STEPS} steps")
                 return session.profile()
             case "set":
                 return self._set(str(arguments.get("path")), arguments.get("value"))

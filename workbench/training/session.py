@@ -285,9 +285,9 @@ class Session:
         return result
 
     def profile(self) -> str:
-        """Where the time of the coming steps goes, in words; they count as any others, and a few take longer."""
+        """Where the time of the coming steps goes, in words; a stop or pause ends it early."""
         self.status.write(message="profiling")
-        write_json(self.folder.profile, found := profiled(self.training))
+        write_json(self.folder.profile, found := profiled(self.training, self.requests.interruption))
         self.status.write(message=self.pause_reason)
         return profile_line(found)
 
