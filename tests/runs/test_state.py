@@ -69,6 +69,12 @@ def test_changes_are_merged(folder: RunFolder) -> None:
     assert state == read_state(folder) == RunState(status="running", step=4, loss=2.5)
 
 
+@pytest.mark.parametrize("status", ["running", "finished", "stopped", "failed"])
+def test_the_speed_of_an_ended_run_is_its_mean(folder: RunFolder, status: str) -> None:
+    write_state(folder, status=status, tokens=1000, seconds=4.0, tokens_per_second=900.0)
+    assert read_state(folder).tokens_per_second == (900.0 if status == "running" else 250.0)
+
+
 def test_a_missing_or_damaged_state_reads_as_lost(folder: RunFolder) -> None:
     for text in ("", "{", "[]", '{"status": "dancing"}', "\x00" * 100, "[" * 100_000):
         folder.state.write_text(text)

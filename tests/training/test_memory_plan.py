@@ -103,6 +103,8 @@ def test_the_largest_micro_batch_is_that_which_fits(tiny: Recipe, build: Build) 
     assert fitted.engine.micro_batch_size == 8
     assert free.engine.micro_batch_size == 16
     assert fitted.engine.described()["micro_batch_size"] == 8
+    assert fitted.engine.settled == f"8 of 16 rows per micro-batch: the most that fit {between:.3g} GiB"
+    assert plain.engine.settled == ""
     for training in (plain, fitted, free):
         for _ in range(3):
             training.step()
@@ -110,7 +112,7 @@ def test_the_largest_micro_batch_is_that_which_fits(tiny: Recipe, build: Build) 
     assert list(free.recorder.recent) == list(plain.recorder.recent)
     # Dropout draws by micro-batch.
     assert list(fitted.recorder.recent) == pytest.approx(list(plain.recorder.recent), rel=0.02)
-    with pytest.raises(RecipeError, match=r"a pass of 1 rows takes [\d.]+ GiB.* and [\d.]+ GiB are left for it; set"):
+    with pytest.raises(RecipeError, match=r"a pass of 1 row takes [\d.]+ GiB.* and [\d.]+ GiB are left for it; set"):
         build(tiny.with_(**auto, **{"execution.memory_gib": 4.4 * 4 * fitted.assembled.parameters / 2**30}))
 
 
@@ -123,6 +125,7 @@ def test_a_budget_decides_how_many_layers_are_computed_again(tiny: Recipe, build
         first = training.engine.memory.first
         firsts.append(first)
         assert training.model.backbone.recomputes == frozenset(range(first))
+        assert training.engine.settled.startswith(f"recomputing {first} of 3 layers to fit ")
         # What it gave: within the budget.
         assert held(training, 16) <= share * whole
         training.step()
@@ -134,6 +137,8 @@ def test_a_budget_decides_how_many_layers_are_computed_again(tiny: Recipe, build
 def test_what_was_settled_stays_when_a_run_is_resumed(tiny: Recipe, live: Live) -> None:
     run = live(tiny.with_(**{"execution.micro_batch_size": "auto"}))
     train(run, stop_at=3)
+    (event,) = [event for event in run.telemetry.events if event["kind"] == "memory"]
+    assert event["text"].startswith("16 of 16 rows per micro-batch: the most that fit ")
     begun = read_json(run.folder.environment)
     assert begun["micro_batch_size"] == 16
     write_json(run.folder.environment, begun | {"micro_batch_size": 4})
@@ -149,7 +154,7 @@ def test_what_was_settled_stays_when_a_run_is_resumed(tiny: Recipe, live: Live) 
             r"memory_gib: 1e-05 GiB are less than the model takes.*weights [\d.]+, gradients [\d.]+, optimizer states",
         ),
         ({"recompute": "budget"}, r"memory_gib: recompute 'budget' needs one; give GiB, or use"),
-        ({"memory_gib": 2.0}, r"memory_gib: 2 GiB limit nothing by themselves; set recompute to 'budget'"),
+        ({"memory_gib": 2.0}, r"memory_gib: a limit of 2 GiB does nothing by itself; set recompute to 'budget'"),
         (
             {"memory_gib": 2.0, "recompute": "budget", "micro_batch_size": "auto"},
             r"would each wait for the other",

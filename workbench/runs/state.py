@@ -51,7 +51,7 @@ class RunState:
         step, tokens, seconds: optimizer steps, real tokens, seconds of training.
         progress: spent share of the budget, 0..1.
         loss, heldout_loss: nats per labelled token.
-        tokens_per_second: over the last logging interval.
+        tokens_per_second: over the last logging interval; once the run has ended, :func:`mean_speed`.
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
         device: in words.
@@ -84,6 +84,15 @@ class RunState:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "str": str}
+
+
+def mean_speed(tokens: float, seconds: float) -> float:
+    """Tokens per second over all of a run's training, without compilation, pauses and evaluations.
+
+    Args:
+        seconds: of training; rounded as a state holds them, so that a result and a state say the same.
+    """
+    return tokens / max(round(seconds, 4), 1e-4)
 
 
 def read_state(folder: RunFolder) -> RunState:
@@ -370,6 +379,9 @@ def _parse(raw: dict[str, Any]) -> RunState:
             continue
     if known.get("status") not in STATUSES:
         known |= {"status": "lost", "message": "state.json is missing or damaged"}
+    # Here, for all who show it: the last interval of an ended run would contradict its result.
+    elif known["status"] in FINAL and known.get("seconds"):
+        known["tokens_per_second"] = mean_speed(known.get("tokens", 0), known["seconds"])
     return RunState(**known)
 
 

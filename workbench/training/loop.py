@@ -108,6 +108,8 @@ class Training:
         )
         self._take_over()
         self.engine.fit(self.model, self._rehearse)
+        if writer is not None and self.engine.settled:
+            writer.event(self.progress.step, "memory", self.engine.settled)
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
         self.batches = assembled.steps(position)
 

@@ -16,7 +16,7 @@ from workbench.floors import Yardstick
 from workbench.profile_table import profile_line
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
-from workbench.runs.state import disk_full, fill_reserve
+from workbench.runs.state import disk_full, fill_reserve, mean_speed
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled
@@ -385,7 +385,7 @@ class Session:
             "steps": progress.step,
             "tokens": progress.tokens,
             "seconds": progress.seconds,
-            "tokens_per_second": progress.tokens / seconds,
+            "tokens_per_second": mean_speed(progress.tokens, progress.seconds),
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
             "heldout_loss": heldout,
             "bits_per_byte": last.get("bits_per_byte"),

@@ -78,6 +78,9 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
     from workbench.training.session import Session
 
     session = Session(folder, status, options.resume)
+    if session.engine.settled:
+        # The log is what people read first where memory is tight.
+        print(session.engine.settled, flush=True)
     if reasons:
         session.stop(reasons[0])
     session.run()

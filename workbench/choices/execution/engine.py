@@ -64,6 +64,7 @@ class Engine:
         micro_batch_size: rows of the longest length that go through the model at once, at most; None for any number.
         overflow_advice: what helps against gradients that overflow, beside a lower learning rate.
         memory: how weights, gradients, states and activations are held.
+        settled: what :meth:`fit` decided, in words; empty for nothing.
     """
 
     precision: str = "fp32"
@@ -73,6 +74,7 @@ class Engine:
     padding: str = "removed"
     overflow_advice: str = ""
     memory: MemoryPlan = WHOLE
+    settled: str = ""
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe

@@ -18,7 +18,14 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.low_weights import LowWeights, look_up_in_float32
-from workbench.choices.execution.memory_fit import SHARE, fewest_layers, largest_rows, measured, step_bytes
+from workbench.choices.execution.memory_fit import (
+    SHARE,
+    counted_rows,
+    fewest_layers,
+    largest_rows,
+    measured,
+    step_bytes,
+)
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
 from workbench.choices.objectives.objective import Loss, TrainingModel
@@ -112,8 +119,8 @@ class SavesMemory(Execution):
         if not largest and self.recompute != "budget":
             yield Problem(
                 path,
-                f"{self.memory_gib:g} GiB limit nothing by themselves; set recompute to 'budget' or micro_batch_size "
-                "to 'auto', or leave it empty",
+                f"a limit of {self.memory_gib:g} GiB does nothing by itself; set recompute to 'budget' or "
+                "micro_batch_size to 'auto', or leave it empty",
             )
         least = least_bytes(recipe, self._plan())
         if self.memory_gib * 2**30 < least["all"]:
@@ -214,10 +221,17 @@ class MemorySavingEngine(Engine):
                 model.zero_grad(set_to_none=True)
 
             self.micro_batch_size = largest_rows(legal, room, kept, rehearse, backward)
+            within = plan.budget or room + weights + taken
+            self.settled = (
+                f"{self.micro_batch_size} of {counted_rows(max(ends))} per micro-batch: the most that fit "
+                f"{within / 2**30:.3g} GiB"
+            )
         else:
             stream = 4.0 * self.recipe.architecture.width * data.longest
             self.memory = plan._replace(first=fewest_layers(room, kept, self.rows, stream))
             self._recompute_layers(model)
+            layers = len(model.backbone.blocks)
+            self.settled = f"recomputing {self.memory.first} of {layers} layers to fit {plan.budget / 2**30:.3g} GiB"
         if self._low is not None:
             self._low.restore()
 

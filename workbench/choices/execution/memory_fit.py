@@ -75,10 +75,15 @@ def largest_rows(
             continue
         return tried
     raise RecipeError(
-        f"execution.micro_batch_size: a pass of {rows[0]} rows takes {kept.at(rows[0]) / _GIB:.3f} GiB beside weights, "
-        f"gradients and optimizer states, and {max(0.0, room) / _GIB:.3f} GiB are left for it; set "
+        f"execution.micro_batch_size: a pass of {counted_rows(rows[0])} takes {kept.at(rows[0]) / _GIB:.3f} GiB beside "
+        f"weights, gradients and optimizer states, and {max(0.0, room) / _GIB:.3f} GiB are left for it; set "
         "execution.recompute, shorten data.sequence_length, or make the model smaller"
     )
+
+
+def counted_rows(rows: int) -> str:
+    """In words: ``1 row``, ``2 rows``."""
+    return "1 row" if rows == 1 else f"{rows} rows"
 
 
 def fewest_layers(room: float, kept: Kept, rows: int, stream: float) -> int:
@@ -98,7 +103,7 @@ def fewest_layers(room: float, kept: Kept, rows: int, stream: float) -> int:
         if needed <= room:
             return layers
     raise RecipeError(
-        f"execution.memory_gib: with every layer computed again a pass of {rows} rows still takes "
+        f"execution.memory_gib: with every layer computed again a pass of {counted_rows(rows)} still takes "
         f"{needed / _GIB:.3f} GiB beside weights, gradients and optimizer states, and the budget leaves "
         f"{max(0.0, room) / _GIB:.3f}; raise it by {(needed - room) / _GIB:.3f}, or lower execution.micro_batch_size"
     )
