@@ -133,5 +133,10 @@ def test_a_plain_engine_that_fails_ends_it(tiny: Recipe, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_knob_names_the_legal_ones(tiny: Recipe) -> None:
-    with pytest.raises(WorkbenchError, match=r"'precisoin'.*did you mean 'precision'"):
+    with pytest.raises(WorkbenchError, match=r"--only: unknown value 'precisoin'.*did you mean 'precision'"):
         execution.measure(tiny, rounds=1, steps=1, warmup=1, only=["precisoin"])
+
+
+def test_no_round_is_refused_at_once(tiny: Recipe) -> None:
+    with pytest.raises(WorkbenchError, match=r"--rounds: 0 rounds.*use 1 or more"):
+        execution.measure(tiny, rounds=0, steps=1, warmup=1)

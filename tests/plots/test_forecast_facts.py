@@ -90,7 +90,9 @@ def test_how_far_it_was_off_in_few_words(view, empty) -> None:
     rows = compared(FOUND, view)
     assert off_line(rows) == "forecast off by: tokens/s +2.4%, training time -2.3%"
     assert off_line(rows[:2]) == "forecast: exact"
-    assert off_line(compared(FOUND, empty)) == "forecast: too early to compare"
+    assert off_line(compared(FOUND, empty)) == "forecast: not yet measured"
+    counted = [row for row in rows if row.name == "parameters"]
+    assert off_line(counted) == "forecast: not yet measured", "parameters are counted before the first step"
 
 
 def test_memory_is_what_training_added(view) -> None:

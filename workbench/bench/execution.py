@@ -188,12 +188,14 @@ def measure(
         with reasons; ``waterfall`` of tokens per second and of memory; ``claims`` (see :func:`_claims`).
 
     Raises:
-        WorkbenchError: no knob of that name.
+        WorkbenchError: no knob of that name, or no round.
     """
+    if rounds < 1:
+        raise WorkbenchError(f"--rounds: {rounds} rounds measure nothing; use 1 or more")
     knobs, skipped = declared()
     for name in only or ():
         if name not in knobs:
-            raise WorkbenchError(unknown("knob", name, knobs))
+            raise WorkbenchError(unknown("--only", name, knobs))
     knobs = {name: knob for name, knob in knobs.items() if only is None or name in only}
     base = plain(recipe, declared()[0])
     among = contenders(base, knobs)

@@ -174,8 +174,9 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
 def off_line(rows: Sequence[Compared]) -> str:
     """How far a forecast was off, in as few words as can be: only what was not exact."""
     known = [row for row in rows if row.off is not None]
-    if not known:
-        return "forecast: too early to compare"
+    # Parameters are counted before the first step, by the same model: nothing was measured yet.
+    if all(row.name == "parameters" for row in known):
+        return "forecast: not yet measured"
     off = ", ".join(f"{row.name} {row.off_words}" for row in known if row.off)
     return f"forecast off by: {off}" if off else "forecast: exact"
 

@@ -225,7 +225,8 @@ class Session:
         # What the engine has settled since the run was described, too.
         self.environment |= self.engine.described() | {"compile_seconds": round(seconds, 3)}
         write_json(self.folder.environment, self.environment)
-        self.writer.event(step, "compile", f"compiled and warmed up in {seconds:.1f} s", seconds=seconds)
+        what = "compiled and warmed up" if self.engine.compiled else "warmed up"
+        self.writer.event(step, "compile", f"{what} in {seconds:.1f} s", seconds=seconds)
 
     def _keep_up(self) -> None:
         """Evaluate and save when due. Evaluation first, so that a checkpoint never hides a point that is due."""
