@@ -70,6 +70,7 @@ def forecast(
     price_per_hour: float | None = None,
     rates: Rates | None = None,
     say: Callable[[str], None] | None = None,
+    poll: Callable[[], None] | None = None,
 ) -> Forecast:
     """What ``recipe`` will take on this machine.
 
@@ -79,9 +80,10 @@ def forecast(
     Args:
         price_per_hour: of the device, in any currency.
         rates: of another machine; None for this one.
+        say, poll: see :func:`~workbench.forecasting.calibration.calibrated`.
 
     Raises:
-        RecipeError: the model cannot be built, or the device is not there.
+        RecipeError: the model cannot be built, or this machine cannot carry the recipe out.
         WorkbenchError: the machine could not be measured.
 
     Example:
@@ -93,8 +95,10 @@ def forecast(
     from workbench.forecasting.simulated_run import Simulator
 
     recipe.check_whole()
+    if rates is None:
+        recipe.check_here()
     mode = recipe.engine().mode
-    rates = rates or calibrated(mode, say)
+    rates = rates or calibrated(mode, say, poll)
     vocabulary = _vocabulary(recipe.data)
     simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates)
     simulated = simulator.run()

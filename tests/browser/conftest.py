@@ -64,7 +64,7 @@ def known_machine(shared_cache: Path) -> None:
     # So fast that no run finds this machine faster, which would have it measured again.
     rates = RATES.model_copy(update={"product": 1e-12})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "measured", lambda mode: rates)
+        patch.setattr(calibration, "measured", lambda mode, poll=None: rates)
         for threads in range(1, (os.cpu_count() or 1) + 1):
             calibration.calibrated(calibration.Mode("cpu", threads, "bf16", False))
 

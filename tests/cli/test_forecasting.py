@@ -22,7 +22,7 @@ SMALL = ["--preset", "fast", "--set", "execution.compile=false", "--set", "execu
 def _known_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     # Measuring has its own test; here it would take most of the time.
-    monkeypatch.setattr(calibration, "measured", lambda mode: RATES)
+    monkeypatch.setattr(calibration, "measured", lambda mode, poll=None: RATES)
 
 
 def test_json_holds_the_promised_names_and_nothing_else_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -28,7 +29,7 @@ def measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mode]:
     """Modes that were measured, each in no time; the cache is empty."""
     asked: list[Mode] = []
 
-    def quick(mode: Mode) -> Rates:
+    def quick(mode: Mode, poll: object = None) -> Rates:
         asked.append(mode)
         return RATES
 
@@ -79,7 +80,7 @@ def test_rates_from_a_slow_moment_are_measured_again_once_a_run_has_seen_more(
 ) -> None:
     sittings = iter([0.020, 0.019, 0.010])
 
-    def sitting(mode: Mode) -> Rates:
+    def sitting(mode: Mode, poll: object = None) -> Rates:
         measurements.append(mode)
         return RATES.model_copy(update={"product": next(sittings)})
 
@@ -142,3 +143,17 @@ def test_a_machine_is_measured_in_a_process_of_its_own(measured_machine: Rates) 
     assert rates.memory_bytes > 1 << 28
     assert rates.product > 0
     assert 0 <= rates.disagreement < 3
+
+
+@pytest.mark.process
+def test_a_measurement_that_nobody_waits_for_ends_with_its_process() -> None:
+    before, begun = psutil.Process().children(), list[psutil.Process]()
+
+    def poll() -> None:
+        begun.extend(child for child in psutil.Process().children() if child not in before)
+        if begun:
+            raise KeyError("given up")
+
+    with pytest.raises(KeyError, match="given up"):
+        calibration.measured(MODE, poll)
+    assert not any(child.is_running() for child in begun)

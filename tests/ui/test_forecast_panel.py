@@ -16,6 +16,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
 from tests.ui.live import run_folder
 from workbench import presets
+from workbench.choices.execution.engine import Mode
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
 from workbench.forecasting import calibration
@@ -36,7 +37,9 @@ class Machine:
         self.measuring, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
 
-    def calibrated(self, mode: object, say: Callable[[str], None] | None = None) -> calibration.Rates:
+    def calibrated(
+        self, mode: Mode, say: Callable[[str], None] | None = None, poll: Callable[[], None] | None = None
+    ) -> calibration.Rates:
         self.asked += 1
         if not self.measured:
             assert say is not None
@@ -44,7 +47,9 @@ class Machine:
             self.measuring.set()
             if self.broken:
                 raise WorkbenchError(self.broken)
-            assert self.go_on.wait(30)
+            assert poll is not None
+            while not self.go_on.wait(0.01):
+                poll()
             self.measured = True
         return RATES
 
@@ -160,6 +165,36 @@ def test_errors_stand_in_the_panel(panel: ForecastPanel, machine: Machine, recip
     settled(panel)
     assert ">50<" in panel.headline.value
     assert panel.status not in panel.children
+
+
+def test_an_error_goes_with_the_recipe_that_caused_it(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    panel.show(recipe)
+    settled(panel)
+    machine.measured, machine.broken = False, "no rates"
+    for way_back in (recipe, None):
+        panel.show(recipe.with_(optimizer={"lr": 0.5}))
+        settled(panel)
+        assert "no rates" in panel.status.value
+        panel.show(way_back)
+        assert panel.status not in panel.children
+
+
+def test_a_measurement_for_another_mode_than_is_composed_ends(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe
+) -> None:
+    machine.measured = False
+    machine.go_on.clear()
+    panel.show(recipe)
+    assert machine.measuring.wait(60)
+    panel.show(recipe.with_(optimizer={"lr": 0.5}))
+    assert not panel._ahead.wait(0.1), "of the same mode: goes on"
+    machine.measuring.clear()
+    panel.show(recipe.with_(execution={"precision": "bf16"}))
+    assert machine.measuring.wait(60), "the first ended, another began"
+    assert machine.asked == 2
+    machine.go_on.set()
+    settled(panel)
+    assert ">50<" in panel.headline.value
 
 
 def test_a_price_gives_the_cost_without_a_new_forecast(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:

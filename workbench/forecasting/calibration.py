@@ -47,9 +47,11 @@ TABLE = (16384, 256)
 DEAR_SECONDS = 0.2
 """An optimizer that takes longer at one side is not measured at the next."""
 TIMEOUT_SECONDS = 600.0
+POLL_SECONDS = 0.3
+"""Between two questions whether a measurement is still wanted."""
 
 
-def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
+def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Callable[[], None] | None = None) -> Rates:
     """The rates of this machine in a mode: remembered, or measured now.
 
     They are measured again if their file is damaged, or if a run has since found a matrix product clearly faster than
@@ -57,6 +59,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
 
     Args:
         say: called with one line before a measurement.
+        poll: called several times a second during one; what it raises ends it, with its process.
 
     Raises:
         WorkbenchError: the measuring process failed; the end of its stderr is quoted.
@@ -81,18 +84,21 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None) -> Rates:
             line = f"measuring this machine again, which was slow when it was measured: the matrix {why}"
     if say is not None:
         say(line)
-    rates = measured(mode)
+    rates = measured(mode, poll)
     remember(folder, NAME, subject, rates.model_dump(mode="json"), rates.disagreement)
     return rates
 
 
-def measured(mode: Mode) -> Rates:
+def measured(mode: Mode, poll: Callable[[], None] | None = None) -> Rates:
     """The rates of this machine, measured now in a process of its own, without reading remembered ones.
+
+    Args:
+        poll: see :func:`calibrated`.
 
     Raises:
         WorkbenchError: that process failed; the end of its stderr is quoted.
     """
-    return Rates.model_validate_json(_run_child(mode))
+    return Rates.model_validate_json(_run_child(mode, poll or (lambda: None)))
 
 
 def _environment(mode: Mode) -> dict[str, str]:
@@ -100,18 +106,27 @@ def _environment(mode: Mode) -> dict[str, str]:
     return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
 
 
-def _run_child(mode: Mode) -> str:
+def _run_child(mode: Mode, poll: Callable[[], None]) -> str:
     command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=_environment(mode), check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise WorkbenchError(f"measuring this machine took more than {TIMEOUT_SECONDS:g} s; is it very busy?") from None
-    if done.returncode:
-        tail = "\n".join(done.stderr.splitlines()[-8:])
+    pipe, deadline = subprocess.PIPE, time.monotonic() + TIMEOUT_SECONDS
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=_environment(mode)) as child:
+        try:
+            while True:
+                poll()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    out, errors = child.communicate(timeout=POLL_SECONDS)
+                    break
+                if time.monotonic() > deadline:
+                    raise WorkbenchError(
+                        f"measuring this machine took more than {TIMEOUT_SECONDS:g} s; is it very busy?"
+                    )
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode:
+        tail = "\n".join(errors.splitlines()[-8:])
         raise WorkbenchError(f"measuring this machine failed:\n{tail}")
-    return done.stdout.splitlines()[-1]
+    return out.splitlines()[-1]
 
 
 def rates_here(mode: Mode) -> Rates:

@@ -50,6 +50,10 @@ class _Later(Exception):
     """The machine would have to be measured, which somebody has to ask for."""
 
 
+class _Overtaken(Exception):
+    """Another recipe is composed by now, for which other rates are needed; or nobody has this panel any more."""
+
+
 class _Style(anywidget.AnyWidget):
     """Brings the style sheet; invisible."""
 
@@ -134,6 +138,9 @@ class ForecastPanel(ipywidgets.VBox):
                 return
             self._recipe = recipe
             self._dim(True)
+            if self._failed:
+                # An error goes with the recipe that caused it.
+                self._say("")
             if self._found is None and not self._offered:
                 # Its first imports take a second or two; nothing at all would look broken.
                 self._say(_WAITING if recipe is None else _WORKING)
@@ -141,6 +148,7 @@ class ForecastPanel(ipywidgets.VBox):
                 return
             known = self._kept.get(recipe.hash)
             if known is not None:
+                self._say("")
                 self._take(recipe, known)
             else:
                 self._ahead.ask(recipe)
@@ -208,10 +216,19 @@ class ForecastPanel(ipywidgets.VBox):
             measuring.append(line)
 
         try:
-            return forecast(recipe, say=slow).to_dict()
+            return forecast(recipe, say=slow, poll=lambda: self._check_wanted(recipe, unasked)).to_dict()
         finally:
             if measuring:
                 self._say("")
+
+    def _check_wanted(self, recipe: Recipe, composed: bool) -> None:
+        """End a measurement that is for another mode than what is composed by now; a knob of the same keeps it."""
+        with self._lock:
+            present, closed = self._recipe, self.comm is None
+        # None: knobs in between two recipes, of which the next may be of the same mode.
+        other = composed and present is not None and present.hash != recipe.hash
+        if closed or (other and present is not None and _rates_of(present) != _rates_of(recipe)):
+            raise _Overtaken
 
     def _slow(self, unasked: bool) -> None:
         """The machine is about to be measured: say so, or refuse where nobody has asked."""
@@ -227,10 +244,12 @@ class ForecastPanel(ipywidgets.VBox):
             found = self._forecast_fields(recipe, unasked=True)
         except _Later:
             self._say(_ASK, button=True)
+        except _Overtaken:
+            pass
         except WorkbenchError as error:
-            self._say(str(error), error=True, button=not self._kept)
+            self._fail(recipe, str(error), button=not self._kept)
         except Exception as error:
-            self._say(f"no forecast: {type(error).__name__}: {error}", error=True)
+            self._fail(recipe, f"no forecast: {type(error).__name__}: {error}")
         else:
             self._say("")
             return found
@@ -258,11 +277,17 @@ class ForecastPanel(ipywidgets.VBox):
         for part in (self.line, self.headline, self.details):
             (part.add_class if dim else part.remove_class)("wb-forecast-old")
 
+    def _fail(self, recipe: Recipe, text: str, *, button: bool = False) -> None:
+        """Say what is wrong with a recipe, while it is the one composed."""
+        with self._lock:
+            if self._recipe is not None and recipe.hash == self._recipe.hash:
+                self._say(text, error=True, button=button)
+
     def _say(self, text: str, *, error: bool = False, button: bool = False) -> None:
         kind, role = ("wb-wrong", "alert") if error else ("wb-soft", "status")
         with self._lock:
             self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(text)}</span>" if text else ""
-            self._offered = button
+            self._offered, self._failed = button, error
             self._arrange()
 
     def _arrange(self) -> None:
@@ -331,6 +356,11 @@ class ForecastPanel(ipywidgets.VBox):
             # Looking at a run must not start a measurement that nobody has asked for.
             self._afterwards = run.id, self._forecast_fields(recipe, unasked=False)
         return self._afterwards[1]
+
+
+def _rates_of(recipe: Recipe) -> Any:
+    """What decides which rates of the machine a forecast needs."""
+    return recipe.engine().mode._replace(compiled=False)
 
 
 def _again(panel: weakref.ref[ForecastPanel], run: Run) -> None:
