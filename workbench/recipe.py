@@ -136,6 +136,31 @@ class Recipe(BaseModel):
         engine: Engine = self.execution.engine(self)
         return engine
 
+    def problems_here(self) -> list[Problem]:
+        """Why this machine cannot train the recipe, though another one may; empty where it can. Makes no CUDA context.
+
+        Apart from :meth:`problems`, so that recipes of other machines still open.
+        """
+        if found := list(self.execution.problems_here()):
+            return found
+        try:
+            self.engine()
+        except RecipeError as error:
+            path, colon, message = str(error).partition(": ")
+            return [
+                Problem(path, message) if colon and path.startswith("execution.") else Problem("execution", str(error))
+            ]
+        return []
+
+    def check_here(self) -> None:
+        """Refuse a recipe that this machine cannot train.
+
+        Raises:
+            RecipeError: the device is not there, or cannot do what is asked, or has fewer cores than threads are asked.
+        """
+        if found := self.problems_here():
+            raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
+
     def check_whole(self) -> None:
         """Refuse a recipe that alone is not enough to launch, to edit or to build a model from.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.conftest import SmallDisk
 from tests.runs.conftest import processes_of
@@ -38,6 +40,18 @@ def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: st
     with pytest.raises(RunError, match=said):
         launch(tiny_recipe(corpus), on=on, runs_dir=root)
     assert not root.exists()
+
+
+def test_what_this_machine_cannot_carry_out_is_refused_before_there_is_a_run(corpus: Path, root: Path) -> None:
+    recipe = tiny_recipe(corpus).with_(execution={"threads": 1000})
+    cores = os.cpu_count() or 1
+    with pytest.raises(RecipeError, match=rf"execution\.threads: 1000 threads, .* {cores} cores; use 1\.\.{cores}"):
+        launch(recipe, runs_dir=root)
+    if not torch.cuda.is_available():
+        with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device"):
+            launch(tiny_recipe(corpus).with_(execution={"device": "auto", "precision": "fp16"}), runs_dir=root)
+    assert list(root.iterdir()) == []
+    assert Recipe(**recipe.to_dict()) == recipe, "made on a larger machine, it still opens here"
 
 
 @pytest.mark.parametrize("recipe", ["fast", {"name": "fast"}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from workbench import presets
 from workbench.fields import put
@@ -65,6 +66,26 @@ def test_it_is_checked_at_every_step(made: Composition) -> None:
     assert made.problems == []
     made.redo()
     assert made.recipe is None
+
+
+def test_what_this_machine_cannot_carry_out_is_a_problem_of_its_knob(made: Composition) -> None:
+    turn(made, "execution.threads", 1000)
+    assert made.recipe is None
+    assert [problem.path for problem in made.problems] == ["execution.threads"]
+    made.undo()
+    assert made.recipe == presets.get("fast")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
+@pytest.mark.parametrize(
+    ("path", "value"), [("precision", "fp8"), ("attention", "flex"), ("optimizer_states", "host"), ("device", "cuda")]
+)
+def test_what_needs_a_gpu_is_a_problem_of_its_knob(made: Composition, path: str, value: str) -> None:
+    turn(made, f"execution.{path}", value)
+    assert made.recipe is None
+    assert f"execution.{path}" in [problem.path for problem in made.problems]
+    made.undo()
+    assert made.recipe is not None
 
 
 def test_a_slider_and_a_walk_through_the_presets_are_one_change(made: Composition, clock: list[float]) -> None:

@@ -30,6 +30,7 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolde
         prepare: puts into the draft what else the run begins with, and returns its recipe.
 
     Raises:
+        RecipeError: this machine cannot carry the recipe out.
         EngineError: the recipe's engine is not installed; the message says how to install it.
         RunError: the runs folder cannot be written to. Whatever is raised, nothing half-written stays behind.
     """
@@ -45,7 +46,9 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolde
         draft.control.mkdir()
         draft.checkpoints.mkdir()
         recipe = prepare(draft)
-        # Asked by the trainer, too; here, so that an engine that is not installed is told before there is a run.
+        # Asked by the trainer, too; here, so that what this machine cannot do is told before there is a run. Every
+        # launcher of today trains on it.
+        recipe.check_here()
         recipe.execution.process()
         write_json(draft.recipe, recipe.to_dict())
         fill_reserve(draft)

@@ -26,7 +26,8 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
         name: what lists and plots call the run; else the recipe's name.
 
     Raises:
-        RecipeError: the name does not fit a recipe, or parts of it were objects of the user's.
+        RecipeError: the name does not fit a recipe, parts of it were objects of the user's, or this machine cannot
+            carry it out.
         RunError: not a recipe, no such launcher, the runs folder cannot be written to (for example a full disk), or
             the process could not be started. Nothing half-written stays behind.
 

@@ -46,6 +46,7 @@ class Composition:
     """The present state, checked, and those before and after it.
 
     Attributes:
+        recipe: None while there are problems, of the recipe or of this machine with it.
         problems: why there is none.
     """
 
@@ -108,3 +109,6 @@ class Composition:
             self.recipe, self.problems = Recipe(**fields), []
         except RecipeError:
             self.recipe, self.problems = None, Recipe.check(fields)
+        # Launched from here, it would train here.
+        if self.recipe is not None and (here := self.recipe.problems_here()):
+            self.recipe, self.problems = None, here

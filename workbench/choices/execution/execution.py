@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -82,6 +83,15 @@ class Execution(Choice):
                 "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
             )
         return torch.device("cuda" if there and self.device != "cpu" else "cpu")
+
+    def problems_here(self) -> Iterator[Problem]:
+        """More threads than this machine has cores: they take turns, and everything else on it stands still."""
+        cores = os.cpu_count() or 1
+        if self.threads is not None and self.threads > cores:
+            yield Problem(
+                "execution.threads",
+                f"{self.threads} threads, and this machine has {cores} cores; use 1..{cores}, or empty for all of them",
+            )
 
     def memory_remedies(self, recipe: Any) -> list[str]:
         """What of the execution helps where memory ran out, cheapest first, for people."""
