@@ -146,10 +146,8 @@ class Recipe(BaseModel):
         try:
             self.engine()
         except RecipeError as error:
-            path, colon, message = str(error).partition(": ")
-            return [
-                Problem(path, message) if colon and path.startswith("execution.") else Problem("execution", str(error))
-            ]
+            path, message = _split(str(error))
+            return [Problem(path or "execution", message)]
         return []
 
     def check_here(self) -> None:

@@ -108,6 +108,15 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     assert not lab.launch_button.disabled
     assert lab.why.value == ""
+    lab.composer.load(lab.composer.recipe.with_(execution={"threads": 1000}))
+    assert lab.launch_button.disabled
+    assert "cannot run" in lab.composer.verdict.value
+    assert "execution.threads" in lab.composer.verdict.value
+    assert (
+        "1000 threads, and this machine has" in lab.composer.axes["execution"].part.knobs["threads"]._note._line.value
+    )
+    lab.composer.undo()
+    assert not lab.launch_button.disabled
     assert lab.table.rows == []
 
 

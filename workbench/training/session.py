@@ -211,8 +211,7 @@ class Session:
         # Of a run that began before the score was changed: two scores on one curve would look like learning.
         if points and not alike(found.get("score"), self._yardstick["score"]):
             points = []
-            text = "held-out losses of before were scored otherwise and are left out"
-            self.writer.event(step, "warning", text)
+            self.writer.event(step, "warning", "held-out losses of before were scored otherwise and are left out")
         evaluations = {**self._yardstick, "heldout": points, "result": None}
         write_json(self.folder.evaluations, evaluations)
         return evaluations
@@ -225,8 +224,8 @@ class Session:
         # What the engine has settled since the run was described, too.
         self.environment |= self.engine.described() | {"compile_seconds": round(seconds, 3)}
         write_json(self.folder.environment, self.environment)
-        what = "compiled and warmed up" if self.engine.compiled else "warmed up"
-        self.writer.event(step, "compile", f"{what} in {seconds:.1f} s", seconds=seconds)
+        text = f"{'compiled and ' * self.engine.compiled}warmed up in {seconds:.1f} s"
+        self.writer.event(step, "compile", text, seconds=seconds)
 
     def _keep_up(self) -> None:
         """Evaluate and save when due. Evaluation first, so that a checkpoint never hides a point that is due."""
