@@ -108,9 +108,14 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     wait_until(lambda: bool(runs(root)) and runs(root)[0].state.step >= 1, 90, "the first step")
     # As a terminal does it: to the whole foreground process group.
     os.killpg(child.pid, number)
+    if number == signal.SIGTERM:
+        # As `timeout` does it: to the process, and to its group.
+        wait_until(lambda: any("stop" in path.name for path in runs(root)[0].folder.control.iterdir()), 60, "the stop")
+        os.killpg(child.pid, number)
     out, said = child.communicate(timeout=90)
     assert child.returncode == 0, said
-    assert "stopping after this step" in said
+    assert "stopping after this step, with a checkpoint" in said
+    assert ("SIGTERM: stopping" in said, "Ctrl-C" in said) == (number == signal.SIGTERM, number == signal.SIGINT)
     assert "stopped:" in out
     (run,) = runs(root)
     assert run.status == "stopped"

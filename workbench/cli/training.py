@@ -113,7 +113,7 @@ def fork(options: argparse.Namespace) -> int:
 
 
 def train(options: argparse.Namespace) -> int:
-    """Train in the foreground. The first Ctrl-C (SIGTERM, SIGHUP) stops the run with a checkpoint, the second ends it.
+    """Train in the foreground. Ctrl-C, SIGTERM or SIGHUP stops the run with a checkpoint, a Ctrl-C after it ends it.
 
     Raises:
         RunFailed: the run failed.
@@ -152,21 +152,30 @@ def train(options: argparse.Namespace) -> int:
     return _conclude(run, result, options)
 
 
+class _Terminated(KeyboardInterrupt):
+    """As a Ctrl-C, but nobody sits there; the text names the signal."""
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    # `timeout` and service managers send one to the process and one to its group: the second must not undo the stop.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
     if number == signal.SIGHUP:
         # The terminal is gone, and writing to it would be an error of its own.
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (open until the process ends)
-    raise KeyboardInterrupt
+    raise _Terminated(signal.Signals(number).name)
 
 
 def _follow_to_the_end(run: Run) -> None:
     try:
         follow(run)
-    except KeyboardInterrupt:
-        print("\nstopping after this step, with a checkpoint; Ctrl-C again ends it at once", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        terminated = isinstance(interrupt, _Terminated)
+        why, way_on = (f"{interrupt}: ", "") if terminated else ("", "; Ctrl-C again ends it at once")
+        print(f"\n{why}stopping after this step, with a checkpoint{way_on}", file=sys.stderr)
         try:
             # Whoever else steers it: this process is about to end, and the run with it.
-            run.ask("stop", take_over=True)
+            run.ask("stop", take_over=True, by=str(interrupt))
         except RunError:
             return  # it ended in the meantime
         follow(run)
