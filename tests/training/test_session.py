@@ -68,8 +68,10 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     environment = json.loads(session.folder.environment.read_text())
     assert floors.items() <= environment.items(), "there before the first evaluation"
     # A first measurement in a slow moment of this machine is contradicted, and that is told.
-    kinds = [e["kind"] for e in read_telemetry(session.folder.telemetry).events if e["kind"] != "measurement"]
+    events = [e for e in read_telemetry(session.folder.telemetry).events if e["kind"] != "measurement"]
+    kinds = [event["kind"] for event in events]
     assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]
+    assert events[0]["text"].startswith("warmed up in "), "eager: nothing was compiled"
     assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
     environment = json.loads(session.folder.environment.read_text())
     most = max(read_telemetry(session.folder.telemetry).series("memory_gib")[1])
