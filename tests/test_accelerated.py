@@ -323,15 +323,36 @@ PLD = {"depth": "progressive_drop"}
         (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
         (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
-        (stacked(), {"execution": {"head": "all"}}, "lays out its rows itself; set execution.head to 'labelled'"),
-        (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "has no whole step; use 'blocks'"),
+        (stacked(), {"execution": {"head": "all"}}, "execution.head: 'all' .* your own; use 'labelled'$"),
+        (stacked(), {"execution": {"padding": "kept"}}, "execution.padding: 'kept' .*; use 'removed'$"),
+        (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "_scope: 'step' .*; use 'blocks'$"),
+        (stacked(), {"execution": {"compile_scope": "graphs"}}, "compile_scope: 'graphs' .*; use 'blocks'$"),
+        (stacked(), {"execution": {"attention": "flex"}}, "execution.attention: 'flex' .*; use 'auto'$"),
+        (stacked(), {"execution": {"recompute": "dropout"}}, "recompute: 'dropout' .*; use 'off' or 'layers'$"),
+        (stacked(), {"loss": "mse"}, r"loss: 'mse' is no function of model and batch; write loss=lambda model, batch"),
+        (
+            stacked(), {"loss": nn.CrossEntropyLoss()},
+            r"batch: torch.nn.CrossEntropyLoss\(\)\(model\(batch\[0\]\), batch\[1\]\)",
+        ),
+        (stacked(), {"loss": nn.functional.mse_loss}, r"batch: torch.nn.functional.mse_loss\(model"),
+        (stacked().requires_grad_(False), {}, "every parameter of this Stacked is frozen, so nothing would train"),
+        (stacked(), {"loss": lambda model, batch: cross_entropy(model, batch).detach()}, "there are no gradients"),
+        (
+            stacked(), {"optimizer": torch.optim.SGD([torch.ones(1)])},
+            "^optimizer: a SGD is not read; name a kind, .* legal: [^\n]*adamw[^\n]*$",
+        ),
+        (stacked(), {"epochs": 3}, "how long a run trains is its budget; write budget='3 epochs'"),
+        *(
+            (stacked(), {"budget": budget}, f"budget: '{budget}' is not a positive number and a unit; write '3 epochs'")
+            for budget in ("-1 epochs", "0 epochs", "-5 steps", "3 rounds")
+        ),
         (
             nn.Linear(8, 2**18), {"execution": {"micro_batch_size": "auto", "memory_gib": 0.001}},
             r"execution.memory_gib: 0.001 GiB are less than the model takes without any activation, 0.035 \(weights",
         ),
         (
             stacked(), {"execution": {"recompute": "budget", "memory_gib": 0.001}},
-            "execution.recompute: 'budget' needs .* use 'layers', or micro_batch_size 'auto' with the same memory_gib",
+            "execution.recompute: 'budget' .*micro_batch_size to 'auto'.* use 'off' or 'layers'$",
         ),
         (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
         (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
@@ -438,6 +459,10 @@ class TestResuming:
         run.wait()
         with pytest.raises(RunError, match=r"architecture\.parameters was 4627, is"):
             start(stacked(layers=5), shuffled(), loss=loss, resume=run)
+        with pytest.raises(
+            RunError, match=r"\(architecture\.model was Stacked, is Linear; .*parameters was 4627, is 27"
+        ):
+            start(nn.Linear(8, 3), shuffled(), loss=loss, resume=run)
         with pytest.raises(RecipeError, match="goes on under the choices that it began with"):
             start(stacked(), shuffled(), loss=loss, resume=run, optimizer="lans")
         loss.calls = 10
@@ -549,11 +574,20 @@ class TestTheRunFolder:
 
         broken.calls = 0
         run = start(model, shuffled(), loss=broken, depth="progressive_drop")
-        with pytest.raises(RunFailed, match="the fifth call"):
+        with pytest.raises(RunFailed, match=f"the fifth call.*{run.folder.log}") as failed:
             run.wait()
+        assert isinstance(failed.value.__cause__, RuntimeError)
+        assert failed.value.__cause__.args == ("the fifth call",)
         assert "the fifth call" in run.tail()
         assert not any("forward" in vars(module) or module._forward_pre_hooks for module in model.modules())
         assert not run._session
+
+    def test_a_loss_that_is_not_a_number_names_no_checkpoint_that_is_not_there(self, start: Start) -> None:
+        run = start(stacked(), shuffled(), loss=lambda model, batch: cross_entropy(model, batch) * math.nan)
+        with pytest.raises(RunFailed, match="it left no checkpoint: begin it anew") as failed:
+            run.wait()
+        assert "last checkpoint" not in str(failed.value)
+        assert isinstance(failed.value.__cause__, ArithmeticError)
 
 
 PROGRAM = """
@@ -585,7 +619,7 @@ def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> No
         assert process.stdout.readline() == "waiting\n"
         time.sleep(0.3)  # into the wait itself
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=60)
     (path,) = tmp_path.glob("2*")
     run = wb.Run(path)
     assert run.status == "stopped", errors
@@ -594,3 +628,4 @@ def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> No
     (stop,) = [event["text"] for event in run.telemetry().events if event["kind"] == "stop"]
     assert ("KeyboardInterrupt" in errors, "Ctrl-C" in stop) == ((True, True) if how == "wait" else (False, False))
     assert how == "wait" or "run.wait()" in stop
+    assert how == "end" or f"ended at step {run.state.step}; `workbench.accelerate(model, loader, resume='" in out

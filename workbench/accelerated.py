@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import math
 import os
-import re
 import threading
 import traceback
 import weakref
@@ -22,19 +20,26 @@ from typing import Any
 from torch import Tensor, nn
 
 from workbench.choices.architectures.flops import count_parameters
-from workbench.choices.choice import resolve
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
-from workbench.errors import RecipeError, RunError, unknown
+from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, runs_root, write_json
-from workbench.runs.in_process import IN_PROCESS, is_in_process
+from workbench.runs.in_process import IN_PROCESS, is_in_process, way_on
 from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.launchers.launcher import Handle, begin, resuming
 from workbench.runs.launchers.supervisor import REPORT_VARIABLE
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.training.own.arguments import (
+    budget_of,
+    check_choices,
+    check_loss,
+    check_model,
+    depth_of,
+    execution_of,
+)
 from workbench.training.own.batches import check_loader, first_of, length_of, tokens_of
 from workbench.training.own.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
 from workbench.training.own.needs import check_depth, check_execution, check_width, find_stack
@@ -44,10 +49,6 @@ from workbench.training.session import Session
 from workbench.training.status import Status
 from workbench.training.worker import fail
 
-CHOICES = ("optimizer", "depth", "execution")
-_PLAIN = {"precision": "fp32", "compile": False}
-"""Execution where nothing is said of it: what the user's own loop did; everything else is a choice."""
-_EPOCHS = re.compile(r"(\d+(?:\.\d+)?)\s*epochs?")
 _training: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
 
 
@@ -113,20 +114,22 @@ def accelerate(
         >>> run = accelerate(model, loader, optimizer="lans", budget="2 min")  # doctest: +SKIP
         >>> run.watch()  # doctest: +SKIP
     """
-    if not isinstance(model, nn.Module) or not any(True for _ in model.parameters()):
-        raise RecipeError(f"model: a torch.nn.Module with parameters is needed, got {type(model).__name__}")
+    check_model(model)
     if other := _training.get(model):
         raise RunError(f"this model is in training by run '{other}'; stop that first, or wait for it")
     check_loader(loader, "loader")
     if heldout is not None:
         check_loader(heldout, "heldout")
         first_of(heldout, "heldout")
-    _check_choices(choices)
-    loss = loss or loss_of_model
+    check_choices(choices)
+    loss = loss_of_model if loss is None else loss
+    check_loss(loss)
     if resume is not None:
         return _resumed(resume, runs_dir, choices, model, loader, heldout, loss)
-    depth = _depth(choices.get("depth", "full"))
+    depth = depth_of(choices.get("depth", "full"))
     check_width(depth)
+    execution = execution_of(choices.get("execution", {}))
+    budget = budget_of(budget, loader)
     path, stack = find_stack(model, layers, depth)
     look = look_at(model, loss, stack, loader)
     check_depth(depth, model, loss, path, stack, look)
@@ -135,9 +138,9 @@ def accelerate(
         name=name or type(model).__name__,
         notes=notes,
         seed=seed,
-        budget=_budget(budget, loader),
+        budget=budget,
         **_stand_ins(given, path),
-        **{**choices, "depth": depth, "execution": _execution(choices.get("execution", {}))},
+        **{**choices, "depth": depth, "execution": execution},
     )
     check_execution(recipe, look)
 
@@ -163,6 +166,7 @@ class AcceleratedRun(Run):
         self._done = threading.Event()
         self._session: Session | None = None
         self._ended_because = ""
+        self._error: BaseException | None = None
 
     def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
         """As :meth:`Run.wait_blocking`; interrupted (Ctrl-C), the run is stopped with a checkpoint first."""
@@ -171,13 +175,17 @@ class AcceleratedRun(Run):
         except KeyboardInterrupt:
             self._end("stopped by Ctrl-C")
             self._done.wait()
+            print(f"run '{self.id}' ended at step {self.state.step}{way_on(self.folder, self.status)}")
             raise
 
     def outcome(self) -> dict[str, Any]:
         """The result of a run that ended; the weights are in the model then. Raises as :meth:`Run.outcome`."""
         if self.status in FINAL:
             self._done.wait()
-        return super().outcome()
+        try:
+            return super().outcome()
+        except RunFailed as failed:
+            raise RunFailed(f"{failed}; worker.log is {self.folder.log}") from self._error
 
     def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:
         """As :meth:`Run.resume`, with the objects that this run has: in this process no other is needed."""
@@ -206,6 +214,7 @@ class AcceleratedRun(Run):
 
     def _start(self, recipe: Recipe, lock: int, *, resume: bool) -> AcceleratedRun:
         self._done.clear()
+        self._error = None
         self._ended_because = ""
         _training[self._given.model] = self.id
         # Not a daemon: what it has in hand, a checkpoint first of all, is finished before the program is gone.
@@ -225,6 +234,9 @@ class AcceleratedRun(Run):
             fail(self.folder, status, error)
             with contextlib.suppress(OSError), self.folder.log.open("a") as log:
                 traceback.print_exception(error, file=log)
+            # Of its frames only the places: what lay in them, activations for one, must not be kept.
+            traceback.clear_frames(error.__traceback__)
+            self._error = error
         finally:
             self._session = None
             task.detach()
@@ -287,52 +299,26 @@ def _resumed(
     status, recipe = actual_status(earlier.folder), earlier.recipe
     if status not in FINAL or status == "finished":
         raise RunError(f"run '{earlier.id}' is {status}: there is nothing to go on with")
-    path, stack = find_stack(model, recipe.architecture.stack or None, recipe.depth)
+    began, other = recipe.architecture, {"model": type(model).__name__, "parameters": count_parameters(model)}
+    # Before its layers are looked for: of another model the message would speak of a name that nobody gave.
+    _refuse_others(earlier, {f"architecture.{k}": (getattr(began, k), v) for k, v in other.items()})
+    path, stack = find_stack(model, began.stack or None, recipe.depth)
     look = look_at(model, loss, stack, loader)
     check_depth(recipe.depth, model, loss, path, stack, look)
     given = Given(model, loader, heldout, loss, stack, look)
     stands = {axis: choice.model_dump(mode="json") for axis, choice in _stand_ins(given, path).items()}
     now = recipe.with_(**stands)
-    if different := recipe.diff(now):
-        listing = "; ".join(f"{knob} was {before}, is {after}" for knob, (before, after) in different.items())
-        raise RunError(f"run '{earlier.id}' began with other objects ({listing}); give the same model, loader and loss")
+    _refuse_others(earlier, recipe.diff(now))
     return _again(AcceleratedRun(earlier.folder, given))
 
 
-def _check_choices(choices: Mapping[str, Any]) -> None:
-    for given in choices:
-        if given in ("objective", "architecture", "data"):
-            raise RecipeError(
-                f"{given}: model, data and loss are yours here, so a recipe's {given} has no place; say the loss with "
-                "loss=..., or launch a recipe (workbench.launch), with architecture 'transformers' for models by name"
-            )
-        if given not in CHOICES:
-            raise RecipeError(unknown("accelerate", given, CHOICES))
-
-
-def _depth(value: Any) -> Any:
-    try:
-        return resolve("depth", value)
-    except ValueError:
-        # The recipe's own check says it with path and legal values.
-        Recipe(depth=value)
-        raise
-
-
-def _execution(value: Any) -> Any:
-    plain = Recipe().execution
-    if isinstance(value, Mapping) and value.get("kind", plain.kind) == plain.kind:
-        return {"kind": plain.kind, **_PLAIN, **value}
-    return value
-
-
-def _budget(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | Mapping[str, Any]:
-    epochs = _EPOCHS.fullmatch(budget.strip().lower()) if isinstance(budget, str) else None
-    if epochs is None:
-        return budget
-    if (batches := length_of(loader)) is None:
-        raise RecipeError(f"budget: '{budget}' of a loader that does not say its length; count in steps: '500 steps'")
-    return f"{max(1, math.ceil(float(epochs[1]) * batches))} steps"
+def _refuse_others(run: Run, knobs: Mapping[str, tuple[Any, Any]]) -> None:
+    """Refuse objects that differ from those that a run began with, by what stood for them and does now."""
+    different = [f"{knob} was {before}, is {after}" for knob, (before, after) in knobs.items() if before != after]
+    if different:
+        raise RunError(
+            f"run '{run.id}' began with other objects ({'; '.join(different)}); give the same model, loader and loss"
+        )
 
 
 def _stand_ins(given: Given, path: str) -> dict[str, Any]:

@@ -17,10 +17,7 @@ RECENT = 50
 """Losses whose mean is called the training loss of a run."""
 
 
-RESCUE = (
-    "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm, then resume from the last checkpoint or "
-    "launch the recipe anew"
-)
+RESCUE = "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm"
 """What usually helps against a loss that is not finite."""
 
 

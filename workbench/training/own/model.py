@@ -96,19 +96,26 @@ class Look:
 
 
 def look_at(model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], loader: Iterable[Any]) -> Look:
-    """Take a first batch and run the model on it, without gradients and without a trace.
+    """Take a first batch and run the model on it, without a trace: of the graph for gradients nothing is kept.
 
     Raises:
         DataError: the loader gives no batch.
-        RecipeError: the loss is none; whatever the model itself raises is raised as it is.
+        RecipeError: the loss is none, or has no gradients; whatever the model itself raises is raised as it is.
     """
     with torch.random.fork_rng(devices=[]):
         batch, watched = OwnBatch.of(first_of(loader, "loader")), Watched(list(layers))
-        with quiet(model), watched:
+        # With gradients, to see whether the loss has any; what a backward pass would need is let go of at once.
+        forget = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: kept)
+        with quiet(model), torch.enable_grad(), forget, watched:
             value = loss(model, batch.to(next(model.parameters()).device).content)
     if not isinstance(value, Tensor) or value.numel() != 1:
         got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise RecipeError(f"loss: must be one number, the mean over the batch, got {got}; return loss.mean()")
+    if not value.requires_grad:
+        raise RecipeError(
+            "loss: it does not depend on any parameter that trains, so there are no gradients; return it as it was "
+            "computed, without .detach(), .item(), torch.tensor(...) or torch.no_grad()"
+        )
     per_token = tuple(flops / batch.tokens for flops in watched.flops)
     return Look(batch, watched.problem(), watched.change(), per_token, watched.total / batch.tokens - sum(per_token))
 

@@ -133,11 +133,6 @@ def check_execution(recipe: Recipe, look: Look) -> None:
             "execution: this engine trains in a Python of its own, and your model and data are objects of this one; "
             "leave execution.kind out"
         )
-    if getattr(recipe.execution, "recompute", "") == "budget":
-        raise RecipeError(
-            "execution.recompute: 'budget' needs a model whose layers' inputs are known by size, as those of this "
-            "package are; use 'layers', or micro_batch_size 'auto' with the same memory_gib"
-        )
     engine, part = recipe.engine(), nn.Linear(1, 1)
     model = OwnTraining(part, loss_of_model, OwnBackbone(part, [part]), recipe.objective)
     engine.place(model)

@@ -1,0 +1,153 @@
+"""What ``workbench.accelerate`` was called with beside model and loader: read, or refused with the way out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import nn
+
+from workbench.choices.choice import Choice, registry, resolve
+from workbench.choices.progress import parse_budget
+from workbench.errors import RecipeError, unknown
+from workbench.recipe import Recipe
+from workbench.training.own.batches import length_of
+
+CHOICES = ("optimizer", "depth", "execution")
+_PLAIN = {"precision": "fp32", "compile": False}
+"""Execution where nothing is said of it: what the user's own loop did; everything else is a choice."""
+_EPOCHS = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*epochs?")
+_OWN = {
+    "attention": (("auto",), "chooses among the attentions of this package"),
+    "head": (("labelled",), "lays out the head of this package's models"),
+    "padding": (("removed",), "lays out the rows of this package's data"),
+    "compile_scope": (("blocks",), "compiles a model of this package together with its loss"),
+    "recompute": (
+        ("off", "layers"),
+        "goes by the operations and sizes of this package's layers (to fit memory_gib, set micro_batch_size to 'auto')",
+    ),
+}
+"""Knobs of execution that mean something for this package's models only: the values that a user's can have, and why."""
+
+
+def check_model(model: Any) -> None:
+    """Refuse what has no weights to train.
+
+    Raises:
+        RecipeError: it is no module, or has no parameters, or only frozen ones.
+    """
+    if not isinstance(model, nn.Module) or not any(True for _ in model.parameters()):
+        raise RecipeError(f"model: a torch.nn.Module with parameters is needed, got {type(model).__name__}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise RecipeError(
+            f"model: every parameter of this {type(model).__name__} is frozen, so nothing would train; switch some on "
+            "with model.requires_grad_(True), or of a part of it"
+        )
+
+
+def check_loss(loss: Any) -> None:
+    """Refuse a loss of predictions and targets, or none at all, where one of model and batch is needed.
+
+    Raises:
+        RecipeError: it is not callable, or one of torch's.
+    """
+    if callable(loss) and not str(getattr(loss, "__module__", "")).startswith("torch.nn."):
+        return
+    got, name = f"{loss!r:.80}", "torch.nn.functional.cross_entropy"
+    if isinstance(loss, nn.Module):
+        name = f"torch.nn.{got}"
+    elif callable(loss):
+        name = f"torch.nn.functional.{getattr(loss, '__name__', 'cross_entropy')}"
+    raise RecipeError(
+        f"loss: {got} is no function of model and batch; write "
+        f"loss=lambda model, batch: {name}(model(batch[0]), batch[1]), for batches of inputs and targets"
+    )
+
+
+def check_choices(choices: Mapping[str, Any]) -> None:
+    """Refuse what is no choice.
+
+    Raises:
+        RecipeError: an unknown name, one that has no place here, or an object that names no kind.
+    """
+    for given, value in choices.items():
+        if given in ("objective", "architecture", "data"):
+            raise RecipeError(
+                f"{given}: model, data and loss are yours here, so a recipe's {given} has no place; say the loss with "
+                "loss=..., or launch a recipe (workbench.launch), with architecture 'transformers' for models by name"
+            )
+        if given in ("epochs", "steps", "tokens", "seconds", "minutes", "hours"):
+            raise RecipeError(f"{given}: how long a run trains is its budget; write budget='{value} {given}'")
+        if given not in CHOICES:
+            raise RecipeError(unknown("accelerate", given, CHOICES))
+        if not isinstance(value, str | Mapping | Choice):
+            legal = list(registry(given))
+            example = "{'kind': 'adamw', 'lr': 1e-3}" if given == "optimizer" else f"{{'kind': '{legal[0]}'}}"
+            raise RecipeError(
+                f"{given}: a {type(value).__name__} is not read; name a kind, with its knobs if need be, as in "
+                f"{given}={example}; legal: {', '.join(legal)}"
+            )
+
+
+def depth_of(value: Any) -> Any:
+    """The depth method that was named.
+
+    Raises:
+        RecipeError: there is none such.
+    """
+    return _resolved("depth", value)
+
+
+def execution_of(value: Any) -> Any:
+    """The execution that was named, float32 and not compiled where nothing is said of that.
+
+    Raises:
+        RecipeError: there is none such, or a knob is set that means nothing for a user's model.
+    """
+    plain = Recipe().execution
+    if isinstance(value, Mapping) and value.get("kind", plain.kind) == plain.kind:
+        value = {"kind": plain.kind, **_PLAIN, **value}
+    execution = _resolved("execution", value)
+    for name, (legal, why) in _OWN.items():
+        field = type(execution).model_fields.get(name)
+        # What is another engine's default nobody has said.
+        if field and (got := getattr(execution, name)) not in (*legal, field.default):
+            raise RecipeError(
+                f"execution.{name}: '{got}' {why}, and this model is your own; use {' or '.join(map(repr, legal))}"
+            )
+    return execution
+
+
+def _resolved(axis: str, value: Any) -> Any:
+    try:
+        return resolve(axis, value)
+    except ValueError:
+        # The recipe's own check says it with path and legal values.
+        Recipe(**{axis: value})
+        raise
+
+
+def budget_of(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | Mapping[str, Any]:
+    """The budget in units of recipes: epochs become steps.
+
+    Raises:
+        RecipeError: it is no positive number and a unit, or counts epochs of a loader without a length.
+    """
+    if not isinstance(budget, str):
+        return budget
+    epochs = _EPOCHS.fullmatch(budget.strip().lower())
+    try:
+        if float(epochs[1] if epochs else parse_budget(budget)["amount"]) <= 0:
+            raise ValueError
+    except ValueError:
+        raise RecipeError(
+            f"budget: '{budget}' is not a positive number and a unit; write '3 epochs', '500 steps', '1.5M tokens', "
+            "'90 s' or '2 hours'"
+        ) from None
+    if epochs is None:
+        return budget
+    if (batches := length_of(loader)) is None:
+        raise RecipeError(f"budget: '{budget}' of a loader that does not say its length; count in steps: '500 steps'")
+    return f"{max(1, math.ceil(float(epochs[1]) * batches))} steps"
