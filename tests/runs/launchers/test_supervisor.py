@@ -17,12 +17,28 @@ from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.errors import RunError, RunFailed
 from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
+from workbench.runs.launchers import supervisor
 from workbench.runs.launchers.launcher import begin, module_command
 from workbench.runs.launchers.supervisor import _why
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
 
 START_SECONDS = 90.0
+
+
+@pytest.mark.process
+def test_the_log_holds_the_path_of_the_report_once(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # A module that prints one line, as the report does; the report itself takes seconds.
+    monkeypatch.setattr(supervisor, "REPORT", "platform")
+    supervisor._report(folder)
+    first = capfd.readouterr()
+    assert len(first.out.splitlines()) == 1, first
+    folder.report.write_text("of an earlier attempt")
+    supervisor._report(folder)
+    again = capfd.readouterr()
+    assert (again.out, again.err) == ("", "")
 
 
 def launched_and_paused(corpus: Path, root: Path, steps: int) -> Run:

@@ -174,6 +174,8 @@ def _report(folder: RunFolder) -> None:
         done = subprocess.run(
             module_command(REPORT, str(folder.path)),
             stdin=subprocess.DEVNULL,
+            # It prints its path; the log of a run that was resumed holds that already.
+            stdout=subprocess.DEVNULL if folder.report.exists() else None,
             env=child_environment(),
             timeout=REPORT_LIMIT_SECONDS,
         )
