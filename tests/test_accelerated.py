@@ -387,6 +387,22 @@ def test_heldout_data_that_are_empty(start: Start) -> None:
         start(stacked(), shuffled(), DataLoader([1], batch_size=2, drop_last=True), loss=cross_entropy)
 
 
+class Once:
+    """Batches that can be read a first time only, without saying so."""
+
+    def __init__(self) -> None:
+        self.batches = iter(list(shuffled())[:1])
+
+    def __iter__(self) -> Any:
+        return self.batches
+
+
+def test_heldout_data_that_run_dry_are_no_loss_of_zero(start: Start) -> None:
+    run = start(stacked(), shuffled(), Once(), loss=cross_entropy, budget="2 steps")
+    with pytest.raises(RunFailed, match="heldout: the loader gave batches before, and gives none now"):
+        run.wait()
+
+
 def test_micro_batches_are_fitted_into_memory(start: Start) -> None:
     model = stacked(layers=2)
     model.mean = nn.Identity()  # which takes no single row

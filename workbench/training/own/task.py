@@ -14,6 +14,7 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
+from workbench.errors import DataError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder
 from workbench.training.assemble import Assembled, build_optimizer
@@ -122,7 +123,11 @@ class OwnTask:
         return dict.fromkeys(YARDSTICK) | {"score": {"kind": "own-loss", "version": 1}, "unigram_entropy": floor}
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
-        """Mean loss over the held-out loader, all layers that exist running; during training over an eighth of it."""
+        """Mean loss over the held-out loader, all layers that exist running; during training over an eighth of it.
+
+        Raises:
+            DataError: it gives no batch any more.
+        """
         assert self._heldout is not None
         engine, loss, count, tokens = self._engine, 0.0, 0, 0
         batches = length_of(self._heldout)
@@ -140,7 +145,11 @@ class OwnTask:
                 batch = OwnBatch.of(content)
                 loss += float(self._training.mean_loss(batch.to(engine.device), plan)) * batch.count
                 count, tokens = count + batch.count, tokens + batch.tokens
-        return Evaluation(loss / max(1, count), tokens, count, 0)
+        if not count:
+            raise DataError(
+                "heldout: the loader gave batches before, and gives none now; give one that can be read again"
+            )
+        return Evaluation(loss / count, tokens, count, 0)
 
     def detach(self) -> None:
         """Leave the model as it was, but for its weights."""
