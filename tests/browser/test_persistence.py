@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import bleach
@@ -27,7 +28,7 @@ SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 # The picture for saved notebooks comes every 20 s; a test need not wait that long.
 HURRY = "from workbench.ui import feed, saved_picture\nfeed._KEEPSAKE_SECONDS = 1.0\n"
 WIDE_ENOUGH = 300
-TIMES = 8
+TIMES = 5
 # Pictures that were begun for views which are closed by now may still be on their way.
 LOOK = """
 import gc, threading, time
@@ -158,9 +159,10 @@ def test_a_cell_run_ten_times_leaves_no_memory(new_page: Open, server: Server, r
     # The kernel is asked before and after: to go to another cell costs JupyterLab itself 500 nodes and 1,600 listeners.
     watch(1)
     kernel = notebook.run(1).inner_text()
-    before, after = watch(2), watch(TIMES)
+    counts = [watch(2), watch(TIMES), watch(TIMES)]
     assert notebook.run(1).inner_text() == kernel
-    growth = {name: after[name] - before[name] for name in before}
+    # What a busy moment has not taken away yet is in one of the two; what stays behind each time, in both.
+    growth = {name: min(after[name] - before[name] for before, after in pairwise(counts)) for name in counts[0]}
     # One view that stayed behind each time would leave 300 nodes and 60 listeners each. Measured after 15 are 96 and
     # none, of a slider of ipywidgets 195 and 75. JupyterLab itself keeps the model of every closed comm (a slot of its
     # kernel's signal), here 0.2 MB each, and 0.07 MB per run of any cell.
