@@ -74,7 +74,7 @@ class Execution(Choice):
         """The device in force.
 
         Raises:
-            RecipeError: ``cuda`` without a CUDA device.
+            RecipeError: ``cuda`` without a CUDA device, or something that the device cannot carry out.
         """
         # is_available counts devices; it makes no CUDA context.
         there = torch.cuda.is_available()
@@ -82,7 +82,14 @@ class Execution(Choice):
             raise RecipeError(
                 "execution.device: 'cuda' was asked for, but this machine has no CUDA device; use 'auto' or 'cpu'"
             )
-        return torch.device("cuda" if there and self.device != "cpu" else "cpu")
+        device = "cuda" if there and self.device != "cpu" else "cpu"
+        for problem in self.device_problems(device):
+            raise RecipeError(f"{problem.path}: {problem.message}")
+        return torch.device(device)
+
+    def device_problems(self, device: str) -> Iterator[Problem]:
+        """What ``device`` (``cpu`` or ``cuda``) cannot carry out: of the one a recipe names, and of the one it gets."""
+        yield from ()
 
     def problems_here(self) -> Iterator[Problem]:
         """More threads than this machine has cores: they take turns, and everything else on it stands still."""
@@ -102,7 +109,10 @@ class Execution(Choice):
         return [f"execution.micro_batch_size {half} or less (the same mathematics in smaller pieces)"]
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Micro-batches whose rows do not divide the batch."""
+        """What the device that is named cannot carry out, and micro-batches whose rows do not divide the batch."""
+        # What `auto` means is seen where the run will be.
+        if self.device != "auto":
+            yield from self.device_problems(self.device)
         size = self.micro_batch_size
         if size is None or size == "auto":
             return

@@ -31,10 +31,7 @@ from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 from workbench.ops.free_memory import free_bytes
-
-_NO_HOST = "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'"
 
 _REMEDIES = (
     ("recompute", "operations", "a bit more than half of the activations for a sixth more time"),
@@ -63,16 +60,14 @@ class SavesMemory(Execution):
         "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
     )
 
-    def resolve_device(self) -> torch.device:
-        """The device in force.
-
-        Raises:
-            RecipeError: ``cuda`` without a CUDA device, or states on the host of a CPU.
-        """
-        device = super().resolve_device()
-        if device.type == "cpu" and self.optimizer_states == "host":
-            raise RecipeError(f"execution.optimizer_states: {_NO_HOST}")
-        return device
+    def device_problems(self, device: str) -> Iterator[Problem]:
+        """States on the host of a CPU."""
+        yield from super().device_problems(device)
+        if device == "cpu" and self.optimizer_states == "host":
+            yield Problem(
+                "execution.optimizer_states",
+                "'host' moves states out of a GPU's memory, and a CPU's states are there already; use '8bit' or 'fp32'",
+            )
 
     def memory_remedies(self, recipe: Any) -> list[str]:
         """See :meth:`Execution.memory_remedies`; each only where a recipe with it can be made."""
@@ -161,8 +156,6 @@ class SavesMemory(Execution):
         if self.optimizer_states == "fp32":
             return
         path, value = "execution.optimizer_states", self.optimizer_states
-        if value == "host" and self.device == "cpu":
-            yield Problem(path, _NO_HOST)
         if not recipe.optimizer.moments:
             able = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "moments", ())]
             yield Problem(

@@ -17,7 +17,6 @@ from workbench.choices.execution.memory import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.precision import check_capability, in_fp8, refusal
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 from workbench.ops.attention import ATTENTION
 from workbench.ops.packed_attention import PACKED
 
@@ -52,28 +51,19 @@ class Native(SavesMemory):
         """See :class:`NativeEngine`."""
         return NativeEngine(recipe)
 
-    def resolve_device(self) -> torch.device:
-        """The device in force.
-
-        Raises:
-            RecipeError: ``cuda`` without a CUDA device, or a precision that the device has not.
-        """
-        device = super().resolve_device()
-        if self.compile_scope == "graphs" and device.type == "cpu":
-            raise RecipeError(
-                "execution.compile_scope: 'graphs' are CUDA's, and there is no CUDA device here; use 'blocks' or 'step'"
-            )
-        if device.type == "cpu" and self.attention in packed_attention.ON_GPU:
-            raise RecipeError(f"execution.attention: {packed_attention.no_gpu(self.attention)}")
-        if why := refusal(self.precision, device.type):
-            raise RecipeError(f"execution.precision: {why}")
-        return device
+    def device_problems(self, device: str) -> Iterator[Problem]:
+        """Graphs, attention and precision that the device has not."""
+        yield from super().device_problems(device)
+        if device == "cpu" and self.compile_scope == "graphs":
+            why = "execution.device is 'cpu'" if self.device == "cpu" else "there is no CUDA device here"
+            yield Problem("execution.compile_scope", f"'graphs' are CUDA's, and {why}; use 'blocks' or 'step'")
+        if device == "cpu" and self.attention in packed_attention.ON_GPU:
+            yield Problem("execution.attention", packed_attention.no_gpu(self.attention))
+        if why := refusal(self.precision, device):
+            yield Problem("execution.precision", why)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A precision that the device lacks, as far as the recipe names it, and what every engine refuses."""
-        # What `auto` means is seen where the run will be.
-        if self.device != "auto" and (why := refusal(self.precision, self.device)):
-            yield Problem("execution.precision", why)
+        """Attention and scopes that this recipe cannot have, and what every engine refuses."""
         yield from packed_attention.problems(recipe)
         if self.compile_scope != "blocks":
             if not self.compile:

@@ -30,8 +30,6 @@ def problems(recipe: Any) -> Iterator[Problem]:
     if name not in PACKED:
         return
     reasons = []
-    if asked.device == "cpu":
-        reasons.append(ON_GPU[name])
     if why := architecture.needs_logits():
         reasons.append(f"'{name}' keeps no logits, and {why}")
     if name == "flex" and not (asked.compile and asked.compile_scope == "blocks"):

@@ -120,8 +120,6 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
         )
     if scope != "graphs":
         return
-    if recipe.execution.device == "cpu":
-        yield Problem(path, f"'graphs' are CUDA's, and execution.device is 'cpu'; {way_out} or 'step'")
     if moving := sorted(_moving(recipe)):
         yield Problem(
             path,
