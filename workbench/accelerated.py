@@ -262,8 +262,8 @@ class AcceleratedRun(Run):
 class _TiedStatus(Status):
     """The status of a run that ends with its program: looked for with every look at the folder, before every step.
 
-    Not by a daemon thread that waits for the main thread: with torch's frame evaluation in place, Python's end kills
-    such a thread within C++ frames that allow no unwinding, and the program aborts (seen in 2 of 24 runs).
+    Not by a daemon thread that waits for the main thread: with one, 2 of 25 programs aborted at their end. The likely
+    cause, without a stack to prove it: Python's end kills such a thread within C++ frames that allow no unwinding.
     """
 
     def __init__(self, folder: RunFolder, end: Callable[[str], None]) -> None:

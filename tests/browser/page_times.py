@@ -138,13 +138,7 @@ def measure(home: Path, parts: Sequence[str], seconds: float, records: int) -> d
 def short_runs(page: Any, server: Server, runs: Path, seconds: float) -> dict[str, Any]:
     """Two runs, four plots, ten samples a second each: time until a sample is seen, and what it costs on the wire."""
     with writing(runs, ["short-a", "short-b"], seconds + 60) as logs:
-        write_notebook(server.root / "short.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
-        notebook = Notebook(page, server, "short.ipynb")
-        notebook.hide_sidebar()
-        notebook.run(0)
-        began = time.monotonic()
-        begin(notebook, 1)
-        page.wait_for_function(_DRAWN)
+        began = _watch(page, server, "short.ipynb", runs, logs)
         first = time.monotonic() - began
         page.wait_for_timeout(3000)
         traffic = _count_bytes(page)
@@ -164,13 +158,7 @@ def short_runs(page: Any, server: Server, runs: Path, seconds: float) -> dict[st
 def long_run(page: Any, server: Server, runs: Path, records: int) -> dict[str, Any]:
     """A run of a million records that goes on while somebody pans: time to its first plot, to all of it, frames."""
     with writing(runs, ["long"], 600, records) as logs:
-        write_notebook(server.root / "long.ipynb", ["import workbench as wb", _watch_cell(runs, logs)])
-        notebook = Notebook(page, server, "long.ipynb")
-        notebook.hide_sidebar()
-        notebook.run(0)
-        began = time.monotonic()
-        begin(notebook, 1)
-        page.wait_for_function(_DRAWN)
+        began = _watch(page, server, "long.ipynb", runs, logs)
         first = time.monotonic() - began
         # A sample has some hundred points; the whole is drawn with two for each pixel.
         _type_cell(page, "import time\nwhile view.feed.tracks[0].loading: time.sleep(0.1)\nprint('all of it')")
@@ -246,6 +234,18 @@ def writing(runs: Path, names: list[str], seconds: float, records: int = 0) -> I
         for process in processes:
             process.kill()
             process.wait()
+
+
+def _watch(page: Any, server: Server, name: str, runs: Path, logs: dict[str, Path]) -> float:
+    """Show the view of runs in a notebook of that name, until a plot is drawn; returns when its cell was run."""
+    write_notebook(server.root / name, ["import workbench as wb", _watch_cell(runs, logs)])
+    notebook = Notebook(page, server, name)
+    notebook.hide_sidebar()
+    notebook.run(0)
+    began = time.monotonic()
+    begin(notebook, 1)
+    page.wait_for_function(_DRAWN)
+    return began
 
 
 def _watch_cell(runs: Path, logs: dict[str, Path]) -> str:

@@ -206,8 +206,8 @@ class Run:
         if status == "finished":
             raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
         if status in ("queued", "starting", "stopping"):
-            way_on = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
-            raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{way_on}")
+            advice = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
+            raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{advice}")
         if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
         refuse_elsewhere(self.folder, "resume")
