@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.jupyter import Notebook, write_notebook
@@ -97,6 +100,16 @@ def long_run(corpus: Path, folder: Path) -> Run:
     wait_until(lambda: live.status == "running" and live.state.step > 0)
     yield_to_others(live)
     return live
+
+
+@contextmanager
+def trained_meanwhile(corpus: Path, folder: Path) -> Iterator[Run]:
+    """A :func:`long_run` on one thread, for as long as the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        live = long_run(corpus, folder)
+        yield live
+        end(live)
 
 
 def end(run: Run) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook
 from tests.browser.servers import Server, jupyterlab
-from tests.browser.steer import Steer, begin, end, long_run, moves, open_view, stop
+from tests.browser.steer import Steer, begin, moves, open_view, stop, trained_meanwhile
 from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.lease import read_lease
@@ -37,11 +37,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[
 @pytest.fixture(scope="module")
 def launched(server: Server, corpus: Path) -> Iterator[Run]:
     """A run that would go on for long, in a folder that only its kernel knows of."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        live = long_run(corpus, server.runs)
+    with trained_meanwhile(corpus, server.runs) as live:
         yield live
-        end(live)
 
 
 @pytest.fixture

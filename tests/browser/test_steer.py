@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.servers import Server, jupyterlab
-from tests.browser.steer import Steer, end, long_run, moves, open_view
+from tests.browser.steer import Steer, moves, open_view, trained_meanwhile
 from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.lease import read_lease
@@ -34,11 +34,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[
 @pytest.fixture(scope="module")
 def run(server: Server, corpus: Path) -> Iterator[Run]:
     """A run that would go on for long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        live = long_run(corpus, server.runs)
+    with trained_meanwhile(corpus, server.runs) as live:
         yield live
-        end(live)
 
 
 def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Run) -> None:
