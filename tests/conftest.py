@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -83,6 +84,23 @@ def learnable(corpus: Path) -> list[str]:
         'execution={"compile": false, "threads": 1, "precision": "fp32", "attention": "plain", "device": "cpu"}',
         'budget={"evaluations": 2, "evaluation_tokens": 2048}',
     ]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """``wb.accelerate`` into a runs folder of its own, ended with the test."""
+    import workbench as wb
+
+    runs: list[Any] = []
+
+    def _start(*objects: Any, **options: Any) -> Any:
+        runs.append(wb.accelerate(*objects, runs_dir=tmp_path / "runs", **options))
+        return runs[-1]
+
+    yield _start
+    for run in runs:
+        run._end("the test is over")
+        run._done.wait()
 
 
 class SmallDisk:

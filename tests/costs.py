@@ -17,7 +17,7 @@ import pytest
 
 DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of the tests that take longer than ``WORTH_NOTING``; written by ``make durations``."""
-WORTH_NOTING, SLOW = 0.5, 2.0
+WORTH_NOTING, SLOW = 0.5, 1.0
 # Fixtures that start processes: whoever uses one starts processes.
 STARTERS = {
     "chromium", "demonstration", "kernel", "live", "measured_machine", "readme", "server", "small_disk", "workbench",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import signal
@@ -16,11 +15,12 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 import workbench as wb
+from tests.training.own.models import Start, bert, cross_entropy, points, sentences, shuffled, stacked
 from workbench.accelerated import AcceleratedRun
-from workbench.errors import DataError, RecipeError, RunError, RunFailed
+from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.runs import control
 from workbench.runs.checkpoints import checkpoints
 from workbench.training.loop import step_seed
@@ -30,89 +30,6 @@ pytestmark = pytest.mark.process
 CONSTANT = {"kind": "linear", "start": 1.0, "end": 1.0}
 ADAMW = {"kind": "adamw", "lr": 1e-2, "beta2": 0.999, "weight_decay": 0.0, "schedule": CONSTANT, "clip_norm": None}
 EIGHT = {"amount": 8, "unit": "steps", "evaluations": 2}
-Start = Callable[..., AcceleratedRun]
-
-
-class Block(nn.Module):
-    """x + MLP(LN(x))."""
-
-    def __init__(self, width: int, dropout: float) -> None:
-        super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.dropout(self.down(torch.relu(self.up(self.norm(x)))))
-
-
-class Stacked(nn.Module):
-    """A plain torch model with a stack of layers and running means."""
-
-    def __init__(self, layers: int = 4, dropout: float = 0.1) -> None:
-        super().__init__()
-        self.first, self.mean = nn.Linear(8, 16, bias=False), nn.BatchNorm1d(16)
-        self.blocks = nn.ModuleList(Block(16, dropout) for _ in range(layers))
-        self.last = nn.Linear(16, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.mean(self.first(x))
-        for block in self.blocks:
-            x = block(x)
-        return self.last(x)
-
-
-def stacked(seed: int = 0, **options: Any) -> Stacked:
-    torch.manual_seed(seed)
-    return Stacked(**options)
-
-
-def bert() -> nn.Module:
-    from transformers import BertConfig, BertForSequenceClassification
-
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=16, num_labels=3,
-    )  # fmt: skip
-    return BertForSequenceClassification(config)
-
-
-def points() -> TensorDataset:
-    x = torch.randn(60, 8, generator=torch.Generator().manual_seed(1))
-    return TensorDataset(x, x[:, :3].argmax(1))
-
-
-def shuffled() -> DataLoader:
-    """Batches of 16, 16, 16 and 12 rows."""
-    return DataLoader(points(), batch_size=16, shuffle=True)
-
-
-def sentences(batches: int = 5) -> list[dict[str, torch.Tensor]]:
-    """Batches as a tokenizer gives them, with padding."""
-    generator = torch.Generator().manual_seed(2)
-    ids = torch.randint(5, 64, (batches, 8, 12), generator=generator)
-    mask = torch.ones_like(ids)
-    mask[:, ::2, 9:] = 0
-    return [{"input_ids": i, "attention_mask": m, "labels": i[:, 0] % 3} for i, m in zip(ids, mask, strict=True)]
-
-
-def cross_entropy(model: nn.Module, batch: Any) -> torch.Tensor:
-    return nn.functional.cross_entropy(model(batch[0]), batch[1])
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Start:
-    """``wb.accelerate`` into a runs folder of its own, ended with the test."""
-    runs: list[AcceleratedRun] = []
-
-    def _start(*objects: Any, **options: Any) -> AcceleratedRun:
-        runs.append(wb.accelerate(*objects, runs_dir=tmp_path / "runs", **options))
-        return runs[-1]
-
-    yield _start
-    for run in runs:
-        run._end("the test is over")
-        run._done.wait()
 
 
 def stop_after(steps: int, loss: Callable[..., torch.Tensor] = cross_entropy) -> Callable[..., torch.Tensor]:
@@ -248,181 +165,6 @@ def _progress(run: AcceleratedRun, step: int) -> Any:
     from workbench.choices.progress import Progress
 
     return Progress(step, 0, 0.0, run.recipe.budget)
-
-
-class Uneven(nn.Module):
-    """Layers of which one changes the width, and no two of which are called in order."""
-
-    def __init__(self, *widths: int) -> None:
-        super().__init__()
-        self.parts = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for part in self.parts:
-            x = part(x).relu()
-        return x
-
-
-class Outside(Uneven):
-    """Layers whose residual sum is written in the model, as many write it."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for part in self.parts:
-            x = x + part(x)
-        return x
-
-
-class Straight(Uneven):
-    """Layers that neither add to their input nor have anything between them."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for part in self.parts:
-            x = part(x)
-        return x
-
-
-class Two(nn.Module):
-    """Two stacks of equal rights."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder, self.decoder = Stacked(), Stacked()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.encoder(x) + self.decoder(x)
-
-
-PLD = {"depth": "progressive_drop"}
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        (nn.Linear(8, 3), PLD, "decides layer by layer, and Linear has no torch.nn.ModuleList .* use depth 'full'"),
-        (nn.Sequential(nn.Sequential(nn.Linear(8, 3), nn.ReLU())), PLD, "layers='0' names a torch.nn.Sequential"),
-        (Uneven(8, 16, 3), PLD, r"layer 1 makes \(16, 16\) of \(16, 8\), and a layer that is left out passes"),
-        (Straight(8, 8, 8), PLD, "a Linear .* nor ends in a norm; set depth.rescale to false or use depth 'full'$"),
-        (Straight(8, 8, 8, 8, 8), {"depth": "raptr"}, "a Linear .*; set depth.scaling to 'none' or use depth 'full'$"),
-        (Uneven(8, 8, 8), PLD, "layer 2 is not called with the output of layer 1"),
-        *(
-            (Outside(8, 8, 8, 8, 8), {"depth": depth}, "leaves layers out, .* residual by themselves: layer 2 is not")
-            for depth in (
-                "progressive_drop",
-                {"kind": "progressive_drop", "rescale": False},
-                {"kind": "raptr", "scaling": "none"},
-                {"kind": "stacking", "shares": [1, 1], "initial": "copy"},
-            )
-        ),
-        (Two(), PLD, "several stacks, 'encoder.blocks', 'decoder.blocks'; say which one"),
-        (stacked(), PLD | {"layers": "block"}, "did you mean 'blocks'"),
-        (stacked(), {"layers": "first"}, "'first' is a Linear; name a torch.nn.ModuleList .* such as 'blocks'"),
-        (stacked(), {"depth": "grow_width"}, "models of several widths, and yours cannot be built"),
-        (stacked(), {"depth": {"kind": "stacking", "initial": "zero_output"}}, "depth.initial.*'zero_output'"),
-        (stacked(), {"depth": "pld"}, "depth.kind: unknown value 'pld'"),
-        (stacked(), {"optimizer": "sophia"}, "optimizer.*own_loss|objective.*sophia|sophia"),
-        (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
-        (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
-        (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
-        (stacked(), {"execution": {"head": "all"}}, "execution.head: 'all' .* your own; use 'labelled'$"),
-        (stacked(), {"execution": {"padding": "kept"}}, "execution.padding: 'kept' .*; use 'removed'$"),
-        (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "_scope: 'step' .*; use 'blocks'$"),
-        (stacked(), {"execution": {"compile_scope": "graphs"}}, "compile_scope: 'graphs' .*; use 'blocks'$"),
-        (stacked(), {"execution": {"attention": "flex"}}, "execution.attention: 'flex' .*; use 'auto'$"),
-        (stacked(), {"execution": {"recompute": "dropout"}}, "recompute: 'dropout' .*; use 'off' or 'layers'$"),
-        (stacked(), {"loss": "mse"}, r"loss: 'mse' is no function of model and batch; write loss=lambda model, batch"),
-        (
-            stacked(), {"loss": nn.CrossEntropyLoss()},
-            r"batch: torch.nn.CrossEntropyLoss\(\)\(model\(batch\[0\]\), batch\[1\]\)",
-        ),
-        (stacked(), {"loss": nn.functional.mse_loss}, r"batch: torch.nn.functional.mse_loss\(model"),
-        (stacked().requires_grad_(False), {}, "every parameter of this Stacked is frozen, so nothing would train"),
-        (stacked(), {"loss": lambda model, batch: cross_entropy(model, batch).detach()}, "there are no gradients"),
-        (
-            stacked(), {"optimizer": torch.optim.SGD([torch.ones(1)])},
-            "^optimizer: a SGD is not read; name a kind, .* legal: [^\n]*adamw[^\n]*$",
-        ),
-        (stacked(), {"epochs": 3}, "how long a run trains is its budget; write budget='3 epochs'"),
-        *(
-            (stacked(), {"budget": budget}, f"budget: '{budget}' is not a positive number and a unit; write '3 epochs'")
-            for budget in ("-1 epochs", "0 epochs", "-5 steps", "3 rounds")
-        ),
-        (
-            nn.Linear(8, 2**18), {"execution": {"micro_batch_size": "auto", "memory_gib": 0.001}},
-            r"execution.memory_gib: 0.001 GiB are less than the model takes without any activation, 0.035 \(weights",
-        ),
-        (
-            stacked(), {"execution": {"recompute": "budget", "memory_gib": 0.001}},
-            "execution.recompute: 'budget' .*micro_batch_size to 'auto'.* use 'off' or 'layers'$",
-        ),
-        (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
-        (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
-        (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
-        ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said_before_anything_starts(
-    model: Any, options: dict[str, Any], message: str, start: Start, tmp_path: Path
-) -> None:
-    with pytest.raises(RecipeError, match=message):
-        start(model, shuffled(), **{"loss": cross_entropy, **options})
-    assert not (tmp_path / "runs").exists()
-    assert isinstance(model, str) or not any("forward" in vars(module) for module in model.modules())
-
-
-@pytest.mark.parametrize(
-    ("loader", "message"),
-    [
-        ([], "gives no batch"),
-        (iter([1]), "can be read only once"),
-        (7, "a int cannot be read"),
-    ],
-)
-def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) -> None:
-    with pytest.raises(DataError, match=message):
-        start(stacked(), loader, loss=cross_entropy)
-
-
-def test_heldout_data_that_are_empty(start: Start) -> None:
-    with pytest.raises(DataError, match="heldout: this DataLoader gives no batch; look at the size"):
-        start(stacked(), shuffled(), DataLoader([1], batch_size=2, drop_last=True), loss=cross_entropy)
-
-
-class Once:
-    """Batches that can be read a first time only, without saying so."""
-
-    def __init__(self) -> None:
-        self.batches = iter(list(shuffled())[:1])
-
-    def __iter__(self) -> Any:
-        return self.batches
-
-
-def test_heldout_data_that_run_dry_are_no_loss_of_zero(start: Start) -> None:
-    run = start(stacked(), shuffled(), Once(), loss=cross_entropy, budget="2 steps")
-    with pytest.raises(RunFailed, match="heldout: the loader gave batches before, and gives none now"):
-        run.wait()
-
-
-def test_micro_batches_are_fitted_into_memory(start: Start) -> None:
-    model = stacked(layers=2)
-    model.mean = nn.Identity()  # which takes no single row
-    run = start(
-        model, list(DataLoader(points(), batch_size=16, drop_last=True)), loss=cross_entropy,
-        budget="2 steps", execution={"micro_batch_size": "auto", "memory_gib": 0.001},
-    )  # fmt: skip
-    assert run.wait()["steps"] == 2
-
-
-def test_layers_that_are_not_residual_by_themselves_can_be_frozen(start: Start) -> None:
-    loss = {"loss": lambda model, batch: model(batch[0]).square().mean()}
-    run = start(Outside(8, 8, 8), shuffled(), depth={"kind": "freeze", "share": 0.5}, budget="2 steps", **loss)
-    assert run.wait()["steps"] == 2
-
-
-def test_a_model_of_transformers_without_labels(start: Start) -> None:
-    batches = [{key: value for key, value in batch.items() if key != "labels"} for batch in sentences()]
-    with pytest.raises(RecipeError, match="returns none for a batch of input_ids, attention_mask; put 'labels'"):
-        start(bert(), batches)
 
 
 def test_an_interrupted_run_repeats_bit_for_bit(start: Start) -> None:

@@ -71,6 +71,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe",
         "workbench.ops", "workbench.huge_pages", "workbench.training", "workbench.runs.folder",
     },
+    "workbench.planning": {
+        "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.training", "workbench.runs.state",
+    },
     "workbench.forecast": {"workbench.choices", "workbench.recipe", "workbench.forecasting"},
     "workbench.runs.folder": {"workbench.atomic"},
     "workbench.runs.state": {"workbench.runs.folder"},

@@ -95,12 +95,13 @@ def forecast(
     from workbench.forecasting.simulated_run import Simulator
 
     recipe.check_whole()
-    if rates is None:
+    here = rates is None
+    if here:
         recipe.check_here()
     mode = recipe.engine().mode
     rates = rates or calibrated(mode, say, poll)
     vocabulary = _vocabulary(recipe.data)
-    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates), rates)
+    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates, here), rates)
     simulated = simulator.run()
     memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
@@ -158,11 +159,14 @@ def _vocabulary(data: Data) -> Vocabulary:
     return Vocabulary(size, requested, 1, 2, 3, 0, 4)
 
 
-def _attention(recipe: Recipe, rates: Rates) -> str:
-    """The engine's attention; where it chooses among several, the fastest at the nearest calibrated length."""
-    attentions = recipe.engine().priced_attentions
+def _attention(recipe: Recipe, rates: Rates, here: bool) -> str:
+    """The engine's attention; of several, the fastest for such a recipe here, else at the nearest calibrated length."""
+    engine = recipe.engine()
+    attentions = engine.priced_attentions
     if len(attentions) == 1:
         return attentions[0]
+    if here and (remembered := engine.remembered_attention):
+        return remembered
     nearest = min(rates.attention_choice, key=lambda length: abs(math.log(int(length) / recipe.data.longest)))
     return rates.attention_choice[nearest]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.choices.execution.test_memory import LAYERS, gradients, recipe_of
-from tests.choices.execution.test_memory import VOCABULARY as SMALL
+from tests.choices.execution.test_memory_saving import LAYERS, gradients, recipe_of
+from tests.choices.execution.test_memory_saving import VOCABULARY as SMALL
 from tests.forecasting.test_trace import VOCABULARY, traced
 from workbench import presets
 from workbench.choices.architectures.flops import count_parameters

@@ -1,17 +1,11 @@
-"""Attention implementations against arithmetic in float64, and the probe that picks one."""
+"""Attention implementations against arithmetic in float64."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 import torch
 
-from workbench.ops import remembered
-from workbench.ops.attention import ATTENTION, attention_benchmark, attention_named, document_bias
-from workbench.ops.remembered import Benchmark, fastest
-from workbench.ops.timing import measure
+from workbench.ops.attention import ATTENTION, attention_named, document_bias
 
 CPU = torch.device("cpu")
 
@@ -70,66 +64,6 @@ def test_the_mask_blocks_other_documents_and_the_future() -> None:
     bias = document_bias(torch.tensor([[0, 0, 1]]), True, torch.float32)[0, 0]
     assert (bias == 0).tolist() == [[True, False, False], [True, True, False], [False, False, True]]
     assert (bias[bias != 0] == -torch.inf).all()
-
-
-def probe(**changes: object) -> Benchmark:
-    settings = {"dtype": torch.float32, "rows": 2, "length": 16, "heads": 2, "head_dim": 8, "causal": False}
-    return attention_benchmark(CPU, **{**settings, **changes})  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def measurements(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
-    """Names of the candidates of every measurement, each of a few rounds."""
-    found: list[set[str]] = []
-
-    def quick(samples, **rest):  # type: ignore[no-untyped-def]
-        found.append(set(samples))
-        return measure(samples, **{**rest, "least_seconds": 0.0, "limit_seconds": 0.0})
-
-    monkeypatch.setattr(remembered, "measure", quick)
-    return found
-
-
-def test_the_probe_measures_once_per_shape(tmp_path: Path, measurements: list[set[str]]) -> None:
-    seconds = probe().seconds(tmp_path)
-    assert set(seconds) == set(ATTENTION)
-    assert min(seconds.values()) > 0
-    (file,) = tmp_path.iterdir()
-    record = json.loads(file.read_text())
-    assert record["subject"]["torch"] == torch.__version__
-    assert record["subject"]["shape_BHTE"] == [2, 2, 16, 8]
-    assert probe().seconds(tmp_path) == seconds
-    assert measurements == [set(ATTENTION)]
-    probe(length=32).seconds(tmp_path)
-    assert measurements == [set(ATTENTION)] * 2
-
-
-def test_precisions_of_one_type_are_measured_apart() -> None:
-    fp32, tf32 = (probe(precision=precision).subject for precision in ("fp32", "tf32"))
-    assert fp32 != tf32
-    assert {**fp32, "precision": "tf32"} == tf32
-
-
-def test_what_is_remembered_decides(tmp_path: Path, measurements: list[set[str]]) -> None:
-    probe().seconds(tmp_path)
-    (file,) = tmp_path.iterdir()
-    record = json.loads(file.read_text())
-    for name in ATTENTION:
-        record["value"] = {other: 1.0 if other == name else 2.0 for other in ATTENTION}
-        file.write_text(json.dumps(record))
-        assert fastest(probe().seconds(tmp_path)) == name
-    assert len(measurements) == 1
-
-
-def test_many_rows_are_probed_as_few(measurements: list[set[str]]) -> None:
-    assert probe(rows=1 << 20, length=512).subject["shape_BHTE"][0] == 16
-    assert probe(rows=1, length=1 << 20).subject["shape_BHTE"][0] == 1
-
-
-def test_a_probe_leaves_the_random_state_alone(measurements: list[set[str]]) -> None:
-    state = torch.random.get_rng_state()
-    assert set(probe(dtype=torch.bfloat16, causal=True).seconds(None)) == set(ATTENTION)
-    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_an_unknown_name_names_the_legal_ones() -> None:

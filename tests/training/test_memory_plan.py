@@ -89,7 +89,7 @@ def held(training: Training, rows: int) -> int:
     """Bytes of weights, gradients, states and what a pass of so many rows keeps, as they are."""
     count, model = KeptBytes(), training.model
     with count.counting(model, list(model.backbone.blocks)):
-        training._rehearse(rows)
+        training.rehearse(rows)
     numbers = sum(p.numel() for p in model.parameters())
     return count.total + 4 * 4 * numbers
 

@@ -11,6 +11,7 @@ from workbench.huge_pages import HUGE_PAGES
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what",
     "execution": "what each knob of the native engine gives: alone, added up, all together",
+    "plans": "what executions `auto` and `memory` reach beside the defaults, over varied recipes",
     "methods": "what each method saves per step and per token",
     "demo": "what `make demo` reaches, seed by seed",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import torch
 
-from workbench.bench.contender import begin
+from workbench.bench.contender import begin, note
 from workbench.bench.run_mlm import GroupedRows
 from workbench.choices.data.prepare import prepare
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
@@ -115,8 +115,8 @@ def main() -> None:
     during the warm-up alone. ``grouped``: rows are one piece each, as ``run_mlm`` has them.
     """
     stage, setting, recipe = begin()
-    engine = recipe.engine()
     prepared = prepare(recipe.data)
+    engine = recipe.engine().calibrated(note)
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
     whole = "warmup" in setting
@@ -130,7 +130,7 @@ def main() -> None:
         stack.callback(training.close)
         ready = {
             "parameters": training.assembled.parameters, "attention": engine.attention,
-            "threads": torch.get_num_threads(), **_compiled(training),
+            "threads": torch.get_num_threads(), "plan": engine.described().get("plan"), **_compiled(training),
         }  # fmt: skip
         if whole:
             ready |= {"warmup": timed_round(training, setting["warmup"])}

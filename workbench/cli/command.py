@@ -129,6 +129,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
+    _add_recipe(_verb(verbs, "plan", "planning:plan", "try what makes a recipe fast, or lean, here: 30 s"))
+
     listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
     listing.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; repeatable"

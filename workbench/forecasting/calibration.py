@@ -20,8 +20,10 @@ import psutil
 import torch
 from pydantic import ValidationError
 
+from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.choice import registry
 from workbench.choices.data.data import cache_folder
+from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.engine import Mode
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.errors import WorkbenchError
@@ -30,12 +32,11 @@ from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import OptimizerRates, Rates
 from workbench.huge_pages import HUGE_PAGES
 from workbench.ops import kernels
-from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 13
+NAME, VERSION = "forecast", 14
 """Of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""
@@ -143,9 +144,9 @@ def rates_here(mode: Mode) -> Rates:
         kernels=kernels,
         attention_choice={
             str(length): fastest(
-                attention_benchmark(device, dtype, 16, length, 4, 64, False, mode.precision).seconds(
-                    cache_folder() / FOLDER
-                )
+                attention_benchmark(
+                    PreLN(), device, mode.precision, dtype, 16, length, causal=False, compiled=False
+                ).seconds(cache_folder() / FOLDER)
             )
             for length in LENGTHS
         },

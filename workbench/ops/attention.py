@@ -1,13 +1,11 @@
 """Attention over packed rows: documents share a row and never see one another.
 
 Every implementation has one signature and one result; they differ in speed only, by device, precision and length.
-:func:`attention_benchmark` measures which is fastest here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +13,6 @@ from torch import Tensor
 
 from workbench.errors import RecipeError, unknown
 from workbench.ops.dropout import dropped
-from workbench.ops.remembered import Benchmark, subject_of
-from workbench.ops.timing import Sample, timed
 
 # Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
 
@@ -81,11 +77,9 @@ def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, drop
 
 
 # Neither wins everywhere: on an AMX Xeon, blocks with sdpa took 1.57 times as long as with plain (pre_ln.md), while on
-# a GPU sdpa has kernels that never write (B, H, T, S). Hence the probe.
+# a GPU sdpa has kernels that never write (B, H, T, S). Hence the probe of an engine.
 ATTENTION: dict[str, Attention] = {"plain": plain, "sdpa": sdpa}
 """Implementations by the name that ``execution.attention`` uses."""
-MOST_POSITIONS = {"cpu": 1 << 13, "cuda": 1 << 16}
-"""Tokens of the rows on which they are measured, at most."""
 
 
 def attention_named(name: str) -> Attention:
@@ -97,48 +91,3 @@ def attention_named(name: str) -> Attention:
     if name not in ATTENTION:
         raise RecipeError(unknown("execution.attention", name, ATTENTION, "'auto' measures and picks one of them"))
     return ATTENTION[name]
-
-
-def attention_benchmark(
-    device: torch.device,
-    dtype: torch.dtype,
-    rows: int,
-    length: int,
-    heads: int,
-    head_dim: int,
-    causal: bool,
-    precision: str = "",
-) -> Benchmark:
-    """One forward and backward pass of every implementation, side by side.
-
-    Args:
-        device: where attention will run.
-        dtype: precision of queries, keys and values.
-        rows, length, heads, head_dim: B, T, H and E of a micro-batch.
-        causal: whether the mask is causal as well.
-        precision: of products, where the type does not say it: float32 is fp32 or tf32.
-    """
-    # The ranking depends on the length, hardly on the number of rows.
-    rows = max(1, min(rows, MOST_POSITIONS[device.type] // length))
-    shape_BHTE = (rows, heads, length, head_dim)
-    name = str(dtype).removeprefix("torch.")
-    subject = subject_of(
-        device, dtype=name, precision=precision or name, shape_BHTE=list(shape_BHTE), causal=causal
-    )  # fmt: skip
-    return Benchmark("attention", subject, tuple(ATTENTION), lambda: _samples(device, dtype, shape_BHTE, causal))
-
-
-def _samples(
-    device: torch.device, dtype: torch.dtype, shape_BHTE: tuple[int, int, int, int], causal: bool
-) -> dict[str, Sample]:
-    rows, _, length, _ = shape_BHTE
-    # Two documents per row, so that the mask is a real one; a fork keeps the trainer's random state as it is.
-    documents_BT = (torch.arange(length, device=device) >= length // 2).int().expand(rows, length)
-    bias = document_bias(documents_BT, causal, dtype)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        q, k, v = (torch.randn(shape_BHTE, device=device, dtype=dtype, requires_grad=True) for _ in range(3))
-
-    def passes(attention: Attention) -> Callable[[], Any]:
-        return lambda: torch.autograd.grad(attention(q, k, v, bias, 0.0).sum(), (q, k, v))
-
-    return {name: timed(passes(attention), device) for name, attention in ATTENTION.items()}

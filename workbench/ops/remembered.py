@@ -11,7 +11,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,14 @@ class Record:
         value: the result, JSON-able.
         measured: when, UTC.
         disagreement: of the halves of its rounds, the largest over the candidates, as a share.
+        confirmed: whether a later moment agreed.
     """
 
     subject: dict[str, Any]
     value: dict[str, Any]
     measured: str
     disagreement: float
+    confirmed: bool = False
 
     @property
     def age_seconds(self) -> float:
@@ -122,7 +124,8 @@ class Contradiction:
 def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
     """Check the remembered times with a few rounds, and measure again if these contradict them.
 
-    For a run that has settled: a later moment than that of the first measurement, for a few rounds more.
+    For a run that has settled: a later moment than that of the first measurement, for a few rounds more. What such a
+    moment has confirmed is not checked again.
 
     Args:
         benchmark: to check.
@@ -131,13 +134,14 @@ def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
     Returns:
         The contradiction; None without one, or if nothing is remembered.
     """
-    remembered = benchmark.recalled(folder)
-    if remembered is None:
+    remembered, record = benchmark.recalled(folder), recalled(folder, benchmark.name, benchmark.subject)
+    if remembered is None or record is None or record.confirmed:
         return None
     found = measure(benchmark.samples(), rounds=LEAST_ROUNDS, least_seconds=0.0, limit_seconds=0.0)
     seen = {name: timing.seconds for name, timing in found.items()}
     why = contradiction(remembered, seen)
     if not why:
+        _write(folder, benchmark.name, replace(record, confirmed=True))
         return None
     return Contradiction(benchmark.name, why, remembered, seen, benchmark.measured(folder, seen))
 
@@ -194,13 +198,7 @@ def remember(
     folder: Path | None, name: str, subject: dict[str, Any], value: dict[str, Any], disagreement: float
 ) -> None:
     """Write a measurement with the present time, whole or not at all."""
-    if folder is None:
-        return
-    record = Record(subject, value, time.strftime(MOMENT, time.gmtime()), round(disagreement, 4))
-    # A cache that cannot be written costs the next measurement, not this run.
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(_file(folder, name, subject), json.dumps(asdict(record), indent=1).encode(), durable=False)
+    _write(folder, name, Record(subject, value, time.strftime(MOMENT, time.gmtime()), round(disagreement, 4)))
 
 
 def subject_of(device: torch.device, threads: int | None = None, **more: Any) -> dict[str, Any]:
@@ -235,6 +233,15 @@ def processor(what: str) -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(what)), "")
+
+
+def _write(folder: Path | None, name: str, record: Record) -> None:
+    # A cache that cannot be written costs the next measurement, not this run.
+    with contextlib.suppress(OSError):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(asdict(record), indent=1)
+            write_bytes(_file(folder, name, record.subject), text.encode(), durable=False)
 
 
 def _file(folder: Path, name: str, subject: Mapping[str, Any]) -> Path:

@@ -34,6 +34,7 @@ from workbench.plots.tables import (
     events_table,
     fingerprint,
     heldout_table,
+    plan_table,
     recipe_table,
     result_table,
 )
@@ -187,6 +188,8 @@ def _happened(views: Sequence[RunView]) -> str:
         name = escape(plain(view.name))
         parts.append(f"<details><summary>Held-out losses of {name}</summary>{heldout_table(view)}</details>")
         parts.append(f"<details><summary>Events of {name}</summary>{events_table(view)}</details>")
+        if plan := plan_table(view):
+            parts.append(f"<details><summary>How the execution of {name} was chosen</summary>{plan}</details>")
     return "\n".join(parts)
 
 

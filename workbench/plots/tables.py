@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.fields import differences, flatten
 from workbench.plots.curves import heldout_curve, x_at_steps
 from workbench.plots.facts import count, decimal, facts, measured
+from workbench.plots.plan_rows import COLUMNS, plan_rows
 from workbench.printable import plain
 
 if TYPE_CHECKING:
@@ -92,11 +93,17 @@ def events_table(view: RunView) -> str:
 
 
 def environment_table(views: Sequence[RunView]) -> str:
-    """Versions, device and measured rates, without the data fingerprint."""
-    flat = [flatten({k: v for k, v in view.environment.items() if k != "data"}) for view in views]
+    """Versions, device and measured rates, without the data fingerprint and the execution's plan."""
+    flat = [flatten({k: v for k, v in view.environment.items() if k not in ("data", "plan")}) for view in views]
     paths = list(dict.fromkeys(path for fields in flat for path in fields))
     rows = [(path, [_value(fields.get(path, "-")) for fields in flat]) for path in paths]
     return table([view.name for view in views], rows)
+
+
+def plan_table(view: RunView) -> str:
+    """What a calibration tried for a run whose execution chose its knobs; empty for every other run."""
+    rows = [(knob, cells) for knob, *cells in plan_rows(view.environment.get("plan"))]
+    return table(COLUMNS[1:], rows, corner=COLUMNS[0]) if rows else ""
 
 
 def fingerprint(view: RunView) -> str:

@@ -160,9 +160,10 @@ def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only
 
 def _taken(folder: RunFolder, lease: Lease) -> RunError:
     left = max(1, round(lease.expires - time.time()))
+    way_on = "that may be you, in another page, kernel or terminal;" if lease.name == whoami() else "ask them, or"
     return RunError(
         f"run '{folder.id}' is steered by {lease.name or lease.controller} (for {left} more seconds, unless renewed); "
-        "ask them, or take over: `--take-over` on the command line, take_over=True in Python"
+        f"{way_on} take over: `--take-over` on the command line, take_over=True in Python"
     )
 
 

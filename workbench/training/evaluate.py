@@ -133,8 +133,7 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
         DataError: the run did not keep its held-out set, and the data cannot be prepared again.
     """
-    engine = Recipe.load(folder.recipe).engine()
-    engine.resume(read_object(folder.environment))
+    engine = Recipe.load(folder.recipe).engine().resume(read_object(folder.environment))
     recipe, trained, saved = restore(folder, step, engine)
     heldout, measured_with = _scored_with(folder, recipe, trained.vocabulary)
     result = evaluate(recipe, trained, heldout)

@@ -107,9 +107,10 @@ class Training:
             done_flops,
         )
         self._take_over()
-        self.engine.fit(self.model, self._rehearse)
-        if writer is not None and self.engine.settled:
-            writer.event(self.progress.step, "memory", self.engine.settled)
+        self.engine.fit(self.model, self.rehearse)
+        if writer is not None:
+            for kind, text in self.engine.findings.items():
+                writer.event(self.progress.step, kind, text)
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
         self.batches = assembled.steps(position)
 
@@ -194,7 +195,7 @@ class Training:
         plan: LayerPlan = self.recipe.depth.plan(layers, self.progress, seed, micro_step)
         return plan
 
-    def _rehearse(self, rows: int) -> Tensor:
+    def rehearse(self, rows: int) -> Tensor:
         """The loss, 0-d, of a forward pass over ``rows`` of the longest rows, each layer running."""
         length = self.recipe.data.longest
         plan = self.plan()

@@ -154,10 +154,9 @@ class Session:
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
         self.status.write(message="building the model")
-        self.engine = self.launched.engine()
+        engine = self.launched.engine()
+        self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
         self._held_before = held_gib(self.engine.device)
-        if isinstance(begun, dict):
-            self.engine.resume(begun)
         return self.task.assemble(self.engine)
 
     def _say(self, line: str) -> None:

@@ -12,9 +12,9 @@ import torch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.ops.compiled_cache import mending
 from workbench.ops.timing import wait_for
 from workbench.training.batches import StepShape
-from workbench.training.compiled_cache import mending
 from workbench.training.loop import Training
 
 

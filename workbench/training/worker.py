@@ -79,9 +79,9 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
     from workbench.training.session import Session
 
     session = Session(folder, status, options.resume)
-    if session.engine.settled:
-        # The log is what people read first where memory is tight.
-        print(session.engine.settled, flush=True)
+    # The log is what people read first where memory is tight, or a run slow.
+    for found in session.engine.findings.values():
+        print(found, flush=True)
     if reasons:
         session.stop(reasons[0])
     session.run()

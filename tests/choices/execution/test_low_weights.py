@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.choices.execution.test_memory import PLANS, VOCABULARY, gradients, recipe_of
+from tests.choices.execution.test_memory_saving import PLANS, VOCABULARY, gradients, recipe_of
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.low_weights import LowWeights
 from workbench.errors import RecipeError

@@ -13,12 +13,12 @@ from torch import Tensor
 from workbench.choices.data.data import cache_folder
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.precision import DTYPES, set_float32_products
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
-from workbench.ops.attention import attention_benchmark
 from workbench.ops.remembered import FOLDER, Benchmark, device_name, fastest
 
 
@@ -65,6 +65,7 @@ class Engine:
         overflow_advice: what helps against gradients that overflow, beside a lower learning rate.
         memory: how weights, gradients, states and activations are held.
         settled: what :meth:`fit` decided, in words; empty for nothing.
+        planned: what :meth:`calibrated` found, in words; empty for nothing.
     """
 
     precision: str = "fp32"
@@ -75,6 +76,7 @@ class Engine:
     overflow_advice: str = ""
     memory: MemoryPlan = WHOLE
     settled: str = ""
+    planned: str = ""
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe
@@ -109,14 +111,28 @@ class Engine:
     def attention(self) -> str:
         """The implementation in force: of several, the one measured fastest for this recipe, or that of the run."""
         if not self._attention:
-            several = len(self.attentions) > 1
-            benchmark = self._attention_benchmark
-            self._attention = fastest(benchmark().seconds(cache_folder() / FOLDER)) if several else self.attentions[0]
+            benchmarks = self.benchmarks()
+            self._attention = (
+                fastest(benchmarks[0].seconds(cache_folder() / FOLDER)) if benchmarks else self.attentions[0]
+            )
         return self._attention
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """What was found out before the first step, in words, by kind of event."""
+        return {kind: text for kind, text in (("plan", self.planned), ("memory", self.settled)) if text}
+
+    @property
+    def remembered_attention(self) -> str:
+        """Of several implementations, the one that was measured fastest for such a recipe here; empty if none was."""
+        found = [fastest(each) for one in self.benchmarks() if (each := one.recalled(cache_folder() / FOLDER))]
+        return found[0] if found else ""
 
     def benchmarks(self) -> list[Benchmark]:
         """Measurements that a run relies on; they are checked again when it has settled."""
-        return [self._attention_benchmark()] if len(self.attentions) > 1 else []
+        # A model of the user's has its own attention.
+        chooses = len(self.attentions) > 1 and not self.recipe.architecture.stands_for
+        return [self._attention_benchmark()] if chooses else []
 
     def described(self) -> dict[str, Any]:
         """What ``environment.json`` says of it, JSON-able: what is in force, which a recipe may have left open."""
@@ -131,16 +147,25 @@ class Engine:
         """What a forecast leaves out or takes for granted about it, a sentence each."""
         return []
 
-    def resume(self, begun: Mapping[str, Any]) -> None:
-        """Carry on as a run began, so that it repeats bit for bit whatever was measured since.
+    def resume(self, begun: Mapping[str, Any]) -> Engine:
+        """What carries on as a run began, so that it repeats bit for bit whatever was measured since; itself if it can.
 
         Args:
-            begun: its ``environment.json``.
+            begun: ``environment.json`` of the run.
         """
         same = begun.get("device") == device_name(self.device)
         self._attention = next((name for name in self.attentions if same and name == begun.get("attention")), "")
+        return self
 
     # --- before the first step ------------------------------------------------------------------------------------
+
+    def calibrated(self, say: Callable[[str], None]) -> Engine:
+        """What carries out a run: itself, unless its execution leaves knobs to be found by measuring.
+
+        Args:
+            say: called with a line before something takes long.
+        """
+        return self
 
     def start(self) -> None:
         """Make this process a trainer: set what belongs to the process as a whole."""
@@ -234,9 +259,8 @@ class Engine:
         """Inverse of :meth:`state`; a checkpoint of this kind of engine, perhaps with other knobs."""
 
     def _attention_benchmark(self) -> Benchmark:
-        architecture, data = self.recipe.architecture, self.recipe.data
-        head_dim = architecture.width // architecture.heads
+        recipe = self.recipe
         return attention_benchmark(
-            self.device, self.dtype, self.rows, data.longest, architecture.heads, head_dim,
-            self.recipe.objective.causal, self.precision,
+            recipe.architecture, self.device, self.precision, self.dtype, self.rows, recipe.data.longest,
+            causal=recipe.objective.causal, compiled=self.compiled,
         )  # fmt: skip

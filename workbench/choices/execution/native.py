@@ -13,7 +13,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import packed_attention, whole_step
 from workbench.choices.execution.loss_scaling import DeviceScaler
-from workbench.choices.execution.memory import MemorySavingEngine, SavesMemory
+from workbench.choices.execution.memory_saving import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.precision import check_capability, in_fp8, refusal
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
@@ -73,7 +73,37 @@ class Native(SavesMemory):
                     "use 'blocks'",
                 )
             yield from whole_step.problems(recipe, self.compile_scope)
+        yield from self._memory_problems()
         yield from super().problems(recipe)
+
+    def _memory_problems(self) -> Iterator[Problem]:
+        """Ways to save memory that precision or compilation rule out."""
+        if self.weights == "bf16" and self.precision != "bf16":
+            yield Problem(
+                "execution.weights",
+                "'bf16' weights meet activations of the same precision only, and execution.precision is "
+                f"'{self.precision}'; use 'bf16' for both, or weights 'fp32'",
+            )
+        if self.optimizer_states != "fp32" and self.precision == "fp16":
+            yield Problem(
+                "execution.optimizer_states",
+                f"'{self.optimizer_states}': under fp16 a step that overflows is undone, and stored moments are not; "
+                "use 'fp32', or execution.precision 'bf16'",
+            )
+        if self.recompute in ("activation", "dropout") and self.compile:
+            yield Problem(
+                "execution.recompute",
+                f"'{self.recompute}' is what compiled blocks do by themselves; use 'attention', 'operations' or "
+                "'layers', or set execution.compile to false",
+            )
+        if self.compile_scope == "blocks":
+            return
+        for name in ("weights", "recompute", "optimizer_states"):
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                yield Problem(
+                    f"execution.{name}",
+                    f"'{value}' needs execution.compile_scope 'blocks', and it is '{self.compile_scope}'",
+                )
 
 
 class NativeEngine(MemorySavingEngine):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from workbench.training.compiled_cache import damaged_library, mending
+from workbench.ops.compiled_cache import damaged_library, mending
 
 # Each compiles in a process of its own that has loaded no library yet; forked, for loading torch takes longest.
 PROGRAM = """
 import os, pathlib, sys, torch
 import torch._inductor.compile_fx
 from torch._inductor.cpu_vec_isa import pick_vec_isa
-from workbench.training.compiled_cache import mending
+from workbench.ops.compiled_cache import mending
 
 pick_vec_isa()  # what the processor can is tried out once for all, in the cache that other tests share
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = sys.argv[1]

@@ -16,7 +16,7 @@ import torch
 _DAMAGED = re.compile(r"(/[^\n]+?\.so): (?:file too short|invalid ELF header|cannot read file data)")
 
 
-def mending(compile: Callable[[], None]) -> list[Path]:
+def mending(compile: Callable[[], object]) -> list[Path]:
     """Call ``compile``; where it stumbles over a damaged library in the cache, delete that and call it again.
 
     Args:

@@ -1,0 +1,67 @@
+"""A run under a planned execution, from its calibration to its score and its report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.training.conftest import LiveRun
+from tests.training.test_resume import assert_same, train
+from workbench.choices.execution.plan import Plan
+from workbench.choices.execution.planned import PlannedEngine, remembered
+from workbench.cli import main
+from workbench.plots.report import report_html
+from workbench.recipe import Recipe
+from workbench.runs.folder import read_json
+from workbench.runs.run import Run
+from workbench.training.evaluate import evaluate_run
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def lean(tiny: Recipe) -> Recipe:
+    """At any price, so that there is always something to plan."""
+    return tiny.with_(execution={"kind": "memory", "price": 9.0, "threads": 1}, budget={"amount": 6})
+
+
+def test_a_run_plans_keeps_its_plan_and_is_scored_by_it(lean: Recipe, live: Callable[..., LiveRun]) -> None:
+    run = live(lean)
+    train(run, stop_at=3)
+    environment = read_json(run.folder.environment)
+    plan = Plan.read(environment["plan"])
+    assert plan is not None
+    assert plan.trials
+    assert not plan.note
+    assert plan.knobs["recompute"] == environment["memory"]["recompute"]
+    assert plan.memory_gib is not None
+    assert plan.default_gib is not None
+    assert plan.memory_gib < plan.default_gib
+    assert remembered(lean) == plan
+    (event,) = [each for each in run.telemetry.events if each["kind"] == "plan"]
+    assert event["text"] == f"execution 'memory': {plan.text}"
+    # Whatever is remembered by now, the run goes on as it began.
+    other = PlannedEngine(lean, plan._replace(knobs={"optimizer_states": "8bit"}))
+    resumed = other.resume(environment)
+    assert isinstance(resumed, PlannedEngine)
+    assert resumed.plan == plan
+    assert_same(train(run, resume=True), train(live(lean)))
+    assert evaluate_run(run.folder)["heldout_loss"] > 0
+    assert "least memory within the price" in report_html([Run(run.folder.path).view()])
+
+
+def test_the_command_prints_the_table_and_json(
+    tiny: Recipe, live: Callable[..., LiveRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = str(live(tiny.with_(execution={"compile": False})).folder.recipe)
+    assert main(["plan", "--recipe", recipe]) == 0
+    said = capsys.readouterr().out
+    assert "step time" in said
+    assert "micro_batch_size" in said
+    assert "execution 'auto': " in said
+    assert main(["plan", "--recipe", recipe, "--set", "execution=memory", "--json"]) == 0
+    found = Plan.read(json.loads(capsys.readouterr().out))
+    assert found is not None
+    assert {"recompute", "optimizer_states"} <= {trial.knob for trial in found.trials}

@@ -1,0 +1,139 @@
+"""What planned executions reach: `auto` and `memory` beside the native engine's defaults, over varied recipes.
+
+Plans are calibrated anew. Where a plan is the defaults themselves, both are the same program, and nothing is raced.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from workbench.bench.contender import TRAINER, note
+from workbench.bench.forecast_cases import cases
+from workbench.bench.race import Entrant, race
+from workbench.bench.result import save, spread
+from workbench.choices.data.prepare import prepare
+from workbench.choices.execution.planned import SECONDS, Planned, calibrate
+from workbench.errors import WorkbenchError, unknown
+from workbench.recipe import Recipe
+
+CASES = (
+    "fast", "fast, width 64, 8 layers", "fast, 4 rows of 32", "fast, rows of 256", "fast, lans", "fast, muon",
+    "bert_tiny", "gpt2_like", "llama_like", "modernbert_like", "pld", "transformers bert",
+)  # fmt: skip
+"""Of ``forecast_cases.py``."""
+KINDS = ("auto", "memory")
+SLOWER = 0.03
+"""Share by which `auto` may be slower than the defaults."""
+
+
+def recipes() -> dict[str, Recipe]:
+    """The cases by name, under the native engine's defaults."""
+    found = cases()
+    return {
+        # A budget in seconds: whether compilation pays for twelve steps is not the question here.
+        name: found[name]
+        .with_(execution="native", budget={"amount": 600, "unit": "seconds"})
+        .with_(execution={"threads": None, "compile": True, "attention": "auto", "precision": "bf16"})
+        for name in CASES
+    }
+
+
+def measure(kind: str, recipe: Recipe, *, rounds: int, steps: int, warmup: int) -> dict[str, Any]:
+    """Plan a recipe and race the plan against the defaults.
+
+    Returns:
+        ``plan``; ``time`` (spread of ratios to the defaults by round, None where the plan is the defaults);
+        ``memory_bytes`` of both.
+    """
+    planned = recipe.with_(execution={"kind": kind})
+    assert isinstance(planned.execution, Planned)
+    prepare(recipe.data, say=note)
+    plan = calibrate(planned, note)
+    row: dict[str, Any] = {"plan": plan.to_dict(), "time": None, "memory_bytes": None}
+    if plan.knobs:
+        settled = recipe.with_(execution=planned.execution.settled(plan.knobs))
+        entrants = {
+            name: Entrant(TRAINER, {"recipe": each.to_dict()})
+            for name, each in {"defaults": recipe, "planned": settled}.items()
+        }
+        held = race(entrants, rounds=rounds, steps=steps, warmup=warmup)
+        rates = held.rates()
+        pairs = zip(rates["defaults"], rates["planned"], strict=True)
+        row["time"] = spread([ours / theirs for ours, theirs in pairs])
+        row["memory_bytes"] = {name: held.ready[name]["memory_bytes"] for name in entrants}
+    return row
+
+
+def claims(found: dict[str, dict[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What was asked of the plans, with the worst case of each."""
+    result = []
+    auto = found.get("auto", {})
+    if auto:
+        times = {name: row["time"]["median"] if row["time"] else 1.0 for name, row in auto.items()}
+        worst = max(times, key=lambda name: times[name])
+        result.append(
+            {"claim": "auto: time beside the defaults", "worst": worst, "value": times[worst], "target": 1.03}
+        )
+    seconds = {f"{kind}, {name}": row["plan"]["seconds"] for kind, rows in found.items() for name, row in rows.items()}
+    longest = max(seconds, key=lambda name: seconds[name])
+    result.append({"claim": "calibration, s", "worst": longest, "value": seconds[longest], "target": SECONDS})
+    return result
+
+
+def main(argv: list[str]) -> int:
+    """``workbench bench plans``: plan, race, print the table, save JSON."""
+    parser = argparse.ArgumentParser(prog="workbench bench plans", description=__doc__)
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases only")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=6, help="timed steps per round and contender")
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
+    options = parser.parse_args(argv)
+    chosen = _chosen(options.only)
+    found: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in options.kinds}
+    for kind in options.kinds:
+        for name, recipe in chosen.items():
+            note(f"{kind}: {name}")
+            found[kind][name] = measure(kind, recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup)
+    reached = claims(found)
+    result = {
+        "protocol": f"{options.rounds} alternating rounds of {options.steps} steps after {options.warmup}",
+        "plans": found,
+        "claims": reached,
+    }
+    console = Console()
+    console.print(table(found))
+    for claim in reached:
+        console.print(f"{claim['claim']}: {claim['value']:.2f} at worst ({claim['worst']}); asked {claim['target']:g}")
+    console.print(f"saved {save('plans', result, options.out)}")
+    return 0
+
+
+def _chosen(only: Collection[str] | None) -> dict[str, Recipe]:
+    known = recipes()
+    for name in only or ():
+        if name not in known:
+            raise WorkbenchError(unknown("--only", name, known))
+    return {name: recipe for name, recipe in known.items() if only is None or name in only}
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> Table:
+    """One row per kind and case of what :func:`measure` found."""
+    shown = Table("execution", "recipe", "plan", "expected", "time", "range", "memory", "calibrated in")
+    for kind, rows in found.items():
+        for name, row in rows.items():
+            plan, time, held = row["plan"], row["time"], row["memory_bytes"]
+            knobs = ", ".join(f"{knob} {value}" for knob, value in plan["knobs"].items()) or plan["note"] or "defaults"
+            shown.add_row(
+                kind, name, knobs, f"{plan['time']:.2f}x", f"{time['median']:.2f}x" if time else "same program",
+                f"{time['min']:.2f} to {time['max']:.2f}" if time else "",
+                f"{held['planned'] / held['defaults']:.2f}x" if held else "", f"{plan['seconds']:.0f} s",
+            )  # fmt: skip
+    return shown

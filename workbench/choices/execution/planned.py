@@ -1,0 +1,142 @@
+"""Executions that choose the native engine's knobs for a recipe and a device: by measuring, before a run begins."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from workbench.choices.choice import Problem
+from workbench.choices.data.data import cache_folder
+from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.execution import Execution
+from workbench.choices.execution.native import Native, NativeEngine
+from workbench.choices.execution.plan import Plan
+from workbench.errors import RecipeError
+from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
+
+SECONDS = 30.0
+"""That a calibration takes at most, the start of its process and the reading of prepared data included."""
+GRACE_SECONDS = 15.0
+"""Beyond them, for a step that is under way; then the calibration is given up."""
+MEMORY_SECONDS = 86_400.0
+"""A plan is used again for a day: by then a busy moment that bent it is over."""
+NAME, VERSION = "plan", 1
+_IRRELEVANT = ("name", "notes", "seed", "schema_version")
+
+
+class Planned(Execution):
+    """Base of executions whose knobs are found by a calibration."""
+
+    @property
+    def most_time(self) -> float | None:
+        """Of a step, as a multiple of one with the defaults, for the least memory; None where the fastest is asked."""
+        return None
+
+    def settled(self, knobs: Mapping[str, Any]) -> Native:
+        """The native engine's choice with these knobs, and all that was given by hand."""
+        given = {name: getattr(self, name) for name in Execution.model_fields}
+        return Native(**{**given, **knobs})
+
+    def engine(self, recipe: Any) -> PlannedEngine:
+        """See :class:`PlannedEngine`; with the plan of an earlier calibration on this machine, where there is one."""
+        return PlannedEngine(recipe, remembered(recipe))
+
+    def device_problems(self, device: str) -> Iterator[Problem]:
+        """Those of the native engine with its defaults."""
+        yield from self.settled({}).device_problems(device)
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Models that only a program holds, and what the native engine refuses with its defaults."""
+        if recipe.architecture.stands_for:
+            yield Problem(
+                "execution.kind",
+                f"'{self.kind}' tries parts of a recipe in a process of its own, and this model is an object of your "  # type: ignore[attr-defined]
+                "program; use 'native'",
+            )
+        native = self.settled({})
+        yield from native.problems(recipe.model_copy(update={"execution": native}))
+
+
+class PlannedEngine(NativeEngine):
+    """A recipe under :class:`Planned`: the native engine with the knobs of a plan.
+
+    Args:
+        recipe: as composed.
+        plan: None for the defaults, until :meth:`calibrated`.
+    """
+
+    def __init__(self, recipe: Any, plan: Plan | None) -> None:
+        self._composed, self.plan = recipe, plan
+        super().__init__(recipe.with_(execution=recipe.execution.settled(plan.knobs if plan else {})))
+        self.planned = f"execution '{recipe.execution.kind}': {plan.text}" if plan else ""
+
+    def calibrated(self, say: Callable[[str], None]) -> PlannedEngine:
+        """See :meth:`Engine.calibrated`."""
+        return self if self.plan else PlannedEngine(self._composed, calibrate(self._composed, say))
+
+    def resume(self, begun: Mapping[str, Any]) -> Engine:
+        """See :meth:`Engine.resume`; with the plan of the run."""
+        plan = Plan.read(begun.get("plan"))
+        if plan is None or plan == self.plan:
+            return super().resume(begun)
+        return PlannedEngine(self._composed, plan).resume(begun)
+
+    def described(self) -> dict[str, Any]:
+        """See :meth:`Engine.described`; with the plan."""
+        return super().described() | {"plan": self.plan.to_dict() if self.plan else None}
+
+    def assumptions(self) -> list[str]:
+        """See :meth:`Engine.assumptions`."""
+        kind = self._composed.execution.kind
+        if self.plan is None:
+            found = f"measures its knobs when the run starts, {SECONDS:.0f} s at most; priced with native's defaults"
+        else:
+            found = f"is priced as it was planned here: {self.plan.text}"
+        return [f"execution '{kind}' {found}", *super().assumptions()]
+
+
+def remembered(recipe: Any) -> Plan | None:
+    """The plan of a calibration of the same recipe on this machine within a day; None without one."""
+    record = recalled(cache_folder() / FOLDER, NAME, _subject(recipe))
+    return Plan.read(record.value) if record is not None and record.age_seconds < MEMORY_SECONDS else None
+
+
+def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
+    """The plan for a recipe whose execution is :class:`Planned`, measured now, in a process of its own, and remembered.
+
+    A calibration that fails or never ends gives the defaults, and says so in the plan's note.
+
+    Args:
+        say: called with a line before.
+    """
+    say(f"measuring which knobs suit this recipe ({SECONDS:.0f} s at most)")
+    began = time.monotonic()
+    command = [sys.executable, "-m", "workbench.planning", json.dumps(recipe.to_dict()), str(SECONDS)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return Plan(note=f"no step ended within {SECONDS + GRACE_SECONDS:.0f} s of calibration")
+    lines = done.stdout.splitlines()
+    plan = Plan.read(json.loads(lines[-1])) if done.returncode == 0 and lines else None
+    if plan is None:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return Plan(note=f"the calibration failed ({last})")
+    plan = plan._replace(
+        seconds=round(time.monotonic() - began, 1), date=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    )
+    remember(cache_folder() / FOLDER, NAME, _subject(recipe), plan.to_dict(), 0.0)
+    return plan
+
+
+def _subject(recipe: Any) -> dict[str, Any]:
+    """What a plan is valid for: the whole recipe, but for what changes no speed."""
+    try:
+        device = recipe.execution.resolve_device()
+    except RecipeError:
+        return {}
+    fields = {name: value for name, value in recipe.to_dict().items() if name not in _IRRELEVANT}
+    return subject_of(device, recipe.execution.threads, recipe=fields, version=VERSION)

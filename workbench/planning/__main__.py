@@ -1,0 +1,28 @@
+"""A calibration in a process of its own: ``python -m workbench.planning RECIPE_JSON SECONDS``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from workbench.planning.decisions import plan_of
+from workbench.planning.trials import Trials
+from workbench.recipe import Recipe
+from workbench.runs.state import die_with_parent
+
+
+def main() -> None:
+    """Print the plan as one line of JSON."""
+    die_with_parent()
+    # What the process has done so far was to load torch.
+    began = time.monotonic() - time.process_time()
+    trials = Trials(Recipe(**json.loads(sys.argv[1])), began + float(sys.argv[2]))
+    try:
+        print(json.dumps(plan_of(trials).to_dict()))
+    finally:
+        trials.close()
+
+
+if __name__ == "__main__":
+    main()

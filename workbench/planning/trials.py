@@ -1,0 +1,184 @@
+"""Short trials of the native engine's knobs on a recipe: steps of a small part of it, in pairs with the defaults.
+
+Nothing is compiled here: that alone would take longer than a calibration may. Each candidate takes turns with the
+defaults in one process, so that what disturbs one disturbs both, and only ratios leave it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psutil
+import torch
+
+from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import PreparedData
+from workbench.choices.execution.memory_fit import Kept, measured
+from workbench.choices.execution.planned import Planned
+from workbench.errors import RecipeError
+from workbench.ops.timing import Sample, measure, wait_for
+from workbench.recipe import Recipe
+from workbench.training.assemble import assemble
+from workbench.training.loop import Training
+
+LAYERS = 3
+"""Of the model that is tried: the first and the last differ from all between, which are alike."""
+TOKENS = {"cpu": 4096, "cuda": 65536}
+"""Of a step that is tried, at most."""
+STEP_SECONDS = 1.0
+"""Of a step that is tried, at most, where fewer rows can be had."""
+ROUNDS, PAIR_SECONDS = 8, 3.0
+"""Of a candidate beside the defaults: rounds before the two may be settled, and seconds after which they end."""
+
+
+class Trials:
+    """The part of a recipe on which knobs are tried, until a deadline.
+
+    Args:
+        recipe: whose execution is :class:`Planned`.
+        deadline: of :func:`time.monotonic`.
+
+    Attributes:
+        rows: of a step that is tried; fewer than the run's where that would take too long.
+        layers: of the model that is tried.
+    """
+
+    def __init__(self, recipe: Recipe, deadline: float) -> None:
+        self.recipe, self.deadline = recipe, deadline
+        self._began = time.monotonic(), self._busy(), time.process_time()
+        assert isinstance(recipe.execution, Planned)
+        self._planned = recipe.execution
+        self._prepared: PreparedData = prepare(recipe.data, say=lambda line: None)
+        self.device = recipe.execution.resolve_device()
+        self.threads = recipe.execution.threads or torch.get_num_threads()
+        self.layers = self._fewest_layers()
+        self._plain = self._sized()
+
+    @property
+    def others(self) -> float:
+        """Cores that other processes have kept busy since the beginning, on the average."""
+        busy, own = self._busy(), time.process_time()
+        seconds = time.monotonic() - self._began[0]
+        return max(0.0, (busy - self._began[1] - (own - self._began[2])) / seconds)
+
+    @staticmethod
+    def _busy() -> float:
+        """Processor seconds of the whole machine, in which it was not idle."""
+        times = psutil.cpu_times()
+        return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline."""
+        return self.deadline - time.monotonic()
+
+    def refusal(self, knobs: Mapping[str, Any]) -> str:
+        """Why recipe or device cannot have these knobs; empty if they can."""
+        try:
+            self.recipe.with_(execution=self._planned.settled(knobs)).engine()
+        except RecipeError as error:
+            return str(error).splitlines()[-1].strip()
+        return ""
+
+    def time(self, knobs: Mapping[str, Any], seconds: float = PAIR_SECONDS) -> float:
+        """A step with these knobs, as a multiple of one with the defaults, beside which it is measured.
+
+        Args:
+            knobs: that :meth:`refusal` has nothing against.
+            seconds: that the two may take together.
+        """
+        tried, limit = self._training(knobs), min(seconds, PAIR_SECONDS)
+        samples = {"defaults": self._step(self._plain), "tried": self._step(tried)}
+        found = measure(samples, rounds=ROUNDS, least_seconds=0.2, limit_seconds=limit)
+        tried.close()
+        return found["tried"].seconds / found["defaults"].seconds
+
+    def eager_seconds(self) -> float | None:
+        """About what the steps of the run take eagerly with the defaults; None for a budget in seconds."""
+        budget, training = self.recipe.budget, self._plain
+        if budget.unit == "seconds":
+            return None
+        step = self._step(training)
+        step()
+        tokens, flops = training.progress.tokens, training.recorder.useful_flops
+        (seconds,) = step()
+        tokens, flops = training.progress.tokens - tokens, training.recorder.useful_flops - flops
+        layer = sum(p.numel() for p in training.model.backbone.blocks[0].parameters())
+        # Two for each weight and token forward, four backward.
+        more = 6.0 * layer * tokens * (self.recipe.architecture.layers - self.layers)
+        rows = self.recipe.data.most_rows
+        whole = budget.amount if budget.unit == "tokens" else budget.amount * tokens * rows / self.rows
+        return seconds * (1 + more / flops) * whole / tokens
+
+    def kept(self, knobs: Mapping[str, Any]) -> tuple[Kept, int]:
+        """Bytes that a pass of the whole model keeps with these knobs, counted, and its parameters."""
+        found, parameters = self._kept(knobs, self.layers)
+        if not (more := self.recipe.architecture.layers - self.layers):
+            return found, parameters
+        one_more, with_it = self._kept(knobs, self.layers + 1)
+        whole = Kept(
+            found.fixed + more * (one_more.fixed - found.fixed),
+            found.per_row + more * (one_more.per_row - found.per_row),
+            found.blocks + (found.blocks[1],) * more,
+        )
+        return whole, parameters + more * (with_it - parameters)
+
+    def _kept(self, knobs: Mapping[str, Any], layers: int) -> tuple[Kept, int]:
+        training = self._training(knobs, layers)
+        found = measured(training.model, training.rehearse)
+        training.close()
+        return found, sum(p.numel() for p in training.model.parameters())
+
+    def close(self) -> None:
+        """Let the data thread of the defaults end."""
+        self._plain.close()
+
+    def _fewest_layers(self) -> int:
+        layers = min(LAYERS, self.recipe.architecture.layers)
+        try:
+            self.recipe.with_(depth="full", architecture={"layers": layers})
+        # Some patterns of layers have no shorter form.
+        except RecipeError:
+            return self.recipe.architecture.layers
+        return layers
+
+    def _sized(self) -> Training:
+        """The defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it may."""
+        limit, most = max(1, TOKENS[self.device.type] // self.recipe.data.longest), self.recipe.data.most_rows
+        divisors = [rows for rows in range(1, most + 1) if most % rows == 0 and rows <= limit]
+        while True:
+            self.rows = divisors[-1]
+            training = self._training({})
+            step = self._step(training)
+            step()
+            (seconds,) = step()
+            if seconds <= STEP_SECONDS or self.rows == 1:
+                return training
+            training.close()
+            divisors = [rows for rows in divisors[:-1] if rows <= self.rows * STEP_SECONDS / seconds] or [1]
+
+    def _training(self, knobs: Mapping[str, Any], layers: int | None = None) -> Training:
+        """The part of the recipe, eager, with these knobs, before its first step."""
+        given = {"threads": self.threads, **knobs, "compile": False}
+        micro = given.get("micro_batch_size", self._planned.micro_batch_size)
+        if isinstance(micro, str) or (micro and self.rows % micro):
+            given["micro_batch_size"] = None
+        data = {"batch_size": self.rows, "sequence_length": self.recipe.data.longest, "batch_rule": "as_scheduled"}
+        part = self.recipe.with_(
+            execution=self._planned.settled(given), depth="full", architecture={"layers": layers or self.layers},
+            data=data, budget={"amount": 1e6, "unit": "steps"},
+        )  # fmt: skip
+        return Training(part, assemble(part, self._prepared), None)
+
+    def _step(self, training: Training) -> Sample:
+        def step() -> tuple[float]:
+            # What belongs to the process as a whole, as threads, is the other's after its step.
+            training.engine.start()
+            began = time.perf_counter()
+            training.step()
+            wait_for(training.device)
+            return (time.perf_counter() - began,)
+
+        return step
