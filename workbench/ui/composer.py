@@ -31,8 +31,6 @@ from workbench.ui.sources import RUN, about, recipe_of, run_sources
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
-FIRST = "fast"
-"""The preset that a new Lab starts from: it learns within two minutes on two cores."""
 # What is changed most; with every section open the form is several screens long.
 _OPEN_AT_FIRST = ("architecture", "optimizer")
 _SHOW = {
@@ -44,8 +42,8 @@ _SHOW = {
 
 
 def default_recipe() -> Recipe:
-    """What is composed from where nothing else is given: :data:`FIRST`."""
-    return presets.get(FIRST)
+    """What is composed from where nothing else is given: the first preset."""
+    return presets.get(presets.names()[0])
 
 
 class Composer(ipywidgets.VBox):
@@ -72,7 +70,7 @@ class Composer(ipywidgets.VBox):
         self._on_change: Callable[[], None] = lambda: None
         self._runs_dir = runs_dir
         self._quiet, self._card_of = False, ""
-        source = None if recipe else FIRST
+        source = None if recipe else presets.names()[0]
         # What the entry without a name stands for in the drop-down of presets.
         self._own = recipe or default_recipe()
         self.composition = Composition(self._own, source)

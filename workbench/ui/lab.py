@@ -45,7 +45,7 @@ class Lab(ipywidgets.Box):
     restarted kernel needs nothing but ``wb.Lab()`` again.
 
     Args:
-        recipe: what the composer starts from; the preset `fast` by default.
+        recipe: what the composer starts from; the first preset by default.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         live: with forms and buttons; else a text that names the recipe and lists the runs. None: wherever there is a
             page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
