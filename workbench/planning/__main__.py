@@ -6,6 +6,8 @@ import json
 import sys
 import time
 
+import psutil
+
 from workbench.planning.decisions import plan_of
 from workbench.planning.trials import Trials
 from workbench.recipe import Recipe
@@ -16,7 +18,7 @@ def main() -> None:
     """Print the plan as one line of JSON."""
     die_with_parent()
     # What the process has done so far was to load torch.
-    began = time.monotonic() - time.process_time()
+    began = time.monotonic() - (time.time() - psutil.Process().create_time())
     trials = Trials(Recipe(**json.loads(sys.argv[1])), began + float(sys.argv[2]))
     try:
         print(json.dumps(plan_of(trials).to_dict()))

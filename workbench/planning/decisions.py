@@ -20,10 +20,10 @@ MOST_SIZES = 4
 """Of micro-batches that are tried."""
 RESERVE_SECONDS = 4.0
 """Kept for the trial of all that was chosen together."""
-LEAST_SECONDS = 0.5
-"""For a trial; with less it is not begun."""
 OTHERS = 0.2
 """Cores that other processes may keep busy while numbers of threads are compared."""
+COMPILED_SHARE = 0.6
+"""Of an eager step's time, that compiled steps took at least where plans were raced (memory.md)."""
 COMPILED_SAVES, COMPILE_SECONDS = 0.24, 35.0
 """Share of an eager step that compiled blocks save (native.md), and processor seconds that compiling takes (LOG.md,
 2026-11-21)."""
@@ -41,10 +41,14 @@ Knobs = Mapping[str, Any]
 
 
 class _Sheet:
-    """The rows of a plan in the making."""
+    """The rows of a plan in the making.
 
-    def __init__(self, trials: Trials) -> None:
-        self.trials = trials
+    Args:
+        share: of an eager step's time that the run's compiled step takes; what is added to a step is not compiled away.
+    """
+
+    def __init__(self, trials: Trials, share: float = 1.0) -> None:
+        self.trials, self._share = trials, share
         self.rows: list[Trial] = []
         self.times: dict[Candidate, float] = {}
 
@@ -82,12 +86,13 @@ class _Sheet:
     def _time(self, knobs: Knobs, seconds: float) -> tuple[float | None, str]:
         if why := self.trials.refusal(knobs):
             return None, why
-        if seconds < LEAST_SECONDS:
+        if seconds < self.trials.least_seconds:
             return None, "no time was left to try it"
         # Beside other work fewer threads wait less for one another, and only for as long as that lasts.
         if "threads" in knobs and (others := self.trials.others) > OTHERS:
             return None, f"other processes keep {others:.1f} cores busy, so threads were not compared"
-        return round(self.trials.time(knobs, seconds), 3), ""
+        time = self.trials.time(knobs, seconds)
+        return round(time if time <= 1 else 1 + (time - 1) / self._share, 3), ""
 
 
 def plan_of(trials: Trials) -> Plan:
@@ -121,7 +126,7 @@ def fastest_plan(trials: Trials) -> Plan:
 
 def leanest_plan(trials: Trials, limit: float) -> Plan:
     """The knobs with the least memory whose step stays within ``limit``, a multiple of the defaults'."""
-    gib, sheet = _counted(trials), _Sheet(trials)
+    gib, sheet = _counted(trials), _Sheet(trials, COMPILED_SHARE)
     sheet.try_alone(_for_memory(trials), gib)
     offered: list[list[Candidate | None]] = [
         [None, *(each for each in sheet.times if each.knob == knob)]

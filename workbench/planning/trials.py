@@ -18,7 +18,7 @@ from workbench.choices.data.tokens import PreparedData
 from workbench.choices.execution.memory_fit import Kept, measured
 from workbench.choices.execution.planned import Planned
 from workbench.errors import RecipeError
-from workbench.ops.timing import Sample, measure, wait_for
+from workbench.ops.timing import LEAST_ROUNDS, Sample, measure, wait_for
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -43,6 +43,7 @@ class Trials:
     Attributes:
         rows: of a step that is tried; fewer than the run's where that would take too long.
         layers: of the model that is tried.
+        least_seconds: that a candidate takes beside the defaults.
     """
 
     def __init__(self, recipe: Recipe, deadline: float) -> None:
@@ -155,6 +156,8 @@ class Trials:
             step()
             (seconds,) = step()
             if seconds <= STEP_SECONDS or self.rows == 1:
+                # A first step and the fewest rounds, of both.
+                self.least_seconds = 2 * (1 + LEAST_ROUNDS) * seconds
                 return training
             training.close()
             divisors = [rows for rows in divisors[:-1] if rows <= self.rows * STEP_SECONDS / seconds] or [1]

@@ -72,5 +72,6 @@ class Plan(NamedTuple):
         if self.knobs and self.time != 1.0:
             parts.append(f"{self.time:.2f} times the defaults' step time")
         if self.memory_gib is not None and self.default_gib is not None:
-            parts.append(f"about {self.memory_gib:.3g} GiB instead of {self.default_gib:.3g}")
+            held = "GiB of weights, gradients, moments and activations"
+            parts.append(f"about {self.memory_gib:.3g} instead of {self.default_gib:.3g} {held}")
         return "; ".join(parts)
