@@ -121,7 +121,10 @@ def test_losses_that_drift_and_claims_are_told(tiny: Recipe, monkeypatch: pytest
     assert result["contenders"]["compile=true"]["within"] is False, "compiling has no right to other digits"
     assert result["contenders"]["precision=bf16"]["within"] is True
     claims = {claim["beside"]: (claim["median"], claim["target"]) for claim in result["claims"]}
-    assert claims == {"eager fp32": (3.0, 2.0), "eager at the same precision": (2.0, 1.45)}
+    assert claims == {
+        "plain fp32": (6.0, 2.0), "eager fp32 of the same layout": (3.0, 2.0),
+        "plain at the same precision": (6.0, 1.45), "eager of the same precision and layout": (2.0, 1.45),
+    }  # fmt: skip
     steps = result["waterfall"]["tokens_per_second"]["steps"]
     assert math.prod(step["factor"] for step in steps) == pytest.approx(6.0)
 

@@ -129,7 +129,7 @@ def test_work_counts_micro_batches_and_leaves_frozen_layers_their_forward_pass()
     np.testing.assert_allclose(done.trained, [0.25, (10 + 20 * 0.75) / 40, 0])
     both = (10 + 20 * 0.75) / 40
     assert done.share == pytest.approx((1 + 2 * 0.25 + 3 * both) / 9)
-    assert "On average 1.6 of 3 layers ran forward and 0.9 backward" in done.in_words()
+    assert "On average 1.6 of 3 layers ran forward and 0.9 backward" in done.summary()
 
 
 def test_work_of_full_training_is_everything():

@@ -12,7 +12,17 @@ import pytest
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
-from workbench.runs.lease import LEASE_SECONDS, Lease, admit, claim, in_words, read_lease, release, superseded, whoami
+from workbench.runs.lease import (
+    LEASE_SECONDS,
+    Lease,
+    admit,
+    claim,
+    lease_holder,
+    read_lease,
+    release,
+    superseded,
+    whoami,
+)
 
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -114,18 +124,18 @@ def test_of_several_who_claim_at_once_one_has_it(folder: RunFolder) -> None:
 def test_how_long_it_is_held_and_for_how_much_longer_is_told(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert in_words(read_lease(folder)) is None
+    assert lease_holder(read_lease(folder)) is None
     claim(folder, "a", "Ann")
     later(monkeypatch, 20)
     claim(folder, "a", "Ann")
     monkeypatch.undo()
     later(monkeypatch, 25)
-    said = in_words(read_lease(folder))
+    said = lease_holder(read_lease(folder))
     assert said is not None
     assert (said["controller"], said["name"]) == ("a", "Ann")
     assert said["seconds"] == pytest.approx(25, abs=1)
     assert said["held"] == pytest.approx(25, abs=1), "renewing goes on"
     claim(folder, "b", "Bob", take_over=True)
-    assert (in_words(read_lease(folder)) or {})["held"] == pytest.approx(0, abs=1), "another begins anew"
+    assert (lease_holder(read_lease(folder)) or {})["held"] == pytest.approx(0, abs=1), "another begins anew"
     release(folder, "b")
-    assert in_words(read_lease(folder)) is None
+    assert lease_holder(read_lease(folder)) is None

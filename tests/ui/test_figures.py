@@ -45,7 +45,7 @@ def test_every_panel_has_a_figure_that_json_can_hold(view: RunView, asked: dict[
     published: list[tuple] = []
     figures = Figures(lambda: [view], lambda *all_, **more: published.append((all_, more)), lambda *_: None)
     figures.show()
-    figures.heard({**asked, "window": [2, 20], "runs": [view.id]})
+    figures.receive({**asked, "window": [2, 20], "runs": [view.id]})
     until(lambda: len(published) == 2)
     (place, placed), (put, more) = published
     assert placed == {}
@@ -60,7 +60,7 @@ def test_every_panel_has_a_figure_that_json_can_hold(view: RunView, asked: dict[
 def test_within_another_widget_the_figure_has_an_output_of_its_own(view: RunView) -> None:
     told: list[tuple[str, bool]] = []
     figures = Figures(lambda: [view], lambda *_, **__: None, lambda *all_: told.append(all_))
-    figures.heard({"view": "loss"})
+    figures.receive({"view": "loss"})
     until(lambda: told == [("", False)])
     assert PLOTLY in figures.output.outputs[0]["data"]
     figures.close()
@@ -69,7 +69,7 @@ def test_within_another_widget_the_figure_has_an_output_of_its_own(view: RunView
 def test_figures_follow_the_theme_and_what_cannot_be_drawn_is_told_to_the_page(view: RunView) -> None:
     told: list[tuple[str, bool]] = []
     figures = Figures(lambda: [view], lambda *_, **__: None, lambda *all_: told.append(all_))
-    figures.heard({"view": "losses"})
+    figures.receive({"view": "losses"})
     until(lambda: bool(told))
     assert told[0][1]
     assert "did you mean 'loss'" in told[0][0]

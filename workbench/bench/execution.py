@@ -263,17 +263,21 @@ def _row(held: Race, name: str, among: Contenders) -> dict[str, Any]:
 def _claims(
     chain: list[tuple[str, str]], relative: Mapping[str, list[float]], knobs: Mapping[str, Knob]
 ) -> list[dict[str, Any]]:
-    """All that is for speed beside eager fp32, and beside eager at its own precision.
+    """All that is for speed beside eager fp32 and beside eager at its own precision, with and without the layout.
 
-    Eager means: labelled positions only and no padding, as knobs of the layout have it, and nothing else.
+    The layout: labelled positions only and no padding. Without it on either side, only execution is compared.
     """
     eager = [name for what, name in chain if not what or knobs[what.split(":")[0]].aim == "layout"][-1]
-    found = [("eager fp32", eager, 2.0)]
+    found = [("plain fp32", PLAIN, 2.0), ("eager fp32 of the same layout", eager, 2.0)]
     after = next(((what, name) for what, name in chain if what.startswith("precision:")), None)
+    if after is not None and (alone := after[0].replace(": ", "=")) in relative:
+        found.append(("plain at the same precision", alone, 1.45))
     # Only where nothing but the precision was added since.
     if after is not None and chain.index(after) == [name for _, name in chain].index(eager) + 1:
-        found.append(("eager at the same precision", after[1], 1.45))
+        found.append(("eager of the same precision and layout", after[1], 1.45))
     last = chain[-1][1]
+    # Without knobs of the layout two of them are the same.
+    found = list({name: (beside, name, target) for beside, name, target in reversed(found)}.values())[::-1]
     return [
         {"beside": beside, "contender": name, "target": target, **ratios(relative[last], relative[name])}
         for beside, name, target in found

@@ -194,11 +194,11 @@ class Work:
         """Mean share per layer over the run, of its backward pass, (L,)."""
         return np.average(self.trained_LK, axis=1, weights=self.steps_K)
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """One sentence on how much of the model was computed.
 
         Example:
-            >>> Work(np.full((4, 2), 0.5), np.full((4, 2), 0.5), np.ones(2)).in_words()
+            >>> Work(np.full((4, 2), 0.5), np.full((4, 2), 0.5), np.ones(2)).summary()
             'On average 2.0 of 4 layers ran forward and 2.0 backward: 50% of the work of training all of them'
         """
         return (

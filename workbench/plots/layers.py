@@ -100,7 +100,7 @@ def _activity(view: RunView, records: list[dict[str, Any]], x: str, title: str) 
     for trace in _shares(done):
         figure.add_trace(trace, row=1, col=2)
     layers = len(codes_LK)
-    figure.update_layout(title=f"{title}<br><sub>{done.in_words()}</sub>", barmode="stack", bargap=0.25)
+    figure.update_layout(title=f"{title}<br><sub>{done.summary()}</sub>", barmode="stack", bargap=0.25)
     figure.update_xaxes(showgrid=False)
     figure.update_yaxes(showgrid=False)
     figure.update_xaxes(title_text=x_title(x), range=[edges[0], edges[-1]], row=2, col=1)

@@ -63,7 +63,7 @@ def read_lease(folder: RunFolder) -> Lease:
     )
 
 
-def in_words(lease: Lease) -> dict[str, Any] | None:
+def lease_holder(lease: Lease) -> dict[str, Any] | None:
     """``{"controller", "name", "seconds", "held"}`` of a lease that is held, else None.
 
     Seconds left, and seconds held so far: ages, since the clock of whoever reads them may be another one.

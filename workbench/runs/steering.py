@@ -15,7 +15,7 @@ from workbench.errors import RunError, unknown
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.point import steps_of
-from workbench.runs.lease import claim, in_words, read_lease, release
+from workbench.runs.lease import claim, lease_holder, read_lease, release
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
 
@@ -31,12 +31,12 @@ def steering(folder: RunFolder) -> dict[str, Any]:
     Returns:
         ``knobs``: what may be set, each with its path, value, help, unit and bounds
         (``workbench.changes.settable``); ``checkpoints``: the steps one may fork from, ascending; ``lease``:
-        who steers (:func:`workbench.runs.lease.in_words`), or None.
+        who steers (:func:`workbench.runs.lease.lease_holder`), or None.
     """
     return {
         "knobs": control.read_knobs(folder),
         "checkpoints": steps_of(folder)[::-1],
-        "lease": in_words(read_lease(folder)),
+        "lease": lease_holder(read_lease(folder)),
     }
 
 
@@ -117,7 +117,7 @@ def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[
         release(folder, request["controller"])
     else:
         claim(folder, request["controller"], name, take_over=bool(request.get("take_over")))
-    return in_words(read_lease(folder))
+    return lease_holder(read_lease(folder))
 
 
 def why_refused(run: Run, controller: str = "") -> str:

@@ -55,7 +55,7 @@ class Figures:
         self._ids.append(f"workbench-{uuid.uuid4().hex}")
         self._publish(_EMPTY, self._ids[-1])
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         """A page asks for a figure. Returns at once; importing Plotly alone takes a second."""
         threading.Thread(target=self._make, args=(message,), name="workbench-figure", daemon=True).start()
 

@@ -230,11 +230,11 @@ class Monitor(anywidget.AnyWidget):
         elif message.get("type") == "detail":
             self._detail(message)
         elif message.get("type") == "figure":
-            self.figures.heard(message | {"target": self.target_loss})
+            self.figures.receive(message | {"target": self.target_loss})
         elif message.get("type") == "watch":
             self._watch(str(message.get("run")))
         else:
-            self._steering.heard(message)
+            self._steering.receive(message)
 
     def _detail(self, message: dict[str, Any]) -> None:
         ask, spans, names, points = (message.get(key) for key in ("ask", "spans", "names", "points"))

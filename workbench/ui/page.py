@@ -18,8 +18,8 @@ class Page(anywidget.AnyWidget):
     composer it is also the line that explains the knob under the pointer or the focus, and hears the keys for undo.
 
     Args:
-        heard: called with what the page asks for: ``{"do": "undo" | "redo" | "reset" | "close"}``, ``{"card": path}``,
-            ``{"go": path}``.
+        receive: called with what the page asks for: ``{"do": "undo" | "redo" | "reset" | "close"}``,
+            ``{"card": path}``, ``{"go": path}``.
 
     Attributes:
         resting: what the line of help says while no knob has the pointer or the focus.
@@ -31,10 +31,10 @@ class Page(anywidget.AnyWidget):
 
     resting = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, heard: Callable[[dict[str, Any]], None] | None = None) -> None:
+    def __init__(self, receive: Callable[[dict[str, Any]], None] | None = None) -> None:
         super().__init__()
-        if heard is not None:
-            self.on_msg(lambda _widget, content, _buffers: heard(content if isinstance(content, dict) else {}))
+        if receive is not None:
+            self.on_msg(lambda _widget, content, _buffers: receive(content if isinstance(content, dict) else {}))
 
     def point_at(self, path: str, focus: bool = False) -> None:
         """Bring a knob into view and mark it for a moment; with ``focus``, move the keyboard there."""

@@ -37,7 +37,7 @@ class Steering:
     def __init__(self, runs: Sequence[Run], tell: Callable[[Answer], None], stirred: Callable[[], None]) -> None:
         self._runs, self._tell, self._stirred = runs, tell, stirred
 
-    def heard(self, message: Mapping[str, Any]) -> None:
+    def receive(self, message: Mapping[str, Any]) -> None:
         """A message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
         place = next((i for i, run in enumerate(self._runs) if run.id == message.get("run")), None)
         work = {"control": self._control, "lease": self._lease, "fork": self._fork, "try_fork": self._try_fork}
