@@ -18,7 +18,6 @@ from workbench.bench.forecast_cases import cases
 from workbench.bench.race import Entrant, race
 from workbench.bench.result import save, spread
 from workbench.choices.data.prepare import prepare
-from workbench.choices.execution.memory import Memory
 from workbench.choices.execution.planned import SECONDS, Planned, calibrate
 from workbench.errors import WorkbenchError, unknown
 from workbench.recipe import Recipe
@@ -83,7 +82,7 @@ def claims(found: Found) -> list[dict[str, Any]]:
         for kind, rows in found.items()
     }
     seconds = {f"{kind}, {name}": row["plan"]["seconds"] for kind, rows in found.items() for name, row in rows.items()}
-    price = 1 + Memory().price
+    price = Recipe(execution="memory").execution.most_time
     asked = (
         ("auto: time beside the defaults", times.get("auto"), 1 + SLOWER),
         ("memory: time beside the defaults", times.get("memory"), price),

@@ -56,7 +56,9 @@ class _Sheet:
         """One after the other, each with its share of the time that is left."""
         left = list(candidates)
         while left:
-            candidate, share = left[0], max(0.0, self.trials.seconds_left - RESERVE_SECONDS) / len(left)
+            # What comes first matters most, and has its rounds even if there is no time for all that follows.
+            share = max(self.trials.least_seconds, (self.trials.seconds_left - RESERVE_SECONDS) / len(left))
+            candidate = left[0]
             knobs = {candidate.knob: candidate.value}
             time, why = self._time(knobs, share)
             if time is not None:
@@ -66,7 +68,9 @@ class _Sheet:
             left = left[1:]
 
     def try_together(self, knobs: Knobs, limit: float, gib: float | None = None) -> float | None:
-        """Their time as a multiple of the defaults'; None above ``limit``, or where it could not be found."""
+        """Their time as a multiple of the defaults'; None above ``limit``, or where there is no time to find it."""
+        if self.trials.seconds_left < self.trials.least_seconds:
+            return None
         time, why = self._time(knobs, self.trials.seconds_left)
         within = time is not None and time <= limit
         why = why or f"together: {'better still' if gib is None else 'within the price'}" if within else why
@@ -86,7 +90,7 @@ class _Sheet:
     def _time(self, knobs: Knobs, seconds: float) -> tuple[float | None, str]:
         if why := self.trials.refusal(knobs):
             return None, why
-        if seconds < self.trials.least_seconds:
+        if self.trials.seconds_left < self.trials.least_seconds:
             return None, "no time was left to try it"
         # Beside other work fewer threads wait less for one another, and only for as long as that lasts.
         if "threads" in knobs and (others := self.trials.others) > OTHERS:

@@ -27,8 +27,10 @@ LAYERS = 3
 """Of the model that is tried: the first and the last differ from all between, which are alike."""
 TOKENS = {"cpu": 4096, "cuda": 65536}
 """Of a step that is tried, at most."""
-STEP_SECONDS = 1.0
-"""Of a step that is tried, at most, where fewer rows can be had."""
+FEW_TOKENS = 256
+"""Of the step that tells how many more there may be."""
+STEP_SECONDS = 0.5
+"""Of a step that is tried, about, where fewer rows can be had."""
 ROUNDS, PAIR_SECONDS = 8, 3.0
 """Of a candidate beside the defaults: rounds before the two may be settled, and seconds after which they end."""
 
@@ -43,7 +45,7 @@ class Trials:
     Attributes:
         rows: of a step that is tried; fewer than the run's where that would take too long.
         layers: of the model that is tried.
-        least_seconds: that a candidate takes beside the defaults.
+        step_seconds: of a step with the defaults.
     """
 
     def __init__(self, recipe: Recipe, deadline: float) -> None:
@@ -69,6 +71,11 @@ class Trials:
         """Processor seconds of the whole machine, in which it was not idle."""
         times = psutil.cpu_times()
         return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
+
+    @property
+    def least_seconds(self) -> float:
+        """That a candidate takes beside the defaults: a first step of both, and the fewest rounds."""
+        return 2 * (1 + LEAST_ROUNDS) * self.step_seconds
 
     @property
     def seconds_left(self) -> float:
@@ -147,20 +154,28 @@ class Trials:
 
     def _sized(self) -> Training:
         """The defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it may."""
-        limit, most = max(1, TOKENS[self.device.type] // self.recipe.data.longest), self.recipe.data.most_rows
+        length, most = self.recipe.data.longest, self.recipe.data.most_rows
+        limit = max(1, TOKENS[self.device.type] // length)
         divisors = [rows for rows in range(1, most + 1) if most % rows == 0 and rows <= limit]
-        while True:
-            self.rows = divisors[-1]
-            training = self._training({})
-            step = self._step(training)
-            step()
-            (seconds,) = step()
-            if seconds <= STEP_SECONDS or self.rows == 1:
-                # A first step and the fewest rounds, of both.
-                self.least_seconds = 2 * (1 + LEAST_ROUNDS) * seconds
-                return training
-            training.close()
-            divisors = [rows for rows in divisors[:-1] if rows <= self.rows * STEP_SECONDS / seconds] or [1]
+        # From few rows on: where a step of many takes a minute, looking at it would take the whole calibration.
+        self.rows = next((rows for rows in divisors if rows * length >= FEW_TOKENS), divisors[-1])
+        few = self._training({})
+        seconds = self._seconds(few)
+        fitting = [rows for rows in divisors if rows <= self.rows * STEP_SECONDS / seconds]
+        if not fitting or fitting[-1] == self.rows:
+            self.step_seconds = seconds
+            return few
+        few.close()
+        self.rows = fitting[-1]
+        training = self._training({})
+        self.step_seconds = self._seconds(training)
+        return training
+
+    def _seconds(self, training: Training) -> float:
+        """Of a step that is not the first."""
+        step = self._step(training)
+        step()
+        return step()[0]
 
     def _training(self, knobs: Mapping[str, Any], layers: int | None = None) -> Training:
         """The part of the recipe, eager, with these knobs, before its first step."""

@@ -11,8 +11,16 @@ from torch import nn
 
 from workbench.choices.execution import precision
 from workbench.choices.execution.native import Native
-from workbench.choices.execution.precision import DTYPES, check_capability, in_fp8, refusal, set_float32_products
+from workbench.choices.execution.precision import (
+    DTYPES,
+    check_capability,
+    emulated,
+    in_fp8,
+    refusal,
+    set_float32_products,
+)
 from workbench.errors import RecipeError
+from workbench.recipe import Recipe
 
 GPU = torch.device("cuda")
 
@@ -83,3 +91,25 @@ def test_blocks_in_fp8_keep_the_names_of_their_weights() -> None:
     assert type(blocks[0][0]) is not nn.Linear
     assert type(blocks[0][1]) is nn.Linear
     assert precision.DTYPES["fp8"] is torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("units", "name", "device", "slow"),
+    [
+        ("AVX2", "bf16", "cpu", True), ("DEFAULT", "bf16", "cpu", True), ("AVX512", "bf16", "cpu", False),
+        ("AVX2", "fp32", "cpu", False), ("AVX2", "bf16", "cuda", False),
+    ],
+)  # fmt: skip
+def test_emulated_products_are_warned_of(
+    units: str, name: str, device: str, slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: units)
+    assert ("set it to 'fp32', or execution to 'auto'" in emulated(name, device)) is slow
+
+
+def test_a_run_and_a_forecast_say_that_products_are_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    engine = Recipe(execution={"kind": "native", "device": "cpu"}).engine()
+    assert "several times slower than fp32" in engine.findings["warning"]
+    assert engine.findings["warning"] in engine.assumptions()
+    assert Recipe(execution={"kind": "native", "device": "cpu", "precision": "fp32"}).engine().findings == {}

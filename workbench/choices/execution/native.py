@@ -14,7 +14,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import packed_attention, whole_step
 from workbench.choices.execution.loss_scaling import DeviceScaler
 from workbench.choices.execution.memory_saving import MemorySavingEngine, SavesMemory
-from workbench.choices.execution.precision import check_capability, in_fp8, refusal
+from workbench.choices.execution.precision import check_capability, emulated, in_fp8, refusal
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 from workbench.ops.attention import ATTENTION
@@ -129,6 +129,8 @@ class NativeEngine(MemorySavingEngine):
     def assumptions(self) -> list[str]:
         """See :meth:`Engine.assumptions`."""
         found = super().assumptions()
+        if slow := emulated(self.precision, self.device.type):
+            found.append(slow)
         if self.padding == "kept":
             found.append("execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents")
         if self.attentions[0] in PACKED:
@@ -136,6 +138,12 @@ class NativeEngine(MemorySavingEngine):
         if self.scope != "blocks":
             found.append(f"execution.compile_scope '{self.scope}' is priced as 'blocks'")
         return found
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """See :attr:`Engine.findings`."""
+        slow = emulated(self.precision, self.device.type)
+        return super().findings | ({"warning": slow} if slow else {})
 
     def described(self) -> dict[str, Any]:
         """See :meth:`Engine.described`."""

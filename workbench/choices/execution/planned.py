@@ -20,8 +20,8 @@ from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 
 SECONDS = 30.0
 """That a calibration takes at most, the start of its process and the reading of prepared data included."""
-GRACE_SECONDS = 15.0
-"""Beyond them, for a step that is under way; then the calibration is given up."""
+END_SECONDS, GRACE_SECONDS = 2.0, 15.0
+"""Of them, for the process to end; and beyond them, for a step that is under way: then the calibration is given up."""
 MEMORY_SECONDS = 86_400.0
 """A plan is used again for a day: by then a busy moment that bent it is over."""
 NAME, VERSION = "plan", 1
@@ -115,7 +115,7 @@ def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
     """
     say(f"measuring which knobs suit this recipe ({SECONDS:.0f} s at most)")
     began = time.monotonic()
-    command = [sys.executable, "-m", "workbench.planning", json.dumps(recipe.to_dict()), str(SECONDS)]
+    command = [sys.executable, "-m", "workbench.planning", json.dumps(recipe.to_dict()), str(SECONDS - END_SECONDS)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + GRACE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -54,6 +54,20 @@ def refusal(precision: str, device: str) -> str:
     return ""
 
 
+def emulated(precision: str, device: str) -> str:
+    """Why products of this precision are slow here, with the way out; empty if they are not.
+
+    Of vector units, not of names: without AVX-512 a step of `fast` took 12 times as long in bf16 as in fp32 (LOG.md,
+    2026-11-22).
+    """
+    if precision != "bf16" or device != "cpu" or torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "AVX2"):
+        return ""
+    return (
+        "execution.precision 'bf16' is emulated on this processor, several times slower than fp32; set it to 'fp32', "
+        "or execution to 'auto', which measures"
+    )
+
+
 def check_capability(precision: str, device: torch.device) -> None:
     """Whether the GPU at hand has this precision; for the process that trains on it.
 
