@@ -76,7 +76,7 @@ def layers_png(view: RunView, title: str) -> bytes:
     )
     corner.remove()
     states.set_title(
-        f"{matplotlib_text(title)}\n{picture.done.in_words()}", fontsize=9.5, loc="left",
+        f"{matplotlib_text(title)}\n{picture.done.summary()}", fontsize=9.5, loc="left",
         pad=20 + 14 * -(-len(picture.present) // ENTRIES),
     )  # fmt: skip
     picture.draw(states)
