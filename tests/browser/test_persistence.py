@@ -180,7 +180,7 @@ def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, serv
     # At the end the picture takes the place of the view, and nothing else stays.
     end(run)
     output = notebook.cell(0).locator(".jp-OutputArea").first
-    expect(output.locator("img")).to_have_count(1)
+    expect(output.locator("img")).to_have_count(1, timeout=60_000)
     expect(output.locator("img")).to_be_visible()
     expect(output.locator(".wb-monitor")).to_have_count(0)
     notebook.save()
