@@ -143,3 +143,9 @@ def test_a_plan_says_which_layers() -> None:
 def test_what_cannot_be_computed_again_is_refused(change: dict[str, object], why: str) -> None:
     with pytest.raises(RecipeError, match=why):
         recipe_of({"kind": "pre_ln"}, **change)
+
+
+def test_a_budget_has_an_end() -> None:
+    # Found by the fuzzer: bytes of it were no number any more.
+    with pytest.raises(RecipeError, match=r"execution\.memory_gib: .*1048576"):
+        Recipe(execution={"kind": "native", "recompute": "layers", "micro_batch_size": "auto", "memory_gib": 1e300})

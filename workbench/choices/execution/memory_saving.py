@@ -54,7 +54,7 @@ class SavesMemory(Execution):
     memory_gib: float | None = knob(
         None,
         "weights, gradients, states and activations together, for recompute 'budget' and micro_batch_size 'auto'",
-        unit="GiB", gt=0,
+        unit="GiB", gt=0, le=1 << 20,
     )  # fmt: skip
     optimizer_states: Literal["fp32", "8bit", "host"] = knob(
         "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
