@@ -41,7 +41,7 @@ def test_a_run_plans_keeps_its_plan_and_is_scored_by_it(lean: Recipe, live: Call
     assert plan.memory_gib < plan.default_gib
     assert remembered(lean) == plan
     (event,) = [each for each in run.telemetry.events if each["kind"] == "plan"]
-    assert event["text"] == f"execution 'memory': {plan.text}"
+    assert event["text"] == f"execution 'memory': {plan.text} (measured {plan.date})"
     # Whatever is remembered by now, the run goes on as it began.
     other = PlannedEngine(lean, plan._replace(knobs={"optimizer_states": "8bit"}))
     resumed = other.resume(environment)
@@ -58,7 +58,7 @@ def test_the_command_prints_the_table_and_json(
     recipe = str(live(tiny.with_(execution={"compile": False})).folder.recipe)
     assert main(["plan", "--recipe", recipe]) == 0
     said = capsys.readouterr().out
-    assert "step time" in said
+    assert "beside" in said
     assert "micro_batch_size" in said
     assert "execution 'auto': " in said
     assert main(["plan", "--recipe", recipe, "--set", "execution=memory", "--json"]) == 0

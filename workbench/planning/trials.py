@@ -6,6 +6,7 @@ defaults in one process, so that what disturbs one disturbs both, and only ratio
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -57,6 +58,7 @@ class Trials:
         self.device = recipe.execution.resolve_device()
         self.threads = recipe.execution.threads or torch.get_num_threads()
         self.layers = self._fewest_layers()
+        self.step_seconds = math.inf
         self._plain = self._sized()
 
     @property
@@ -101,6 +103,8 @@ class Trials:
         samples = {"defaults": self._step(self._plain), "tried": self._step(tried)}
         found = measure(samples, rounds=ROUNDS, least_seconds=0.2, limit_seconds=limit)
         tried.close()
+        # What was seen first may have been a busy moment.
+        self.step_seconds = min(self.step_seconds, found["defaults"].seconds)
         return found["tried"].seconds / found["defaults"].seconds
 
     def eager_seconds(self) -> float | None:
@@ -108,17 +112,14 @@ class Trials:
         budget, training = self.recipe.budget, self._plain
         if budget.unit == "seconds":
             return None
-        step = self._step(training)
-        step()
-        tokens, flops = training.progress.tokens, training.recorder.useful_flops
-        (seconds,) = step()
-        tokens, flops = training.progress.tokens - tokens, training.recorder.useful_flops - flops
+        steps = training.progress.step
+        tokens, flops = training.progress.tokens / steps, training.recorder.useful_flops / steps
         layer = sum(p.numel() for p in training.model.backbone.blocks[0].parameters())
         # Two for each weight and token forward, four backward.
         more = 6.0 * layer * tokens * (self.recipe.architecture.layers - self.layers)
         rows = self.recipe.data.most_rows
         whole = budget.amount if budget.unit == "tokens" else budget.amount * tokens * rows / self.rows
-        return seconds * (1 + more / flops) * whole / tokens
+        return self.step_seconds * (1 + more / flops) * whole / tokens
 
     def kept(self, knobs: Mapping[str, Any]) -> tuple[Kept, int]:
         """Bytes that a pass of the whole model keeps with these knobs, counted, and its parameters."""

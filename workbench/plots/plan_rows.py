@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-COLUMNS = ("knob", "value", "step time", "memory", "taken", "why")
+COLUMNS = ("knob", "value", "step time beside defaults", "memory", "taken", "why")
 
 
 def plan_rows(plan: Any) -> list[tuple[str, ...]]:

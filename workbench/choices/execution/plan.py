@@ -68,7 +68,9 @@ class Plan(NamedTuple):
         if self.note:
             return f"the native engine's defaults: {self.note}"
         taken = ", ".join(f"{knob} {str(value).lower()}" for knob, value in self.knobs.items())
-        parts = [taken or "the native engine's defaults, since nothing tried was better"]
+        tried = any(trial.time is not None for trial in self.trials)
+        nothing = "nothing tried was better" if tried else "there was no time to try anything"
+        parts = [taken or f"the native engine's defaults, since {nothing}"]
         if self.knobs and self.time != 1.0:
             parts.append(f"{self.time:.2f} times the defaults' step time")
         if self.memory_gib is not None and self.default_gib is not None:

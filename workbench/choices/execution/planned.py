@@ -72,7 +72,8 @@ class PlannedEngine(NativeEngine):
     def __init__(self, recipe: Any, plan: Plan | None) -> None:
         self._composed, self.plan = recipe, plan
         super().__init__(recipe.with_(execution=recipe.execution.settled(plan.knobs if plan else {})))
-        self.planned = f"execution '{recipe.execution.kind}': {plan.text}" if plan else ""
+        measured = f" (measured {plan.date})" if plan and plan.date else ""
+        self.planned = f"execution '{recipe.execution.kind}': {plan.text}{measured}" if plan else ""
 
     def calibrated(self, say: Callable[[str], None]) -> PlannedEngine:
         """See :meth:`Engine.calibrated`."""
