@@ -75,8 +75,8 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
     environment = json.loads(session.folder.environment.read_text())
     most = max(read_telemetry(session.folder.telemetry).series("memory_gib")[1])
-    # Not less than: a process that held more before does not grow by so small a model.
-    assert 0.05 < environment["memory_before_gib"] <= round(most, 4), "a forecast counts what comes on top"
+    # A process that held more before does not grow by so small a model, and the kernel counts the two apart.
+    assert 0.05 < environment["memory_before_gib"] < most + 0.01, "a forecast counts what comes on top"
 
 
 @pytest.mark.parametrize("optimizer", ["lans", "adamw"])
