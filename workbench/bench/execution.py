@@ -268,19 +268,19 @@ def _claims(
     The layout: labelled positions only and no padding. Without it on either side, only execution is compared.
     """
     eager = [name for what, name in chain if not what or knobs[what.split(":")[0]].aim == "layout"][-1]
-    found = [("plain fp32", PLAIN, 2.0), ("eager fp32 of the same layout", eager, 2.0)]
+    found = {PLAIN: ("plain fp32", 2.0)}
+    # Without knobs of the layout, eager of the same layout is plain.
+    found.setdefault(eager, ("eager fp32 of the same layout", 2.0))
     after = next(((what, name) for what, name in chain if what.startswith("precision:")), None)
     if after is not None and (alone := after[0].replace(": ", "=")) in relative:
-        found.append(("plain at the same precision", alone, 1.45))
+        found.setdefault(alone, ("plain at the same precision", 1.45))
     # Only where nothing but the precision was added since.
     if after is not None and chain.index(after) == [name for _, name in chain].index(eager) + 1:
-        found.append(("eager of the same precision and layout", after[1], 1.45))
+        found.setdefault(after[1], ("eager of the same precision and layout", 1.45))
     last = chain[-1][1]
-    # Without knobs of the layout two of them are the same.
-    found = list({name: (beside, name, target) for beside, name, target in reversed(found)}.values())[::-1]
     return [
         {"beside": beside, "contender": name, "target": target, **ratios(relative[last], relative[name])}
-        for beside, name, target in found
+        for name, (beside, target) in found.items()
     ]
 
 

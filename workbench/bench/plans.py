@@ -16,7 +16,8 @@ from rich.table import Table
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
 from workbench.bench.race import Entrant, race
-from workbench.bench.result import save, spread
+from workbench.bench.result import save
+from workbench.bench.waterfall import ratios
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.planned import SECONDS, Planned, calibrate
 from workbench.errors import WorkbenchError, unknown
@@ -69,8 +70,7 @@ def measure(kind: str, recipe: Recipe, *, rounds: int, steps: int, warmup: int) 
         }
         held = race(entrants, rounds=rounds, steps=steps, warmup=warmup)
         rates = held.rates()
-        pairs = zip(rates["defaults"], rates["planned"], strict=True)
-        row["time"] = spread([ours / theirs for ours, theirs in pairs])
+        row["time"] = ratios(rates["defaults"], rates["planned"])
         row["memory_bytes"] = {name: held.ready[name]["memory_bytes"] for name in entrants}
     return row
 

@@ -130,7 +130,7 @@ def main() -> None:
         stack.callback(training.close)
         ready = {
             "parameters": training.assembled.parameters, "attention": engine.attention,
-            "threads": torch.get_num_threads(), "plan": engine.described().get("plan"), **_compiled(training),
+            "threads": torch.get_num_threads(), **_compiled(training),
         }  # fmt: skip
         if whole:
             ready |= {"warmup": timed_round(training, setting["warmup"])}

@@ -54,18 +54,17 @@ class _Sheet:
 
     def try_alone(self, candidates: Iterable[Candidate], gib: Callable[[Knobs], float] | None = None) -> None:
         """One after the other, each with its share of the time that is left."""
-        left = list(candidates)
-        while left:
+        every = list(candidates)
+        for number, candidate in enumerate(every):
             # What comes first matters most, and has its rounds even if there is no time for all that follows.
-            share = max(self.trials.least_seconds, (self.trials.seconds_left - RESERVE_SECONDS) / len(left))
-            candidate = left[0]
+            left = len(every) - number
+            share = max(self.trials.least_seconds, (self.trials.seconds_left - RESERVE_SECONDS) / left)
             knobs = {candidate.knob: candidate.value}
             time, why = self._time(knobs, share)
             if time is not None:
                 self.times[candidate] = time
             counted = gib(knobs) if gib is not None and not self.trials.refusal(knobs) else None
             self.rows.append(Trial(candidate.knob, _shown(candidate.value), time, counted, False, why))
-            left = left[1:]
 
     def try_together(self, knobs: Knobs, limit: float, gib: float | None = None) -> float | None:
         """Their time as a multiple of the defaults'; None above ``limit``, or where there is no time to find it."""
