@@ -76,7 +76,7 @@ browser:
 compat: browser
 	$(MAKE) VENV=.venv-compat .venv-compat/.installed
 	.venv-compat/bin/python -m pip install --quiet "ipykernel==6.31.*"
-	.venv-compat/bin/python -m pytest tests/ui/test_live_kernel.py tests/ui/test_cells.py tests/browser/test_quickstart.py
+	.venv-compat/bin/python -m pytest tests/ui/test_live_kernel.py tests/ui/test_cell_widgets.py tests/browser/test_quickstart.py
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

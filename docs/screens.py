@@ -98,7 +98,7 @@ class Studio:
         watched = [self.run(one) for one in runs]
         wait_until(lambda: all(run.state.progress >= progress for run in watched), PATIENCE_SECONDS, f"{progress:.0%}")
         ids = [run.id for run in watched]
-        cell = f"import workbench as wb\nfrom workbench.ui.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
+        cell = f"from workbench.ui.watch.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
         with self.notebook(name, cell, **options) as page:
             monitor = page.locator(".wb-monitor")
             if monitor.count():

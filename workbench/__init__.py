@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
-    from workbench.ui.lab import Lab
+    from workbench.ui.lab.lab import Lab
 
 __version__ = "0.1.0"
 
@@ -27,7 +27,7 @@ _HOMES = {
     "launch": "workbench.runs.launch:launch",
     "runs": "workbench.runs",  # a callable package: see there
     "Run": "workbench.runs.run:Run",
-    "Lab": "workbench.ui.lab:Lab",
+    "Lab": "workbench.ui.lab.lab:Lab",
 }
 __all__ = ["Lab", "Recipe", "Run", "accelerate", "choices", "forecast", "launch", "presets", "runs"]
 

@@ -87,7 +87,7 @@ def knob_changes(page: Any, server: Server, rounds: int = 6) -> dict[str, Any]:
 def many_runs(page: Any, server: Server, root: Path) -> dict[str, Any]:
     """The table of a thousand runs, alone and in the Lab: seconds from the key to all rows, the second time of each."""
     _write_runs(root)
-    imports = "import workbench as wb\nfrom workbench.ui.lab import Lab\nfrom workbench.ui.runs_table import RunsTable"
+    imports = "from workbench.ui.lab.lab import Lab\nfrom workbench.ui.runs.runs_table import RunsTable"
     where = repr(str(root))
     write_notebook(server.root / "many.ipynb", [imports, f"RunsTable({where})", f"Lab(runs_dir={where})"])
     notebook = Notebook(page, server, "many.ipynb")

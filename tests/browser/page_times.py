@@ -250,7 +250,7 @@ def _watch(page: Any, server: Server, name: str, runs: Path, logs: dict[str, Pat
 
 def _watch_cell(runs: Path, logs: dict[str, Path]) -> str:
     watched = ", ".join(f"wb.Run({name!r}, {str(runs)!r})" for name in logs)
-    return f"from workbench.ui.monitor import Monitor\nview = Monitor([{watched}])\nview"
+    return f"from workbench.ui.watch.monitor import Monitor\nview = Monitor([{watched}])\nview"
 
 
 def _type_cell(page: Any, source: str) -> None:

@@ -17,7 +17,7 @@ from workbench import presets
 pytestmark = pytest.mark.browser
 COMPOSER = """
 import pathlib, time
-from workbench.ui.composer import Composer
+from workbench.ui.compose.composer import Composer
 composer = Composer()
 begin = composer.composition.begin
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.browser
 CELL = """
 import ipywidgets, pathlib
 from workbench.recipe import Recipe
-from workbench.ui.composer import Composer
-from workbench.ui.forecast_panel import ForecastPanel
+from workbench.ui.compose.composer import Composer
+from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.page import Page
 recipe = Recipe.from_json(pathlib.Path("tiny.json").read_text(encoding="utf-8"))
 panel = ForecastPanel()

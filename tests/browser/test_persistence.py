@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 
 SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 # The picture for saved notebooks comes every 20 s; a test need not wait that long.
-HURRY = "from workbench.ui import feed, saved_picture\nfeed._KEEPSAKE_SECONDS = 1.0\n"
+HURRY = "from workbench.ui.watch import feed, saved_picture\nfeed._KEEPSAKE_SECONDS = 1.0\n"
 WIDE_ENOUGH = 300
 TIMES = 5
 # Pictures that were begun for views which are closed by now may still be on their way.

@@ -64,7 +64,7 @@ def folders(server: Server, tmp_path_factory: pytest.TempPathFactory, corpus: Pa
 
 def open_table(page: Page, server: Server, name: str) -> Notebook:
     """The Lab in the second cell, the imports done in the first."""
-    write_notebook(server.root / name, ["import workbench as wb\nfrom workbench.ui.lab import Lab", "wb.Lab()"])
+    write_notebook(server.root / name, ["import workbench as wb\nfrom workbench.ui.lab.lab import Lab", "wb.Lab()"])
     notebook = Notebook(page, server, name)
     notebook.hide_sidebar()
     notebook.run(0)

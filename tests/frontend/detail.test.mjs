@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Details, lacking } from "../../workbench/ui/frontend/src/detail.js";
+import { Details, lacking } from "../../workbench/ui/frontend/src/watch/detail.js";
 import { Store } from "../../workbench/ui/frontend/src/store.js";
 import { block, clock, delta, snapshot } from "./block.mjs";
 

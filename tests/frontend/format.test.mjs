@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { duration, loss, percent, secondsLeft, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
-import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/scales.js";
+import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
   assert.deepEqual([0, 7, 0.25, 12.34, 123.4, 12345, 999999, 4.2e9, 5e-4, -2.5, null, NaN].map(short), [

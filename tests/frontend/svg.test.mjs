@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Run } from "../../workbench/ui/frontend/src/store.js";
-import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/scales.js";
-import { escaped } from "../../workbench/ui/frontend/src/samples.js";
-import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/svg.js";
-import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/views/pictures.js";
-import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/layers.js";
+import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/scales.js";
+import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
+import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
+import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
 

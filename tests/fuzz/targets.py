@@ -29,9 +29,9 @@ from workbench.runs.lease import read_lease
 from workbench.runs.run import Run
 from workbench.runs.view import RunView
 from workbench.telemetry import read_telemetry
-from workbench.ui.recipe_reader import read_json, read_python
-from workbench.ui.recipe_text import as_json, as_python
-from workbench.ui.text_problems import TextError
+from workbench.ui.compose.recipe_reader import read_json, read_python
+from workbench.ui.compose.recipe_text import as_json, as_python
+from workbench.ui.compose.text_problems import TextError
 
 
 class Target(ABC):

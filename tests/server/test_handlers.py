@@ -21,7 +21,7 @@ from workbench.runs.lease import LEASE_SECONDS, claim, read_lease
 from workbench.runs.run import Run
 from workbench.server.base import BODY_BYTES
 from workbench.telemetry import TelemetryWriter
-from workbench.ui.feed import Feed
+from workbench.ui.watch.feed import Feed
 
 pytestmark = pytest.mark.xdist_group("server")
 API = f"{BASE_URL}workbench/api"

@@ -15,7 +15,7 @@ PREPARE = """
 import gc, threading, tracemalloc
 from ipywidgets.widgets.widget import _instances
 from workbench.runs.run import Run
-from workbench.ui.monitor import Monitor
+from workbench.ui.watch.monitor import Monitor
 
 def threads():
     return sum(thread.name.startswith("workbench") for thread in threading.enumerate())

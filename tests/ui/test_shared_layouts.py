@@ -7,8 +7,8 @@ import pytest
 from ipywidgets.widgets.widget import _instances
 
 from workbench.choices.choice import registry
-from workbench.ui import form, inputs
-from workbench.ui.form import Form
+from workbench.ui.compose import form, inputs
+from workbench.ui.compose.form import Form
 from workbench.ui.shared_layouts import with_shared_layout
 
 

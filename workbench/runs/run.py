@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 EXPORT, REPORT = "workbench.training.export", "workbench.plots.report"
-MONITOR = "workbench.ui.monitor:Monitor"
+MONITOR = "workbench.ui.watch.monitor:Monitor"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
 
@@ -338,7 +338,7 @@ class Run:
         return self.folder.report
 
     def watch(self, target_loss: float | None = None, keep_live: bool = False) -> Any:
-        """Show the live view in the present notebook cell; returns it (see :class:`workbench.ui.monitor.Monitor`).
+        """Show the live view in the present notebook cell and return it (:class:`workbench.ui.watch.monitor.Monitor`).
 
         It shows itself here, so that it also appears when more of the cell follows, and only once when it ends it.
 

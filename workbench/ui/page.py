@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
+
+from workbench.ui.bundles import script, style
 
 
 class Page(anywidget.AnyWidget):
@@ -25,9 +26,8 @@ class Page(anywidget.AnyWidget):
         resting: what the line of help says while no knob has the pointer or the focus.
     """
 
-    # As text: given a path, anywidget keeps every widget that was ever made alive, to reload it when the file changes.
-    _esm = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
-    _css = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    _esm = script("page")
+    _css = style("page")
 
     resting = traitlets.Unicode().tag(sync=True)
 

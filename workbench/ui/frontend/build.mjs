@@ -48,8 +48,8 @@ async function bundle(name, heads) {
   }
 }
 
-for (const name of ["runs_table.js", ...["curve_editor", "difference_table", "recipe_editor", "source_picker"].map((each) => `compose/${each}.js`)]) {
+for (const name of ["page.js", "lab/frame.js", "runs/runs_table.js", ...["curve_editor", "difference_table", "forecast_panel", "recipe_editor", "source_picker"].map((each) => `compose/${each}.js`)]) {
   await bundle(name, { js: `${stamp} */` });
 }
-await bundle("monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
+await bundle("watch/monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);

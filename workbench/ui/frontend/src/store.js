@@ -1,9 +1,9 @@
 // All that a page knows of its runs, and the order of messages. Pure: the caller says what time it is.
 
-import { Details } from "./detail.js";
+import { Details } from "./watch/detail.js";
 import { FINAL } from "./format.js";
-import { Layers } from "./layers.js";
-import { Clock, Series } from "./series.js";
+import { Layers } from "./watch/layers.js";
+import { Clock, Series } from "./watch/series.js";
 import { unpack, unpackDetail, unseal } from "./wire.js";
 
 const RESYNC_PATIENCE_MS = 4000;

@@ -1,0 +1,112 @@
+"""A recipe in the making: every kind of change can be walked back and forth, and is checked each time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from workbench import presets
+from workbench.fields import put
+from workbench.ui.compose.composition import Composition
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def made(clock: list[float]) -> Composition:
+    return Composition(presets.get("fast"), "fast", lambda: clock[0])
+
+
+def turn(made: Composition, path: str, value: object) -> None:
+    made.change(put(made.state.fields, path, value))
+
+
+def test_knobs_choices_presets_and_texts_are_walked_back_in_order(made: Composition, clock: list[float]) -> None:
+    seen = [made.state]
+    lans = presets.get("fast").with_(optimizer="lans").to_dict()["optimizer"]
+    steps = [
+        lambda: turn(made, "optimizer.lr", 0.001),
+        lambda: turn(made, "optimizer", lans),
+        lambda: turn(made, "optimizer.lr", "many"),
+        lambda: made.begin(presets.get("pld"), "pld"),
+        lambda: made.begin(presets.get("fast"), "run:20260131-081500-mine-0a1b2c-3d4e", seen[0].fields),
+        lambda: made.change(presets.get("gpt_tiny").to_dict()),
+    ]
+    for step in steps:
+        clock[0] += 10
+        step()
+        seen.append(made.state)
+    assert made.undoes.startswith("8 knobs: name, ")
+    told = []
+    for before in reversed(seen[:-1]):
+        told.append(made.undoes)
+        made.undo()
+        assert made.state == before
+    assert told[1:] == [
+        "preset pld → run mine", "preset fast → preset pld", "optimizer.lr 0.00675 → many", "optimizer adamw → lans",
+        "optimizer.lr 0.0015 → 0.001",
+    ]  # fmt: skip
+    assert made.undoes == ""
+    for after in seen[1:]:
+        made.redo()
+        assert made.state == after
+    assert made.redoes == ""
+
+
+def test_it_is_checked_at_every_step(made: Composition) -> None:
+    assert made.recipe == presets.get("fast")
+    turn(made, "architecture.heads", 3)
+    assert made.recipe is None
+    assert [problem.path for problem in made.problems] == ["architecture.heads"]
+    assert made.undo() == ["architecture.heads"]
+    assert made.recipe == presets.get("fast")
+    assert made.problems == []
+    made.redo()
+    assert made.recipe is None
+
+
+def test_what_this_machine_cannot_carry_out_is_a_problem_of_its_knob(made: Composition) -> None:
+    turn(made, "execution.threads", 1000)
+    assert made.recipe is None
+    assert [problem.path for problem in made.problems] == ["execution.threads"]
+    made.undo()
+    assert made.recipe == presets.get("fast")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
+@pytest.mark.parametrize(
+    ("path", "value"), [("precision", "fp8"), ("attention", "flex"), ("optimizer_states", "host"), ("device", "cuda")]
+)
+def test_what_needs_a_gpu_is_a_problem_of_its_knob(made: Composition, path: str, value: str) -> None:
+    turn(made, f"execution.{path}", value)
+    assert made.recipe is None
+    assert f"execution.{path}" in [problem.path for problem in made.problems]
+    made.undo()
+    assert made.recipe is not None
+
+
+def test_a_slider_and_a_walk_through_the_presets_are_one_change(made: Composition, clock: list[float]) -> None:
+    for rate in (0.002, 0.0021, 0.0022):
+        clock[0] += 0.1
+        turn(made, "optimizer.lr", rate)
+    assert made.undoes == "optimizer.lr 0.0015 → 0.0022"
+    clock[0] += 5
+    for name in ("pld", "raptr", "stacking"):
+        clock[0] += 0.2
+        made.begin(presets.get(name), name)
+    assert made.undoes == "preset fast → preset stacking"
+    made.undo()
+    assert made.undo() == ["optimizer.lr"]
+    assert made.undoes == ""
+    assert made.undo() == []
+
+
+def test_a_given_recipe_is_called_so(clock: list[float]) -> None:
+    made = Composition(presets.get("fast"), None, lambda: clock[0])
+    assert made.state.began == "the given recipe"
+    clock[0] += 5
+    made.begin(presets.get("pld"), "pld")
+    assert made.undoes == "the given recipe → preset pld"

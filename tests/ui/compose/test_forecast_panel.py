@@ -1,0 +1,302 @@
+"""The panel: never in the way, the latest recipe wins, measuring is asked for while runs train."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.plots.ahead import FOUND
+from tests.ui.live import run_folder
+from workbench import presets
+from workbench.choices.execution.engine import Mode
+from workbench.errors import WorkbenchError
+from workbench.forecast import forecast
+from workbench.forecasting import calibration
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+from workbench.telemetry import TelemetryWriter
+from workbench.ui.compose.forecast_panel import ForecastPanel
+
+
+class Machine:
+    """What calibration is to a forecast: known at once, or measured first, or broken."""
+
+    def __init__(self) -> None:
+        self.measured, self.broken = True, ""
+        self.asked = 0
+        self.measuring, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
+
+    def calibrated(
+        self, mode: Mode, say: Callable[[str], None] | None = None, poll: Callable[[], None] | None = None
+    ) -> calibration.Rates:
+        self.asked += 1
+        if not self.measured:
+            assert say is not None
+            say("measuring this machine, once")
+            self.measuring.set()
+            if self.broken:
+                raise WorkbenchError(self.broken)
+            assert poll is not None
+            while not self.go_on.wait(0.01):
+                poll()
+            self.measured = True
+        return RATES
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(calibration, "calibrated", machine.calibrated)
+    return machine
+
+
+@pytest.fixture
+def recipe(learnable: list[str]) -> Recipe:
+    return presets.fast().with_assignments([*learnable, "budget=50 steps"])
+
+
+@pytest.fixture
+def panel(machine: Machine, tmp_path: Path) -> ForecastPanel:
+    return ForecastPanel(tmp_path / "runs", opened=True)
+
+
+def settled(panel: ForecastPanel) -> None:
+    assert panel._ahead.wait(60)
+    assert panel._beside.wait(60)
+
+
+def dim(panel: ForecastPanel) -> bool:
+    return "wb-forecast-old" in panel.headline._dom_classes
+
+
+def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Recipe) -> None:
+    assert panel.headline not in panel.children
+    began = time.perf_counter()
+    panel.show(recipe)
+    assert time.perf_counter() - began < 0.5, "it returns at once"
+    settled(panel)
+    expected = forecast(recipe, rates=RATES)
+    assert f"{expected.parameters:,}" in panel.headline.value
+    assert ">50<" in panel.headline.value
+    assert {"wb-memory-bar", "wb-spark"} <= set(panel.details.value.split('"'))
+    assert {panel.headline, panel.details, panel._row} <= set(panel.children)
+    assert not dim(panel)
+    panel.more.value = False
+    assert [child for child in panel.children if child is not panel._style] == [panel._top]
+    assert "</strong> tokens/s" in panel.line.value, "closed, it says the same in a sentence"
+    assert f"{expected.parameters:,} parameters" in panel.line.value
+
+
+def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    panel.show(recipe)
+    settled(panel)
+    machine.measured = False
+    machine.go_on.clear()
+    panel.show(recipe.with_(budget="60 steps"))
+    assert machine.measuring.wait(60)
+    for steps in range(61, 70):
+        panel.show(recipe.with_(budget=f"{steps} steps"))
+    assert dim(panel)
+    assert ">50<" in panel.headline.value
+    assert "Measuring this machine once (about 20 s)" in panel.status.value
+    assert panel.status in panel.children
+    machine.go_on.set()
+    settled(panel)
+    assert ">69<" in panel.headline.value
+    assert not dim(panel)
+    assert panel.status not in panel.children
+    assert machine.asked == 3, "eight recipes were overtaken"
+    panel.show(recipe)
+    assert ">50<" in panel.headline.value, "one that was shown before is there at once"
+
+
+def test_a_recipe_that_cannot_run_dims_the_last_numbers(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    panel.show(None)
+    assert machine.asked == 0
+    assert "as soon as the recipe can run" in panel.status.value
+    panel.show(recipe)
+    settled(panel)
+    panel.show(None)
+    assert dim(panel)
+    assert ">50<" in panel.headline.value
+    panel.show(recipe)
+    assert not dim(panel)
+
+
+def test_runs_that_train_are_not_disturbed_unasked(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_folder(tmp_path / "runs" / "run-a", name="busy", budget={"amount": 100, "unit": "steps"})
+    monkeypatch.setattr(Run, "status", "running")
+    machine.measured = False
+    panel.show(recipe)
+    settled(panel)
+    assert not machine.measuring.is_set()
+    assert "has not been measured" in panel.status.value
+    assert panel.measure in panel.children
+    assert panel.headline not in panel.children
+    panel.measure.click()
+    settled(panel)
+    assert machine.measuring.is_set()
+    assert ">50<" in panel.headline.value
+    assert panel.measure not in panel.children
+
+
+def test_errors_stand_in_the_panel(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    machine.measured, machine.broken = False, "measuring failed: <b>why</b>"
+    panel.show(recipe)
+    settled(panel)
+    assert "measuring failed: &lt;b&gt;why" in panel.status.value
+    assert "role='alert'" in panel.status.value
+    assert panel.measure in panel.children, "it can be tried again"
+    machine.broken = ""
+    panel.measure.click()
+    settled(panel)
+    assert ">50<" in panel.headline.value
+    assert panel.status not in panel.children
+
+
+def test_an_error_goes_with_the_recipe_that_caused_it(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    panel.show(recipe)
+    settled(panel)
+    machine.measured, machine.broken = False, "no rates"
+    for way_back in (recipe, None):
+        panel.show(recipe.with_(optimizer={"lr": 0.5}))
+        settled(panel)
+        assert "no rates" in panel.status.value
+        panel.show(way_back)
+        assert panel.status not in panel.children
+
+
+def test_a_measurement_for_another_mode_than_is_composed_ends(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe
+) -> None:
+    machine.measured = False
+    machine.go_on.clear()
+    panel.show(recipe)
+    assert machine.measuring.wait(60)
+    panel.show(recipe.with_(optimizer={"lr": 0.5}))
+    assert not panel._ahead.wait(0.1), "of the same mode: goes on"
+    machine.measuring.clear()
+    panel.show(recipe.with_(execution={"precision": "bf16"}))
+    assert machine.measuring.wait(60), "the first ended, another began"
+    assert machine.asked == 2
+    machine.go_on.set()
+    settled(panel)
+    assert ">50<" in panel.headline.value
+
+
+def test_a_price_gives_the_cost_without_a_new_forecast(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    panel.show(recipe)
+    settled(panel)
+    assert "cost" not in panel.headline.value
+    panel.price.source.value = "3600"
+    assert ">cost<" in panel.headline.value
+    panel.price.source.value = "cheap"
+    assert ">cost<" not in panel.headline.value
+    assert "must be a number" in panel._row.children[-1].value
+    panel.price.source.value = ""
+    assert len(panel._row.children) == 1
+    assert machine.asked == 1
+
+
+def begun(tmp_path: Path, recipe: Recipe) -> RunFolder:
+    folder = run_folder(tmp_path / "runs" / "run-b", name="begun")
+    write_json(folder.recipe, recipe.to_dict())
+    write_json(folder.environment, {"parameters": 1000, "memory_before_gib": 0.5})
+    writer = TelemetryWriter(folder.telemetry)
+    writer.scalars(1, 0.5, 4096, loss=3.0, memory_gib=0.75, tokens_per_second=8192.0)
+    writer.close()
+    return folder
+
+
+def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    panel.show(recipe)
+    settled(panel)
+    panel.compare(Run(folder))
+    settled(panel)
+    kept = json.loads(folder.forecast.read_text())
+    assert kept["parameters"] == forecast(recipe, rates=RATES).parameters
+    assert kept["made"] == pytest.approx(time.time(), abs=60)
+    assert panel.comparison in panel.children
+    for words in ("forecast and measured", "8,192", "256 MiB"):
+        assert words in panel.comparison.value, words
+    panel.more.value = False
+    assert "fast: forecast off by: parameters +" in panel.comparison.value, "closed, a line of it"
+    panel.compare(None)
+    assert panel.comparison not in panel.children
+
+
+def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    write_json(folder.forecast, {**FOUND, "parameters": 2000})
+    write_state(folder, status="finished", step=200, seconds=100.0)
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "+100.0%" in panel.comparison.value
+    assert machine.asked == 0
+    folder.forecast.write_text("[")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert machine.asked == 1, "a damaged one is made again"
+    panel.compare(Run(folder))
+    settled(panel)
+    assert machine.asked == 1, "once"
+    assert folder.forecast.read_text() == "[", "made after the run, it is not kept as one from before"
+
+
+def test_looking_at_a_run_measures_nothing_unasked(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    write_state(folder, status="finished", step=50, seconds=10.0)
+    machine.measured = False
+    panel.compare(Run(folder))
+    settled(panel)
+    assert not machine.measuring.is_set()
+    assert "No forecast was made before this run" in panel.comparison.value
+    assert panel.measure in panel.children
+    panel.measure.click()
+    settled(panel)
+    assert "forecast and measured" in panel.comparison.value
+    assert panel.measure not in panel.children
+    machine.measured = False
+    panel.show(recipe.with_(seed=1))
+    settled(panel)
+    assert ">50<" in panel.headline.value, "nobody trains: measured without asking"
+
+
+def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "run-c", name="damaged")
+    folder.recipe.write_text("{")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "wb-wrong" in panel.comparison.value
+
+
+def test_a_panel_that_is_closed_or_forgotten_ends(panel: ForecastPanel, recipe: Recipe) -> None:
+    panel.close()
+    panel.show(recipe)
+    assert panel._ahead.wait(1)
+    forgotten = ForecastPanel()
+    seen = weakref.ref(forgotten)
+    forgotten.close()
+    del forgotten
+    gc.collect()
+    assert seen() is None

@@ -1,0 +1,115 @@
+"""The search box: what is asked for is shown, in closed sections too; what is not, comes back afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from workbench import presets
+from workbench.choices.choice import registry
+from workbench.recipe import AXES, Recipe
+from workbench.ui.compose.composer import Composer
+from workbench.ui.compose.form import ChoiceKnob, Form
+from workbench.ui.compose.knob_finder import elsewhere, search_words
+
+
+def shown(widget: Any) -> set[str]:
+    """Paths of the knobs in the page, by their tooltips."""
+    found: set[str] = set()
+    for child in getattr(widget, "children", ()):
+        tooltip = getattr(child, "tooltip", None) or ""
+        if "\n" in tooltip:
+            found.add(tooltip.split("\n")[1].split(" ")[0])
+        found |= shown(child)
+    return found
+
+
+@pytest.fixture(scope="module")
+def composer() -> Composer:
+    return Composer(presets.get("fast"))
+
+
+@pytest.fixture(autouse=True)
+def _cleared(composer: Composer) -> Iterator[None]:
+    before = shown(composer._forms)
+    yield
+    composer.finder.clear()
+    assert shown(composer._forms) == before
+
+
+def test_by_name_and_by_help(composer: Composer) -> None:
+    composer.finder.text.value = "vocabulary size"
+    assert shown(composer._forms) >= {"data.tokenizer.vocabulary_size"}
+    assert len(composer._forms.children) == 1, "the section of data alone, which was closed"
+    assert "1 knob found" in composer.finder.found.value
+    # "seed of initialisation, data order, masks and layer dropping"
+    composer.finder.text.value = "initialisation masks"
+    assert shown(composer._forms) == {"seed"}
+    composer.finder.text.value = "no such knob at all"
+    assert shown(composer._forms) == set()
+    assert "0 knobs found" in composer.finder.found.value
+
+
+def test_by_path_and_what_another_choice_would_bring(composer: Composer) -> None:
+    composer.finder.text.value = "optimizer.schedule.warmup"
+    assert "optimizer.schedule.warmup" in shown(composer._forms)
+    assert "optimizer.lr" not in shown(composer._forms)
+    composer.finder.text.value = "theta"
+    assert "theta (depth: progressive_drop)" in composer.finder.found.value
+
+
+def test_every_knob_is_found_by_its_path(composer: Composer) -> None:
+    def paths(form: Form) -> Iterator[str]:
+        for knob in form.knobs.values():
+            yield knob.path
+            if isinstance(knob, ChoiceKnob) and isinstance(knob.part, Form):
+                yield from paths(knob.part)
+
+    forms = [knob.part for knob in composer.axes.values() if isinstance(knob.part, Form)]
+    every = [path for form in (*forms, composer.budget, composer.run) for path in paths(form)]
+    assert len(every) > 50
+    for path in every[::7]:
+        composer.finder.text.value = path
+        assert path in shown(composer._forms)
+
+
+def test_another_choice_is_searched_as_well_and_a_kept_form_comes_back_whole(composer: Composer) -> None:
+    knob = composer.axes["optimizer"]
+    whole = set(shown(knob.widget))
+    composer.finder.text.value = "beta1"
+    knob.picker.value = "lans"
+    assert shown(knob.widget) == {"optimizer.beta1"}
+    composer.finder.clear()
+    knob.picker.value = "adamw"
+    assert shown(knob.widget) == whole
+
+
+CHOSEN = {axis: Recipe().to_dict()[axis]["kind"] for axis in AXES}
+
+
+def test_words() -> None:
+    assert search_words(" Weight_decay optimizer.LR ") == ["weight", "decay", "optimizer", "lr"]
+    assert search_words("") == []
+
+
+def test_knobs_of_other_choices_are_named_with_their_home() -> None:
+    assert "theta (depth: progressive_drop)" in elsewhere(["theta"], CHOSEN)
+    assert not any(
+        "progressive_drop" in found for found in elsewhere(["theta"], {**CHOSEN, "depth": "progressive_drop"})
+    )
+    assert elsewhere(["no", "such", "knob"], CHOSEN) == []
+    assert elsewhere([], CHOSEN) == []
+
+
+def test_many_are_counted() -> None:
+    found = elsewhere(["a"], CHOSEN, most=3)
+    assert len(found) == 4
+    assert found[-1].startswith("and ")
+
+
+def test_homes_of_one_name_are_told_together() -> None:
+    found = [text for text in elsewhere(["lr"], {"optimizer": "adamw"}) if text.startswith("lr (")]
+    assert len(found) == 1
+    assert found[0].count(",") == 3, f"at most four of {len(registry('optimizer'))} optimizers"

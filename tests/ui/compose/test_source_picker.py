@@ -1,0 +1,32 @@
+"""The drop-down of recipes: presets at once, runs when it is about to be opened."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.messages import hear, say
+from workbench import presets
+from workbench.ui.compose.source_picker import SourcePicker
+
+
+def test_runs_are_listed_when_asked_for_and_stay_out_of_the_saved_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[int] = []
+
+    def runs() -> list[tuple[str, str]]:
+        listed.append(1)
+        return [("run:a", "a"), ("run:b", "b")]
+
+    picker = SourcePicker("preset", "help", runs, value="fast")
+    heard = hear(picker, monkeypatch)
+    assert listed == []
+    say(picker, {"list": "runs"})
+    say(picker, {"list": "others"})
+    say(picker, None)
+    assert heard == [{"runs": [["run:a", "a"], ["run:b", "b"]]}]
+    assert "run:a" not in str(picker.get_state())
+    assert picker.presets == presets.names()
+    assert picker.value == "fast"
+
+
+def test_what_is_given_has_no_source() -> None:
+    assert SourcePicker("against", "", list, "what this began with").value is None

@@ -1,0 +1,205 @@
+"""The Lab: the recipe is launched and forked for real, runs are watched, errors are told where they belong."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import ipywidgets
+import pytest
+
+from tests.ui.live import run_folder, until
+from workbench import presets
+from workbench.runs.run import Run
+from workbench.ui.lab.lab import WATCHED_AT_MOST, Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    recipe = presets.get("fast").with_assignments([*learnable, "budget.amount=100000"])
+    made = Lab(recipe, runs_dir=tmp_path / "runs")
+    yield made
+    for row in made.table.rows:
+        run = Run(row["id"], tmp_path / "runs")
+        if run.status in ("starting", "running", "paused"):
+            run.stop()
+            wait_for(made, run.id, "stopped")
+    made.close()
+
+
+def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
+    """Until a row of the table has a status."""
+    deadline = time.monotonic() + seconds
+    while (found := {row["id"]: row["status"] for row in lab.table.rows}.get(run_id)) != status:
+        assert time.monotonic() < deadline, f"{run_id} is {found}"
+        time.sleep(0.05)
+        lab.table.refresh()
+
+
+@pytest.mark.process
+def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
+    lab.launch_button.click()
+    (first,) = lab.table.selected
+    # The handler starts a process; it must not wait for that process's imports.
+    assert Run(first, tmp_path / "runs").status == "starting"
+    assert lab.monitor is not None
+    assert [run.id for run in lab.monitor.runs] == [first]
+    run = Run(first, tmp_path / "runs")
+    assert run.recipe == lab.composer.recipe
+    wait_for(lab, first, "running")
+    run.checkpoint(timeout=60)
+
+    lab.fork(first)
+    point = lab.fork_point
+    assert point is not None
+    assert lab.launch_button.description == f"Fork from step {point.step:,}"
+    assert "Fork of" in lab.fork_bar.text.value
+    assert not lab.launch_button.disabled
+    lab.composer.load(point.recipe.with_(architecture={"layers": 3}), point.recipe)
+    assert lab.launch_button.disabled
+    assert "cannot change architecture.layers" in lab.why.value
+    lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
+    assert not lab.launch_button.disabled
+    lab.launch_button.click()
+    assert lab.fork_point is None
+    assert lab.launch_button.description == "Launch"
+    until(lambda: lab.table.selected not in ([], [first]), seconds=60)
+    (forked,) = lab.table.selected
+    child = Run(forked, tmp_path / "runs")
+    assert child.origin is not None
+    assert (child.origin.run, child.origin.step) == (first, point.step)
+    assert child.recipe.optimizer.lr == 1e-4
+    for one in (first, forked):
+        wait_for(lab, one, "running")
+
+
+def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "finished", False)
+    recipe = lab.composer.recipe
+    assert recipe is not None
+    recipe.save(folder.recipe)
+    for step, lr in ((10, 0.25), (20, 0.5)):
+        (folder.checkpoints / f"step-{step}").mkdir(parents=True)
+        state = f'{{"step": {step}, "tokens": 1, "seconds": 1.0, "overrides": {{"optimizer.lr": {lr}}}}}'
+        (folder.checkpoints / f"step-{step}" / "state.json").write_text(state)
+    lab.fork(folder.id)
+    assert [label for label, _ in lab.fork_bar.steps.options] == ["step 20 (newest)", "step 10"]
+    assert lab.composer.recipe is not None
+    assert lab.composer.recipe.optimizer.lr == 0.5
+    lab.composer.load(lab.composer.recipe.with_(seed=9), lab.composer.recipe)
+    lab.fork_bar.steps.value = 10
+    assert lab.fork_point is not None
+    assert lab.fork_point.step == 10
+    assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
+    lab.fork_bar.back.click()
+    assert lab.fork_point is None
+    assert lab.fork_bar.children == ()
+    assert lab.composer.recipe.seed == 9
+
+
+def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    assert lab.launch_button.disabled
+    assert "3 heads do not divide" in lab.launch_button.tooltip
+    assert "3 heads do not divide" in lab.why.value
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
+    assert not lab.launch_button.disabled
+    assert lab.why.value == ""
+    lab.composer.load(lab.composer.recipe.with_(execution={"threads": 1000}))
+    assert lab.launch_button.disabled
+    assert "cannot run" in lab.composer.verdict.value
+    assert "execution.threads" in lab.composer.verdict.value
+    assert (
+        "1000 threads, and this machine has" in lab.composer.axes["execution"].part.knobs["threads"]._note._line.value
+    )
+    lab.composer.undo()
+    assert not lab.launch_button.disabled
+    assert lab.table.rows == []
+
+
+def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where the folder should be")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path / "runs")
+    lab.launch_button.click()
+    assert "lab-bad" in lab.why.value
+    assert "cannot take a new run" in lab.why.value
+    lab.close()
+
+
+def test_selected_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / f"2026010{n}-000000-r-000000-0000", "finished", False) for n in range(1, 10)]
+    ids = [folder.id for folder in reversed(folders)]
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table.selected = ids[:2]
+    assert lab.monitor is not None
+    first = lab.monitor
+    assert [run.id for run in first.runs] == ids[:2]
+    lab.table.selected = ids
+    assert len(lab.monitor.runs) == WATCHED_AT_MOST
+    assert first.comm is None, "the view before is closed"
+    lab.table.selected = []
+    assert lab.monitor is None
+    lab.close()
+
+
+def test_a_view_is_not_taken_away_while_a_page_still_loads_it(tmp_path: Path) -> None:
+    ids = [f"20260101-00000{n}-r{n}-000000-0000" for n in range(3)]
+    for run_id in ids:
+        run_folder(tmp_path / run_id, "finished", False)
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table._heard(lab.table, {"type": "hello"}, [])
+    lab.table.selected = ids[:1]
+    first = lab.monitor
+    assert first is not None
+    lab.table.selected = []
+    lab.table.selected = ids[1:]
+    assert lab.monitor is first
+    # Its first message: it stands in the page.
+    first._handle_custom_msg({"type": "resync", "extra": []}, [])
+    assert lab.monitor is not None
+    assert [run.id for run in lab.monitor.runs] == ids[1:]
+    assert first.comm is None
+    # A page that never draws is not waited for for ever.
+    lab._drawn_by = 0.0
+    lab.table.selected = ids[:1]
+    assert [run.id for run in lab.monitor.runs] == ids[:1]
+    lab.close()
+
+
+def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> None:
+    run_folder(tmp_path / "20260101-000000-r-000000-0000", "finished", False)
+    Lab(presets.get("fast"), runs_dir=tmp_path).close()
+    before = len(ipywidgets.Widget.widgets)
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table.selected = ["20260101-000000-r-000000-0000"]
+    # Another choice makes forms that did not exist before.
+    lab.composer.load(presets.get("pld"))
+    trace = weakref.ref(lab)
+    lab.close()
+    assert len(ipywidgets.Widget.widgets) == before
+    del lab
+
+    def gone() -> bool:
+        gc.collect()
+        return trace() is None
+
+    # A thread that reads the store lets go once it has read.
+    until(gone)
+
+
+def test_without_a_page_it_is_a_text_until_its_parts_are_asked_for(tmp_path: Path) -> None:
+    run_folder(tmp_path / "20260101-000000-earlier-000000", name="<i>earlier")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path, live=False)
+    told = lab._repr_mimebundle_()
+    assert set(told) == {"text/html", "text/plain"}
+    assert presets.get("fast").hash in told["text/plain"]
+    assert "&lt;i&gt;earlier" in told["text/html"]
+    assert lab.children == ()
+    with pytest.raises(AttributeError, match="'compser'"):
+        lab.compser  # noqa: B018
+    assert lab.composer.recipe == presets.get("fast")
+    assert len(lab.children) == 3
+    lab.close()

@@ -1,0 +1,1 @@
+"""Composing a recipe: forms, text, differences, the forecast beside them."""

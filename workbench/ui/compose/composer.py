@@ -1,0 +1,355 @@
+"""Composing a recipe: one section per axis, presets, undo, the recipe as text or difference, and what is wrong."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from workbench import presets
+from workbench.choices.choice import Problem
+from workbench.choices.progress import Budget
+from workbench.errors import WorkbenchError
+from workbench.recipe import AXES, Recipe
+from workbench.ui.compose.composition import Composition
+from workbench.ui.compose.difference_view import DifferenceView
+from workbench.ui.compose.differences import change_text
+from workbench.ui.compose.form import ChoiceKnob, Form
+from workbench.ui.compose.knob_finder import KnobFinder
+from workbench.ui.compose.knob_help import help_of
+from workbench.ui.compose.method_card import CardPanel
+from workbench.ui.compose.recipe_editor import RecipeEditor
+from workbench.ui.compose.recipe_reader import Read, read_json, read_python
+from workbench.ui.compose.recipe_text import as_json, as_python
+from workbench.ui.compose.section import Section
+from workbench.ui.compose.source_picker import SourcePicker
+from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
+from workbench.ui.page import Page
+
+RUN_FIELDS = ("name", "seed", "notes")
+"""Fields of the recipe that belong to no axis; they are shown with the budget."""
+# What is changed most; with every section open the form is several screens long.
+_OPEN_AT_FIRST = ("architecture", "optimizer")
+_SHOW = {
+    "Form": "change knobs",
+    "Python": "Python that builds this recipe; edit it, or paste some",
+    "JSON": "the recipe as a run's folder holds it; edit it, or paste one",
+    "Difference": "knobs beside those of the preset, of another preset or of a run",
+}
+
+
+def default_recipe() -> Recipe:
+    """What is composed from where nothing else is given: the first preset."""
+    return presets.get(presets.names()[0])
+
+
+class Composer(ipywidgets.VBox):
+    """Forms for every axis of a recipe, checked as they change.
+
+    Args:
+        changed: called after every later change and every preset loaded later.
+
+    Example:
+        >>> from workbench.ui.compose.composer import Composer
+        >>> composer = Composer()
+        >>> composer.recipe.name
+        'bert-tiny'
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe | None = None,
+        changed: Callable[[], None] = lambda: None,
+        runs_dir: str | Path | None = None,
+    ) -> None:
+        # The caller is told from the end of this constructor on: building and first loading are no changes of the
+        # user's.
+        self._on_change: Callable[[], None] = lambda: None
+        self._runs_dir = runs_dir
+        self._quiet, self._card_of = False, ""
+        source = None if recipe else presets.names()[0]
+        # What the entry without a name stands for in the drop-down of presets.
+        self._own = recipe or default_recipe()
+        self.composition = Composition(self._own, source)
+        fields, declared = self.composition.state.fields, Recipe.model_fields
+        self.axes: dict[str, ChoiceKnob] = {
+            axis: ChoiceKnob(axis, axis, "", help_of(axis, declared[axis], None), fields[axis], self._changed)
+            for axis in AXES
+        }
+        self.budget = Form(Budget, "budget", self._changed)
+        self.run = Form(Recipe, "", self._changed, only=RUN_FIELDS)
+        self.sections = self._make_sections()
+        self.page = Page(self._heard)
+        self.verdict = ipywidgets.HTML()
+        self.verdict.add_class("lab-verdict")
+        self.python = RecipeEditor("Python", read_python, self._take_over, self._preview)
+        self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
+        self.difference = DifferenceView(self._enter, runs_dir)
+        self.card = CardPanel(lambda: self._show_card(""))
+        self._forms = ipywidgets.VBox([section.widget for section in self.sections])
+        self._forms.add_class("lab-sections")
+        self._beside = ipywidgets.Box()
+        self._beside.add_class("lab-beside")
+        self._middle = ipywidgets.VBox()
+        self._middle.add_class("lab-middle")
+        self.finder = KnobFinder(self.sections, self._forms, self.axes)
+        super().__init__([self.page, self._make_head(source), self._middle, self.verdict])
+        self.add_class("lab-root")
+        self.add_class("lab-composer")
+        self._put()
+        self._on_change = changed
+
+    def _make_sections(self) -> list[Section]:
+        sections = [
+            Section.of_choice(
+                axis,
+                knob,
+                axis in _OPEN_AT_FIRST,
+                lambda on, axis=axis: self._help_pressed(axis, on),  # type: ignore[misc]
+            )
+            for axis, knob in self.axes.items()
+        ]
+        both = ipywidgets.VBox([self.run.widget, self.budget.widget])
+        return [*sections, Section("budget", both, [self.run, self.budget], opened=True)]
+
+    def _make_head(self, source: str | None) -> ipywidgets.Widget:
+        self.presets = SourcePicker(
+            "preset", "start from a preset or from the recipe of a run; every knob is set, and undo takes it back",
+            lambda: run_sources(self._runs_dir), "" if source else "(given recipe)", source,
+        )  # fmt: skip
+        self.presets.observe(self._picked, names="value")
+        self.undo_button, self.redo_button = (ipywidgets.Button(icon=icon) for icon in ("undo", "repeat"))
+        for button, step in ((self.undo_button, self.undo), (self.redo_button, self.redo)):
+            button.add_class("lab-tool")
+            button.on_click(lambda _button, step=step: step())
+        start = ipywidgets.HBox([self.presets, self.undo_button, self.redo_button])
+        start.add_class("lab-start")
+        self.show = ipywidgets.ToggleButtons(options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
+        self.show.add_class("lab-show")
+        self.show.observe(lambda _change: self._display(), names="value")
+        head = ipywidgets.VBox([start, self.show])
+        head.add_class("lab-head")
+        return head
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe as composed, None while there are problems."""
+        return self.composition.recipe
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Why there is no recipe, by path; empty when there is one."""
+        return list(self.composition.problems)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All knobs as JSON has them, valid or not."""
+        axes = {axis: knob.value for axis, knob in self.axes.items()}
+        # In the order that a recipe declares, which JSON and Python show.
+        known = {**self.composition.state.fields, **self.run.value, **axes, "budget": self.budget.value}
+        return {name: known[name] for name in Recipe.model_fields}
+
+    def load(self, recipe: Recipe, baseline: Recipe | None = None) -> None:
+        """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (by default the recipe itself)."""
+        self.composition.begin(baseline or recipe, None, recipe.to_dict())
+        self._put()
+
+    def undo(self) -> None:
+        """Take back the last change."""
+        self._walk("undo", self.composition.undoes, self.composition.undo)
+
+    def redo(self) -> None:
+        """Make the change that was undone last again."""
+        self._walk("redo", self.composition.redoes, self.composition.redo)
+
+    def reset(self) -> None:
+        """Set every knob back to where it began, as one change."""
+        state = self.composition.state
+        self.composition.begin(state.base, state.source)
+        self._put("reset all")
+
+    def _walk(self, verb: str, what: str, step: Callable[[], list[str]]) -> None:
+        if not what:
+            self._say(f"nothing to {verb}")
+            return
+        moved = step()
+        self._put(f"{verb}: {what}")
+        if len(moved) == 1:
+            self._point_at(moved[0])
+
+    def _changed(self) -> None:
+        """A knob was turned."""
+        self.composition.change(self.fields)
+        self._settle()
+
+    def _enter(self, fields: Mapping[str, Any]) -> None:
+        """Knobs are set from elsewhere than the form."""
+        self.composition.change(fields)
+        self._put()
+
+    def _put(self, message: str = "") -> None:
+        """Show the present state in every knob."""
+        state = self.composition.state
+        self._quiet = True
+        try:
+            if state.source is None:
+                self._own, self.presets.own = state.base, "(given recipe)"
+            self.presets.value = state.source
+        finally:
+            self._quiet = False
+        fields, base = state.fields, state.base.to_dict()
+        for axis, knob in self.axes.items():
+            knob.load(fields[axis], base[axis])
+        self.budget.load(fields["budget"], base["budget"])
+        self.run.load(fields, base)
+        self._settle(message)
+
+    def _settle(self, message: str = "") -> None:
+        """Show everywhere what the knobs say now."""
+        problems, budget = self.composition.problems, self.composition.state.fields["budget"]
+        rest = problems
+        parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
+        for part in parts:
+            part.spend(budget)
+            # Each shows its own problems and hands on the others; what is left at the end belongs to no knob.
+            rest = part.take(rest)
+        changes = [section.changes for section in self.sections]
+        for section, count in zip(self.sections, changes, strict=True):
+            section.update(problems, count)
+        self.verdict.value = self._sentence(rest, sum(changes), message)
+        for button, what, verb, keys in (
+            (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
+            (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
+        ):
+            button.tooltip = f"{verb} {what} ({keys})" if what else f"nothing to {verb}"
+            # Not disabled: a button that loses the focus with its last step leaves the keyboard nowhere.
+            (button.remove_class if what else button.add_class)("lab-dim")
+        self.finder.refresh()
+        self._fill_card()
+        self._display()
+        self._on_change()
+
+    def _display(self) -> None:
+        """Show the chosen view; the others are brought up to date when they are chosen."""
+        view, state = self.show.value, self.composition.state
+        sound = self.composition.recipe is not None
+        shown: tuple[ipywidgets.Widget, ...]
+        if view == "Form":
+            shown = (self.finder, self._beside)
+        elif view == "Python":
+            preset = None if state.source is None or state.source.startswith(RUN) else state.source
+            self.python.show(as_python(state.fields, state.base.to_dict(), preset), sound)
+            shown = (self.python,)
+        elif view == "JSON":
+            self.json.show(as_json(state.fields), sound)
+            shown = (self.json,)
+        else:
+            self.difference.show(state)
+            shown = (self.difference,)
+        # Assigning children draws them anew, and the box one is typing in would lose the focus.
+        if self._middle.children != shown:
+            self._middle.children = shown
+        beside = (self._forms, self.card) if self._card_of else (self._forms,)
+        if self._beside.children != beside:
+            self._beside.children = beside
+        self.page.resting = about(state.source) if state.source else "a recipe of your own"
+
+    def _take_over(self, read: Read) -> None:
+        """A text was applied; marks refer to the preset that it starts from, else to what they referred to before."""
+        fields = read.recipe.to_dict()
+        if read.preset and read.preset != self.composition.state.source:
+            self.composition.begin(presets.get(read.preset), read.preset, fields)
+        else:
+            self.composition.change(fields)
+        self._put()
+
+    def _preview(self, read: Read) -> str:
+        return change_text(self.composition.state.fields, read.recipe.to_dict())
+
+    def _picked(self, change: Any) -> None:
+        source = change["new"]
+        if self._quiet:
+            return
+        try:
+            recipe = recipe_of(source, self._runs_dir) if source else self._own
+        except WorkbenchError as error:
+            self._quiet = True
+            self.presets.value = change["old"]
+            self._quiet = False
+            self._say(str(error), bad=True)
+            return
+        self.composition.begin(recipe, source)
+        self._put()
+
+    def _heard(self, request: dict[str, Any]) -> None:
+        """What the page asks for by keys and links."""
+        verbs = {"undo": self.undo, "redo": self.redo, "reset": self.reset, "close": lambda: self._show_card("")}
+        if (verb := str(request.get("do"))) in verbs:
+            verbs[verb]()
+        elif isinstance(request.get("card"), str):
+            self._show_card(request["card"])
+        elif isinstance(request.get("go"), str):
+            self.finder.clear()
+            self.show.value = "Form"
+            self._point_at(request["go"], focus=True)
+
+    def _point_at(self, path: str, focus: bool = False) -> None:
+        name = path.split(".")[0]
+        for section in self.sections:
+            if section.name == name or (section.name == "budget" and name in RUN_FIELDS):
+                section.toggle.value = True
+        self.page.point_at(path, focus)
+
+    def _help_pressed(self, axis: str, on: bool) -> None:
+        # Pressed out, by the user or because another card was opened.
+        if on or self._card_of == axis:
+            self._show_card(axis if on else "")
+
+    def _show_card(self, path: str) -> None:
+        """Show the card of the choice at ``path``, or none."""
+        self._card_of = path
+        self._fill_card()
+        self._display()
+
+    def _fill_card(self) -> None:
+        """Bring the card up to date with its knob; closed where that no longer holds a choice."""
+        knob = self._choice_at(self._card_of)
+        choice = knob.choice if knob is not None else None
+        if choice is None:
+            self._card_of = ""
+        else:
+            self.card.show(self._card_of.rpartition(".")[2].replace("_", " "), choice)
+        for section in self.sections:
+            if section.help is not None:
+                section.help.value = section.name == self._card_of
+
+    def _choice_at(self, path: str) -> ChoiceKnob | None:
+        first, *rest = path.split(".")
+        knob: Any = self.axes.get(first)
+        for name in rest:
+            knob = knob.part.knobs.get(name) if isinstance(getattr(knob, "part", None), Form) else None
+        return knob if isinstance(knob, ChoiceKnob) else None
+
+    def _say(self, text: str, bad: bool = False) -> None:
+        kind = "lab-bad" if bad else "lab-said"
+        self.verdict.value = f"<span class='{kind}'>{html.escape(text)}</span>"
+
+    def _sentence(self, rest: list[Problem], count: int, message: str) -> str:
+        """One line on where the recipe stands; only a problem that no knob shows is told in full."""
+        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
+        reset = "<button class='lab-all' title='every knob as the preset has it'>reset all</button>" if count else ""
+        recipe = self.composition.recipe
+        if recipe is not None:
+            changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
+            # Hidden from screen readers, to which it would be spelled out at every change.
+            mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
+            return f"{message}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
+        problems = self.composition.problems
+        first = (rest or problems)[0]
+        what = html.escape(f"{first.path}: {first.message}" if rest else first.path)
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
+        return f"{message}<span class='lab-bad'>cannot run</span> {what}{more} {go} {reset}"

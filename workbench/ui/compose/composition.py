@@ -1,0 +1,114 @@
+"""A recipe in the making: its knobs, valid or not, what they are compared with, and the way back. No widgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.choices.choice import Problem
+from workbench.errors import RecipeError
+from workbench.recipe import Recipe
+from workbench.ui.compose.differences import change_text, differences
+from workbench.ui.compose.history import History
+from workbench.ui.compose.sources import title_of
+
+
+@dataclass(frozen=True)
+class State:
+    """What undo goes back to.
+
+    Attributes:
+        fields: all knobs as JSON has them, valid or not.
+        base: the recipe that marks and resets refer to.
+        source: where ``base`` came from (see :mod:`workbench.ui.compose.sources`); None for a recipe that was given.
+    """
+
+    fields: Mapping[str, Any]
+    base: Recipe
+    source: str | None
+
+    @property
+    def began(self) -> str:
+        """What ``base`` is called."""
+        return title_of(self.source) if self.source else "the given recipe"
+
+
+def described(before: State, after: State) -> str:
+    """The change from one state to the next in a few words."""
+    if before.base is after.base or before.source == after.source:
+        return change_text(before.fields, after.fields)
+    return f"{before.began} → {after.began}"
+
+
+class Composition:
+    """The present state, checked, and those before and after it.
+
+    Attributes:
+        recipe: None while there are problems, of the recipe or of this machine with it.
+        problems: why there is none.
+    """
+
+    def __init__(self, recipe: Recipe, source: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.recipe: Recipe | None = None
+        self.problems: list[Problem] = []
+        self._history = History(State(recipe.to_dict(), recipe, source))
+        self._check()
+
+    @property
+    def state(self) -> State:
+        """The present state."""
+        return self._history.present
+
+    @property
+    def undoes(self) -> str:
+        """What :meth:`undo` would take back, in a few words; empty where that is nothing."""
+        return self._history.undone_by(described)
+
+    @property
+    def redoes(self) -> str:
+        """What :meth:`redo` would do again, in a few words; empty where that is nothing."""
+        return self._history.redone_by(described)
+
+    def change(self, fields: Mapping[str, Any]) -> None:
+        """Knobs have other values; marks and resets stay as they are."""
+        self._record(State(fields, self.state.base, self.state.source))
+
+    def begin(self, recipe: Recipe, source: str | None, fields: Mapping[str, Any] | None = None) -> None:
+        """Another beginning: ``recipe``, with all knobs at its values, or at those of ``fields``."""
+        self._record(State(recipe.to_dict() if fields is None else fields, recipe, source))
+
+    def undo(self) -> list[str]:
+        """Go back by one change; returns the paths that moved."""
+        return self._walk(self._history.undo)
+
+    def redo(self) -> list[str]:
+        """Go forward by one change; returns the paths that moved."""
+        return self._walk(self._history.redo)
+
+    def _record(self, state: State) -> None:
+        before = self.state
+        paths = [change.path for change in differences(before.fields, state.fields)]
+        # Walking through a list of presets with the arrow keys is one change, as moving one slider is.
+        key = "source" if before.source != state.source else paths[0] if len(paths) == 1 else ""
+        self._history.record(state, key, self._clock())
+        self._check()
+
+    def _walk(self, step: Callable[[], State]) -> list[str]:
+        before = self.state.fields
+        after = step().fields
+        self._check()
+        return [change.path for change in differences(before, after)]
+
+    def _check(self) -> None:
+        fields = dict(self.state.fields)
+        # Built first, since that is what nearly always can be: to check and then to build would check everything twice.
+        try:
+            self.recipe, self.problems = Recipe(**fields), []
+        except RecipeError:
+            self.recipe, self.problems = None, Recipe.check(fields)
+        # Launched from here, it would train here.
+        if self.recipe is not None and (here := self.recipe.problems_here()):
+            self.recipe, self.problems = None, here

@@ -1,0 +1,116 @@
+"""What differs from where a recipe began, from a preset, or from any run: a drop-down and a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from workbench.errors import WorkbenchError
+from workbench.fields import at, put
+from workbench.recipe import Recipe
+from workbench.ui.bundles import script
+from workbench.ui.compose.composition import State
+from workbench.ui.compose.differences import Difference, differences
+from workbench.ui.compose.knob_help import value_text
+from workbench.ui.compose.source_picker import SourcePicker
+from workbench.ui.compose.sources import recipe_of, run_sources, title_of
+
+
+class DifferenceTable(anywidget.AnyWidget):
+    """Shows differences and asks for the other side's values.
+
+    Args:
+        take: called with the path of a row whose value there is wanted here.
+
+    Attributes:
+        rows: ``{path, there, here, there_full, here_full}``, all text.
+        complaint: why there is nothing to compare with, else empty.
+    """
+
+    _esm = script("difference_table")
+
+    rows = traitlets.List(traitlets.Dict()).tag(sync=True)
+    there = traitlets.Unicode().tag(sync=True)
+    complaint = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        super().__init__()
+        self._take = take
+        self.on_msg(self._on_message)
+
+    def show(self, there: str, found: Sequence[Difference]) -> None:
+        """Show what differs from the side that is called ``there``."""
+        rows = [
+            {
+                "path": path,
+                "there": value_text(theirs),
+                "here": value_text(mine),
+                "there_full": json.dumps(theirs, ensure_ascii=False),
+                "here_full": json.dumps(mine, ensure_ascii=False),
+            }
+            for path, mine, theirs in found
+        ]
+        self._set(rows, there, "")
+
+    def complain(self, message: str) -> None:
+        """Show why there is nothing to compare with."""
+        self._set([], self.there, message)
+
+    def _set(self, rows: list[dict[str, str]], there: str, complaint: str) -> None:
+        # In one message, or the table would be drawn three times.
+        with self.hold_sync():
+            self.rows, self.there, self.complaint = rows, there, complaint
+
+    def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        path = content.get("take") if isinstance(content, dict) else None
+        # Only what is on the page: anything else is a click on a row that has gone.
+        if isinstance(path, str) and any(row["path"] == path for row in self.rows):
+            self._take(path)
+
+
+class DifferenceView(ipywidgets.VBox):
+    """Compares a composition with another recipe.
+
+    Args:
+        change: takes over fields in which one knob has the other side's value.
+    """
+
+    def __init__(self, change: Callable[[Mapping[str, Any]], None], runs_dir: str | Path | None = None) -> None:
+        self._change, self._runs_dir = change, runs_dir
+        self._state: State | None = None
+        self.against = SourcePicker(
+            "against", "what to compare with", lambda: run_sources(runs_dir), "what this began with"
+        )
+        self.against.observe(lambda _change: self._compare(), names="value")
+        self.table = DifferenceTable(self._take)
+        super().__init__([self.against, self.table])
+        self.add_class("lab-compare")
+
+    def show(self, state: State) -> None:
+        """Compare ``state`` with what is picked."""
+        self._state = state
+        self._compare()
+
+    def _compare(self) -> None:
+        if self._state is None:
+            return
+        try:
+            there = self._there(self._state)
+        except WorkbenchError as error:
+            self.table.complain(str(error))
+            return
+        title = title_of(self.against.value) if self.against.value else self._state.began
+        self.table.show(title, differences(self._state.fields, there.to_dict()))
+
+    def _there(self, state: State) -> Recipe:
+        return recipe_of(self.against.value, self._runs_dir) if self.against.value else state.base
+
+    def _take(self, path: str) -> None:
+        if self._state is not None:
+            self._change(put(self._state.fields, path, at(self._there(self._state).to_dict(), path)))

@@ -1,0 +1,387 @@
+"""A form for any choice, made from its declared fields alone: types, bounds, units, scales, help and defaults.
+
+Every part of a form has the same six names: ``value`` (as JSON has it), ``load(value, baseline)`` (show it without
+calling back), ``take(problems)`` (show the errors of one's own knobs, leave the rest), ``changes`` (how many knobs
+differ from the baseline) and ``widget``; and ``show(words)``, which hides what a search does not ask for. A baseline
+is what "reset" returns to: the preset's value, or the default.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ipywidgets
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from workbench.choices.choice import Choice, Problem, registry
+from workbench.choices.edits import with_kind
+from workbench.choices.schedules import Schedule
+from workbench.fields import same
+from workbench.plots.shape import KnobScale
+from workbench.ui.compose.curve_editor import CurveEditor
+from workbench.ui.compose.inputs import Shape, make_input, shape_of
+from workbench.ui.compose.knob_help import help_of, label_of, path_class, value_text
+from workbench.ui.compose.knob_notes import Note, Reset
+from workbench.ui.shared_layouts import with_shared_layout
+
+CONSTANT = "constant"
+"""What the drop-down of a scheduled knob calls a plain number."""
+
+Changed = Callable[[], None]
+
+
+def defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
+    values: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        default = info.get_default(call_default_factory=True, validated_data={})
+        if default is PydanticUndefined:
+            default = [] if shape_of(info).kind == "list" else ""
+        values[name] = (
+            default.model_dump(mode="json") if isinstance(default, BaseModel) else to_jsonable_python(default)
+        )
+    return values
+
+
+class Row:
+    """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
+
+    Args:
+        tooltip: its help, through which a search looks.
+        default: JSON value of the field, the baseline until another one is loaded.
+        changed: called after the user changed anything in here.
+    """
+
+    def __init__(
+        self, path: str, tooltip: str, default: Any, changed: Changed, parts: Sequence[ipywidgets.Widget]
+    ) -> None:
+        self.path, self._baseline, self._changed = path, default, changed
+        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
+        self.widget = with_shared_layout(ipywidgets.Box, parts)
+        self.widget.add_class("lab-knob")
+        self.widget.add_class(path_class(path))
+        self._note, self.reset = Note(self.widget), Reset(self.widget, self.restore, 1)
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" will return to ``baseline``."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Everything in here back to the baseline, as one change of the user's."""
+        self.load(self._baseline, self._baseline)
+        self._changed()
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show the problems that belong in here, return the others."""
+        # Also what lies below: an entry of a list has a path of its own.
+        mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
+        self._note.say("; ".join(problem.message for problem in mine))
+        return [problem for problem in problems if problem not in mine]
+
+    def _offer_reset(self, changed: bool) -> None:
+        self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
+
+
+class Knob(Row):
+    """One plain field with one control."""
+
+    def __init__(
+        self, path: str, shape: Shape, label: str, tooltip: str, default: Any, scale: str, changed: Changed
+    ) -> None:
+        self.input = make_input(shape, label, tooltip, default, scale)
+        self.input.changed = self._heard
+        super().__init__(path, tooltip, default, changed, [self.input.widget])
+        self.load(default, default)
+
+    @property
+    def value(self) -> Any:
+        """The value as JSON has it; the text as typed where it cannot be read as one."""
+        return self.input.get()
+
+    @property
+    def changes(self) -> int:
+        """1 when the value differs from the baseline."""
+        return int(not same(self.value, self._baseline))
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" will return to ``baseline``."""
+        self._baseline = baseline
+        # An equal value is not written again: the box keeps it as it was typed (30_000, not 30000).
+        if not same(self.value, value):
+            self.input.set(value)
+        self._offer_reset(self.changes > 0)
+
+    def show(self, words: Sequence[str]) -> int:
+        """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
+        return int(all(word in self._search_text for word in words))
+
+    def _heard(self) -> None:
+        self._offer_reset(self.changes > 0)
+        self._changed()
+
+
+class ChoiceKnob(Row):
+    """One choice of an axis: a drop-down with the chosen one's summary, and its form below.
+
+    Args:
+        label: before the drop-down; HTML.
+        default: JSON value of the field (a choice's mapping, or a number where ``plain`` allows one).
+        plain: shape of the number that may stand in place of a choice.
+        scale: of that number's slider, ``linear`` or ``log``.
+        unit: of that number, or of a schedule's values.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        axis: str,
+        label: str,
+        tooltip: str,
+        default: Any,
+        changed: Changed,
+        plain: Shape | None = None,
+        scale: str = "linear",
+        unit: str = "",
+    ) -> None:
+        self.axis, self._plain, self._scale, self._unit = axis, plain, scale, unit
+        # Made when a schedule is first chosen: most knobs never follow one.
+        self._curve: CurveEditor | None = None
+        self._budget: Mapping[str, Any] | None = None
+        self._quiet = False
+        # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing ...
+        self._parts: dict[str, Form | Knob] = {}
+        # ... until another preset is loaded: a ramp that began at one's batch would be no start for the next one's.
+        self._seen: set[str] = set()
+        if plain is not None:
+            number = default if not isinstance(default, Mapping) else 0.0
+            constant = Knob(path, plain, "", tooltip, number, scale, self._heard)
+            constant.widget.add_class("lab-constant")
+            self._parts[CONSTANT] = constant
+        self.picker = with_shared_layout(
+            ipywidgets.Dropdown,
+            options=([CONSTANT] if plain else []) + list(registry(axis)),
+            description=label,
+            description_allow_html=True,
+            tooltip=tooltip,
+        )
+        self.picker.observe(self._picked, names="value")
+        self.summary = with_shared_layout(ipywidgets.HTML)
+        self.summary.add_class("lab-summary")
+        self.body = with_shared_layout(ipywidgets.VBox)
+        self.body.add_class("lab-nested")
+        super().__init__(path, tooltip, default, changed, [self.picker, self.body])
+        self.load(default, default)
+
+    @property
+    def kind(self) -> str:
+        """The chosen kind, or :data:`CONSTANT`."""
+        return str(self.picker.value)
+
+    @property
+    def choice(self) -> type[Choice] | None:
+        """The chosen class, None for a plain number."""
+        return None if self.kind == CONSTANT else registry(self.axis)[self.kind]
+
+    @property
+    def part(self) -> Form | Knob:
+        """The form of the chosen kind, or the number's knob."""
+        if self.kind not in self._parts:
+            model = registry(self.axis)[self.kind]
+            self._parts[self.kind] = Form(model, self.path, self._heard)
+        return self._parts[self.kind]
+
+    @property
+    def value(self) -> Any:
+        """The choice's mapping with ``kind``, or the number."""
+        return self.part.value
+
+    @property
+    def changes(self) -> int:
+        """Changed knobs of the chosen form; another kind than the baseline's counts as one more."""
+        return self.part.changes + int(self.kind != _kind(self._baseline))
+
+    def load(self, value: Any, baseline: Any) -> None:
+        """Show ``value``; "reset" returns to ``baseline`` where that has the same kind, else to the kind's defaults."""
+        if not same(baseline, self._baseline):
+            self._seen.clear()
+        self._baseline = baseline
+        self._quiet = True
+        try:
+            self.picker.value = _kind(value)
+        finally:
+            self._quiet = False
+        self.part.load(value, self._part_baseline(value))
+        self._seen.add(self.kind)
+        self._arrange()
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show the problems that belong in here, return the others."""
+        return super().take(self.part.take(problems))
+
+    def spend(self, budget: Mapping[str, Any]) -> None:
+        """Let the curves in here show this budget (as JSON has it; it may be wrong) along their time."""
+        if isinstance(self.part, Form):
+            self.part.spend(budget)
+        if budget != self._budget:
+            self._budget = dict(budget)
+            if self._curve is not None and self.kind != CONSTANT:
+                self._curve.show(self.value, self._budget)
+
+    def show(self, words: Sequence[str]) -> int:
+        """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
+        # An axis by its name alone: its help tells of what all the others do.
+        text = f"{self._search_text if '.' in self.path else self.path} {self.kind}".replace("_", " ")
+        own = all(word in text for word in words)
+        # Kept forms of other kinds as well, or they would come back filtered by a search of long ago.
+        found = {kind: part.show(() if own else words) for kind, part in self._parts.items()}
+        return found.get(self.kind, 0) if isinstance(self.part, Form) and not own else int(own)
+
+    def _part_baseline(self, value: Any) -> Any:
+        if self.kind == _kind(self._baseline):
+            return self._baseline
+        return value if self.kind == CONSTANT else self._start(self._baseline)
+
+    def _start(self, before: Any) -> dict[str, Any]:
+        """The chosen kind as it first appears: a schedule at the knob's number, any other choice as in an edit."""
+        model = registry(self.axis)[self.kind]
+        number = isinstance(before, int | float) and not isinstance(before, bool)
+        if number and issubclass(model, Schedule):
+            start = model.around(before).model_dump(mode="json")
+            return start | {name: _within(start[name], self._plain) for name in model.levels}
+        return with_kind(self.axis, before, self.kind)
+
+    def _picked(self, change: Any) -> None:
+        if self._quiet:
+            return
+        # A kind that was edited before comes back as it was left.
+        known = self.kind in self._seen
+        self._seen.add(self.kind)
+        baseline = self._part_baseline(self.part.value)
+        # What is in the boxes now, which may have been typed a moment ago: the baseline is the preset's.
+        start = self.part.value if known or self.kind == CONSTANT else self._start(self._parts[change["old"]].value)
+        self.part.load(start, baseline)
+        self._arrange()
+        self._changed()
+
+    def _heard(self) -> None:
+        self._arrange()
+        self._changed()
+
+    def _arrange(self) -> None:
+        if self.choice:
+            # A button of the page's own: a widget for each of dozens of schedules would slow every load.
+            more = f" <button class='lab-more' data-path='{self.path}'>more<span> about {self.kind}</span></button>"
+            self.summary.value = html.escape(self.choice.summary()) + (more if "." in self.path else "")
+        part = self.part
+        shown = [part.widget] if isinstance(part, Knob) or part.knobs else []
+        if isinstance(part, Form) and self.choice:
+            curve = [self._drawn()] if issubclass(self.choice, Schedule) else []
+            shown = [self.summary, *curve, *shown]
+        if self.body.children != tuple(shown):
+            self.body.children = shown
+        self._offer_reset(self.kind != _kind(self._baseline))
+
+    def _drawn(self) -> CurveEditor:
+        """The curve of the chosen schedule as its knobs have it now."""
+        if self._curve is None:
+            plain = self._plain
+            bounds = (plain.low, plain.high) if plain else (None, None)
+            whole = plain is not None and plain.kind == "int"
+            self._curve = CurveEditor(
+                f"curve of {self.path}", KnobScale(*bounds, self._unit, self._scale == "log", whole), self._redrawn
+            )
+        self._curve.show(self.value, self._budget)
+        return self._curve
+
+    def _redrawn(self, fields: Mapping[str, Any]) -> None:
+        """A handle was moved: the knobs say what the curve says, as one change of the user's."""
+        self.part.load(fields, self._part_baseline(fields))
+        self._heard()
+
+
+class Form:
+    """The knobs of one model class, in the order it declares them.
+
+    Args:
+        model: a registered choice, or any pydantic model of plain fields.
+        changed: called once after each change by the user, never after :meth:`load`.
+        only: names of the fields to show (all by default).
+    """
+
+    def __init__(self, model: type[BaseModel], path: str, changed: Changed, only: tuple[str, ...] = ()) -> None:
+        self.model, self.path = model, path
+        start = defaults(model)
+        shown = [name for name in model.model_fields if not only or name in only]
+        # One legal value is no choice: the kind itself, or a head that is always the model's own.
+        self._settled = {n: start[n] for n in shown if len(shape_of(model.model_fields[n]).options) == 1}
+        self.knobs: dict[str, Knob | ChoiceKnob] = {
+            name: _knob(model, path, name, start[name], changed) for name in shown if name not in self._settled
+        }
+        self.widget = with_shared_layout(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
+        self.widget.add_class("lab-form")
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """All knobs as JSON has them, with ``kind`` for a choice."""
+        return self._settled | {name: knob.value for name, knob in self.knobs.items()}
+
+    @property
+    def changes(self) -> int:
+        """Knobs that differ from the baseline, nested ones included."""
+        return sum(knob.changes for knob in self.knobs.values())
+
+    def load(self, value: Mapping[str, Any], baseline: Mapping[str, Any] | None = None) -> None:
+        """Show ``value``; "reset" returns to ``baseline`` (the defaults when it is None). Missing fields: defaults."""
+        start = defaults(self.model)
+        base = start if baseline is None else {**start, **baseline}
+        for name, knob in self.knobs.items():
+            knob.load(value.get(name, start[name]), base[name])
+
+    def show(self, words: Sequence[str]) -> int:
+        """Hide the knobs whose names and help lack one of these lower-case ``words``; returns how many are left."""
+        found = {name: knob.show(words) for name, knob in self.knobs.items()}
+        shown = tuple(knob.widget for name, knob in self.knobs.items() if found[name])
+        if self.widget.children != shown:
+            self.widget.children = shown
+        return sum(found.values())
+
+    def spend(self, budget: Mapping[str, Any]) -> None:
+        """Let the curves in here show this budget, as :meth:`ChoiceKnob.spend` does."""
+        for knob in self.knobs.values():
+            if isinstance(knob, ChoiceKnob):
+                knob.spend(budget)
+
+    def take(self, problems: list[Problem]) -> list[Problem]:
+        """Show each problem beside its knob, return those that belong elsewhere."""
+        for knob in self.knobs.values():
+            problems = knob.take(problems)
+        return problems
+
+
+def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: Changed) -> Knob | ChoiceKnob:
+    info = model.model_fields[name]
+    shape = shape_of(info)
+    extra: Any = info.json_schema_extra or {}
+    full = f"{path}.{name}" if path else name
+    tooltip = help_of(full, info, default)
+    label = label_of(name, extra.get("unit", ""), tooltip)
+    if shape.kind == "choice":
+        scale = extra.get("scale", "linear")
+        unit = extra.get("unit", "")
+        return ChoiceKnob(full, shape.axis, label, tooltip, default, changed, shape.plain, scale, unit)
+    return Knob(full, shape, label, tooltip, default, extra.get("scale", "linear"), changed)
+
+
+def _within(level: Any, plain: Shape | None) -> Any:
+    """A level of a schedule moved into the knob's bounds: a batch that ends at 0 rows would be refused at once."""
+    if isinstance(level, list):
+        return [_within(each, plain) for each in level]
+    low, high = (plain.low, plain.high) if plain else (None, None)
+    return max(min(level, level if high is None else high), level if low is None else low)
+
+
+def _kind(value: Any) -> str:
+    return str(value["kind"]) if isinstance(value, Mapping) else CONSTANT

@@ -1,0 +1,97 @@
+"""One axis in the composer: a heading that opens and closes, the choice, its knobs, and a "?" for its card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import ipywidgets
+
+from workbench.choices.choice import Problem
+from workbench.ui.compose.form import ChoiceKnob, Form
+from workbench.ui.compose.knob_help import path_class
+from workbench.ui.shared_layouts import with_shared_layout
+
+
+class Section:
+    """A heading with a body.
+
+    Args:
+        name: the axis, or the field of the recipe.
+        body: what opens and closes.
+        parts: whose changes are counted and whose knobs are searched.
+        knob: the choice whose drop-down and card belong into the heading.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: ipywidgets.Widget,
+        parts: Sequence[ChoiceKnob | Form],
+        opened: bool = False,
+        knob: ChoiceKnob | None = None,
+        toggled: Callable[[bool], None] = lambda _on: None,
+    ) -> None:
+        self.name, self._body, self._parts = name, body, parts
+        self.toggle = with_shared_layout(
+            ipywidgets.ToggleButton, value=opened, description=name.capitalize(), tooltip=f"knobs of {name}"
+        )
+        self.toggle.add_class("lab-toggle")
+        self.toggle.observe(lambda _change: self._arrange(), names="value")
+        self.badge = with_shared_layout(ipywidgets.HTML)
+        self.badge.add_class("lab-badge")
+        self.help: ipywidgets.ToggleButton | None = None
+        heading: list[ipywidgets.Widget] = [self.toggle]
+        if knob is not None:
+            self.help = with_shared_layout(
+                ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does"
+            )
+            self.help.add_class("lab-help")
+            self.help.observe(lambda change: toggled(change["new"]), names="value")
+            heading += [knob.picker, self.badge, self.help]
+        else:
+            heading += [self.badge]
+        self.heading = with_shared_layout(ipywidgets.HBox, heading)
+        self.heading.add_class("lab-heading")
+        if knob is not None:
+            self.heading.add_class(path_class(knob.path))
+            knob.reset.move(self.heading)
+        # How many knobs a search found in here; None while nobody searches.
+        self._found: int | None = None
+        self.widget = with_shared_layout(ipywidgets.VBox, [self.heading])
+        self.widget.add_class("lab-section")
+        self._arrange()
+
+    @classmethod
+    def of_choice(
+        cls, name: str, knob: ChoiceKnob, opened: bool = False, toggled: Callable[[bool], None] = lambda _on: None
+    ) -> Section:
+        """The section of one axis: the drop-down moves up into the heading."""
+        # The row keeps its body and the error line; the picker has one place on the page only.
+        knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
+        return cls(name, knob.widget, [knob], opened, knob, toggled)
+
+    @property
+    def changes(self) -> int:
+        """Knobs in here that differ from the baseline."""
+        return sum(part.changes for part in self._parts)
+
+    def update(self, problems: list[Problem], changes: int) -> None:
+        """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
+        mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
+        bad = f"<span class='lab-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
+        text = f"<span title='knobs changed'>{changes} changed</span>" if changes else ""
+        # One of them: beside something wrong, the count of changes is no news.
+        self.badge.value = bad or text
+        if mine:
+            self.toggle.value = True
+
+    def search(self, words: Sequence[str]) -> int:
+        """Show only the knobs that hold all of these words, and the body while there are any; returns how many."""
+        found = sum(part.show(words) for part in self._parts)
+        self._found = found if words else None
+        self._arrange()
+        return found
+
+    def _arrange(self) -> None:
+        shown = self.toggle.value if self._found is None else self._found > 0
+        self.widget.children = (self.heading, self._body) if shown else (self.heading,)

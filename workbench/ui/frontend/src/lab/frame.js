@@ -1,0 +1,127 @@
+import "./frame.css";
+// The regions of the Lab: names for screen readers, links that jump to them, borders that move by pointer and keyboard.
+const REGIONS = [
+  ["lab-compose", "Compose"],
+  ["lab-watch", "Watch"],
+  ["lab-below", "Runs"],
+];
+// Shares of the whole; a border never takes a region away.
+const BORDERS = {
+  left: { property: "--lab-left", least: 20, most: 60, start: 31, label: "width of the forms", vertical: true },
+  top: { property: "--lab-top", least: 30, most: 80, start: 69, label: "height of the upper half", vertical: false },
+};
+const REMEMBERED = "workbench.lab.borders";
+const STEP = 2;
+
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem(REMEMBERED)) ?? {};
+  } catch {
+    return {}; // no storage here, or not ours
+  }
+}
+
+function remember(name, share) {
+  try {
+    localStorage.setItem(REMEMBERED, JSON.stringify({ ...remembered(), [name]: share }));
+  } catch {
+    // A page without storage forgets it.
+  }
+}
+
+function border(body, name) {
+  const { property, least, most, start, label, vertical } = BORDERS[name];
+  const node = document.createElement("div");
+  node.className = `lab-border lab-border-${name}`;
+  const fixed = { role: "separator", tabindex: "0", "aria-label": label, "aria-valuemin": least, "aria-valuemax": most, "aria-orientation": vertical ? "vertical" : "horizontal", "data-lm-suppress-shortcuts": "true" };
+  for (const [key, value] of Object.entries(fixed)) node.setAttribute(key, value);
+  let share = start;
+  const move = (to, keep = true) => {
+    share = Math.min(most, Math.max(least, to));
+    body.style.setProperty(property, `${share}%`);
+    node.setAttribute("aria-valuenow", String(Math.round(share)));
+    if (keep) remember(name, share);
+  };
+  const place = remembered()[name];
+  // Until it is moved the style sheet decides, by the width of the page.
+  if (Number.isFinite(place)) move(place, false);
+  else node.setAttribute("aria-valuenow", String(start));
+  node.addEventListener("pointerdown", (event) => {
+    event.preventDefault();
+    node.focus();
+    node.setPointerCapture(event.pointerId);
+    const box = body.getBoundingClientRect();
+    const drag = ({ clientX, clientY }) => move(100 * (vertical ? (clientX - box.left) / box.width : (clientY - box.top) / box.height));
+    node.addEventListener("pointermove", drag);
+    node.addEventListener("lostpointercapture", () => node.removeEventListener("pointermove", drag), { once: true });
+  });
+  node.addEventListener("dblclick", () => {
+    body.style.removeProperty(property);
+    share = start;
+    node.setAttribute("aria-valuenow", String(start));
+    remember(name, null);
+  });
+  node.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: vertical && -STEP, ArrowRight: vertical && STEP, ArrowUp: !vertical && -STEP, ArrowDown: !vertical && STEP, Home: -100, End: 100 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    move(share + by);
+  });
+  return node;
+}
+
+function links(root) {
+  return REGIONS.map(([name, label]) => {
+    const link = document.createElement("button");
+    link.type = "button";
+    link.textContent = label;
+    link.setAttribute("data-lm-suppress-shortcuts", "true");
+    link.addEventListener("click", () => {
+      const region = root.querySelector(`.${name}`);
+      region.scrollIntoView({ block: "nearest" });
+      region.focus({ preventScroll: true });
+    });
+    return link;
+  });
+}
+
+function render({ el }) {
+  let waiting = 0;
+  let added = [];
+  el.classList.add("lab-links");
+  el.setAttribute("role", "navigation");
+  el.setAttribute("aria-label", "regions of the Lab");
+  // The element is attached after render returns, its neighbours later still.
+  const attach = (tries) => {
+    const root = el.closest(".lab-whole");
+    const body = root?.querySelector(".lab-body");
+    if (!body || REGIONS.some(([name]) => !body.querySelector(`.${name}`))) {
+      if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
+      return;
+    }
+    for (const [name, label] of REGIONS) {
+      const region = body.querySelector(`.${name}`);
+      region.setAttribute("role", "region");
+      region.setAttribute("aria-label", label);
+      region.tabIndex = -1;
+    }
+    el.replaceChildren(...links(root));
+    added = Object.keys(BORDERS).map((name) => border(body, name));
+    body.append(...added);
+    const button = body.querySelector(".lab-launch");
+    const why = body.querySelector(".lab-why");
+    if (button && why) {
+      why.id ||= `lab-why-${Math.random().toString(36).slice(2)}`;
+      why.setAttribute("role", "status");
+      button.setAttribute("aria-describedby", why.id);
+    }
+  };
+  attach(600);
+  return () => {
+    cancelAnimationFrame(waiting);
+    for (const node of added) node.remove();
+  };
+}
+
+export default { render };

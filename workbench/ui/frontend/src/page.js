@@ -1,0 +1,294 @@
+import "./page.css";
+// The first child of each root: the keyboard, the line of help, and words for screen readers.
+const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
+const MARKED_MS = 1600;
+const WALKED_MS = 2000;
+
+// The control of a row; a row within it has its own.
+const controlOf = (row) => row.querySelector("input, select, textarea");
+
+// What a row's tooltip says: help on the first line, facts on the second (ui/knob_help.py).
+function helpOf(row) {
+  const control = controlOf(row);
+  if (!control || control.closest(".lab-knob") !== row) return headingHelp(row);
+  const label = control.id && row.querySelector(`label[for="${control.id}"]`);
+  // Of a checkbox's label ipywidgets makes a title with the markup in it; what is meant stands within.
+  const titled = [control, label, ...row.querySelectorAll("[title]")];
+  return titled.find((part) => part?.title?.includes("\n") && !part.title.startsWith("<") && part.closest(".lab-knob") === row)?.title ?? "";
+}
+
+// The knob of an axis: its drop-down stands in the heading of the section.
+function headingHelp(row) {
+  return row.classList.contains("lab-heading") ? row.querySelector("select")?.title ?? "" : "";
+}
+
+// Of the knob of a row or heading: knob_help.path_class.
+const PATH = "lab-path:";
+const pathOf = (row) => [...row.classList].find((name) => name.startsWith(PATH))?.slice(PATH.length) ?? "";
+
+// Screen readers hear a knob's help, and what is wrong with it, after its name.
+function describeRow(row, words) {
+  const control = controlOf(row);
+  if (!control || control.closest(".lab-knob") !== row) return;
+  const help = helpOf(row);
+  // ipywidgets shows the markup of a checkbox's label when it is hovered.
+  if (control.type === "checkbox") for (const part of row.querySelectorAll("[title^='<']")) part.title = help;
+  control.id ||= `lab-control-${Math.random().toString(36).slice(2)}`;
+  const ids = [];
+  if (help) {
+    let text = words.get(control.id);
+    if (!text?.isConnected) {
+      text = Object.assign(document.createElement("span"), { id: `${control.id}-help` });
+      words.box.append(text);
+      words.set(control.id, text);
+    }
+    if (text.textContent !== help) text.textContent = help;
+    ids.push(text.id);
+  }
+  const error = [...row.children].find((child) => child.classList.contains("lab-error"));
+  if (error) {
+    error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
+    error.setAttribute("role", "alert");
+    ids.push(error.id);
+  }
+  set(control, "aria-invalid", error ? "true" : null);
+  set(control, "aria-describedby", ids.join(" ") || null);
+  const label = control.id && row.querySelector(`label[for="${control.id}"]`);
+  const name = (label?.textContent || pathOf(row)).trim();
+  // Beside a drop-down ("constant"), the number has no label of its own.
+  if (!label?.textContent && name) set(control, "aria-label", name);
+  for (const handle of row.querySelectorAll(":scope > .lab-slid .noUi-handle")) {
+    set(handle, "aria-label", `${name}, slider`);
+    set(handle, "aria-valuetext", control.value);
+  }
+}
+
+function set(element, name, value) {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+function describe(root, words) {
+  for (const row of root.querySelectorAll(".lab-knob")) describeRow(row, words);
+  for (const [id, text] of words) {
+    if (document.getElementById(id)) continue;
+    text.remove();
+    words.delete(id);
+  }
+  for (const button of root.querySelectorAll(".lab-toggle, .lab-help")) {
+    set(button, "aria-expanded", String(button.classList.contains("mod-active")));
+  }
+  for (const heading of root.querySelectorAll(".lab-heading")) {
+    const title = heading.querySelector(".lab-toggle");
+    const pick = heading.querySelector("select");
+    if (pick) set(pick, "aria-label", `choice of ${title.textContent.toLowerCase()}`);
+    const help = heading.querySelector(".lab-help");
+    if (help) set(help, "aria-label", title.title ? `about ${title.textContent}` : "about");
+  }
+  for (const button of root.querySelectorAll(".lab-reset, .lab-tool, .lab-close")) set(button, "aria-label", button.title);
+  for (const button of root.querySelectorAll(".lab-tool")) set(button, "aria-disabled", String(button.classList.contains("lab-dim")));
+  for (const button of root.querySelectorAll(".lab-show button")) set(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  // Glyphs of the icon font would be read out as part of a button's name.
+  for (const icon of root.querySelectorAll("button > i.fa, button > i.fas")) set(icon, "aria-hidden", "true");
+  for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help");
+  for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-finding .lab-summary")) set(live, "aria-live", "polite");
+  for (const card of root.querySelectorAll(".lab-card-panel")) {
+    set(card, "role", "region");
+    set(card, "aria-label", card.querySelector("h3")?.textContent ?? "about");
+    // Focusable, since text longer than its box can otherwise not be scrolled with the keyboard.
+    const text = card.querySelector(".lab-card");
+    if (text) set(text, "tabindex", "0");
+  }
+}
+
+// JupyterLab's bindings match the focused element itself, before it looks at any ancestor: a mark on the root alone
+// does not keep "b" from inserting a cell, the control that has the focus must carry it.
+function keepKeys({ target }) {
+  target.setAttribute("data-lm-suppress-shortcuts", "true");
+}
+
+// Whether undo belongs to the text that is being typed rather than to the recipe.
+const typing = (target) => target.dataset.labEdited === "true";
+
+// A late answer of the kernel must not overwrite a knob's text that was typed meanwhile: until the box is left or the
+// text is sent, what others write into it waits. Returns what ends that: it shows what waited unless the text was sent.
+function keepTyped(box) {
+  let late;
+  const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(box), "value");
+  Object.defineProperty(box, "value", { configurable: true, get, set: (text) => (late = text) });
+  return (sent) => {
+    delete box.value;
+    if (!sent && late !== undefined) box.value = late;
+  };
+}
+
+function undoKey(event) {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || typing(event.target)) return "";
+  const key = event.key.toLowerCase();
+  if (key === "z") return event.shiftKey ? "redo" : "undo";
+  return key === "y" && !event.shiftKey ? "redo" : "";
+}
+
+// Everything that only a composer has; returns what takes it away again.
+function compose(model, root, line) {
+  const gone = new AbortController();
+  // On the way down: text boxes keep most of what they hear to themselves.
+  const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
+  const [what, facts] = line.querySelector("p > span").children;
+  let focused = null;
+  let opener = "";
+  let walked = -Infinity;
+  const explain = (row) => {
+    const [help, rest = ""] = (row && helpOf(row) ? helpOf(row) : model.get("resting")).split("\n");
+    what.textContent = help;
+    facts.textContent = rest;
+  };
+  const rowOf = (target) => target.closest?.(".lab-knob, .lab-heading");
+  const rest = () => explain(focused?.isConnected ? focused : null);
+  on("focusin", ({ target }) => explain((focused = rowOf(target))));
+  on("focusout", () => ((focused = null), rest()));
+  on("pointerover", ({ target }) => (rowOf(target) ? explain(rowOf(target)) : rest()));
+  on("pointerleave", rest);
+  model.on("change:resting", rest);
+  rest();
+
+  let release = null;
+  const typed = (sent) => (release?.(sent), (release = null));
+  on("input", ({ target }) => {
+    target.dataset.labEdited = "true";
+    if (target.closest(".lab-knob")) release ??= keepTyped(target);
+  });
+  on("change", ({ target }) => (delete target.dataset.labEdited, typed(true)));
+  on("focusout", () => typed(false));
+  on("keydown", (event) => {
+    const verb = undoKey(event);
+    const card = root.querySelector(".lab-card-panel");
+    if (verb) {
+      model.send({ do: verb });
+      walked = performance.now();
+    } else if (event.key === "Escape" && card) model.send({ do: "close" });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  on("click", ({ target }) => {
+    const button = target.closest?.("button");
+    if (!button) return;
+    if (button.classList.contains("lab-more")) model.send({ card: (opener = button.dataset.path) });
+    else if (button.classList.contains("lab-go")) model.send({ go: button.dataset.path });
+    else if (button.classList.contains("lab-all")) {
+      model.send({ do: "reset" });
+      walked = performance.now();
+    }
+    else if (button.classList.contains("lab-help")) opener = button;
+    // The button goes away with the change that it takes back.
+    else if (button.classList.contains("lab-reset")) controlOf(rowOf(button) ?? button)?.focus();
+  });
+
+  // The focus follows a card in and, when it is closed, goes back to what opened it.
+  let open = root.querySelector(".lab-card-panel") !== null;
+  const card = () => {
+    const panel = root.querySelector(".lab-card-panel");
+    const text = panel?.querySelector(".lab-card");
+    if (text && !open && opener) text.focus({ preventScroll: true });
+    if (!panel && open) {
+      const back = typeof opener === "string" ? root.querySelector(`.lab-more[data-path="${CSS.escape(opener)}"]`) : opener;
+      back?.focus();
+    }
+    open = panel !== null;
+  };
+
+  // What had the focus may be gone with the change that was undone; the next key must not go to the notebook.
+  const keep = () => {
+    if (performance.now() - walked > WALKED_MS || root.contains(document.activeElement)) return;
+    root.querySelector(".lab-tool")?.focus({ preventScroll: true });
+  };
+
+  // Views follow the kernel's messages by some frames, so look until the row is there.
+  const point = (path, focus, tries = 60) => {
+    // The drop-down of an axis stands in its heading, the rest of that knob in a row below.
+    const places = [...root.querySelectorAll(".lab-heading"), ...root.querySelectorAll(".lab-knob")];
+    const place = places.find((each) => pathOf(each) === path);
+    if (!place) {
+      if (tries > 0) requestAnimationFrame(() => point(path, focus, tries - 1));
+      return;
+    }
+    place.scrollIntoView({ block: "nearest" });
+    place.classList.add("lab-pointed");
+    setTimeout(() => place.classList.remove("lab-pointed"), MARKED_MS);
+    if (focus) controlOf(place)?.focus();
+  };
+  const told = (content) => content.point && point(content.point, content.focus);
+  model.on("msg:custom", told);
+  return {
+    seen: () => {
+      card();
+      keep();
+    },
+    end: () => {
+      gone.abort();
+      model.off("change:resting", rest);
+      model.off("msg:custom", told);
+    },
+  };
+}
+
+function render({ model, el }) {
+  el.classList.add("lab-page");
+  el.hidden = true;
+  const line = document.createElement("div");
+  line.className = "lab-hint";
+  // Screen readers hear the same from the control itself.
+  line.ariaHidden = "true";
+  // Within one inner line: what is cut after two lines is cut as a whole.
+  const text = document.createElement("span");
+  text.append(document.createElement("span"), document.createElement("b"));
+  line.append(document.createElement("p"));
+  line.firstChild.append(text);
+  const words = new Map();
+  words.box = Object.assign(document.createElement("div"), { hidden: true });
+  el.append(line, words.box);
+  let watcher = null;
+  let waiting = 0;
+  let marked = null;
+  let composer = null;
+  // The element is attached after render returns, so look for the root on the next frames.
+  const attach = (tries) => {
+    const root = el.closest(".lab-root");
+    if (!root) {
+      if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
+      return;
+    }
+    marked = root;
+    root.addEventListener("focusin", keepKeys);
+    root.setAttribute("role", "group");
+    for (const [name, label] of Object.entries(names)) {
+      if (root.classList.contains(name)) root.setAttribute("aria-label", label);
+    }
+    if (root.classList.contains("lab-composer")) {
+      el.hidden = false;
+      composer = compose(model, root, line);
+    }
+    let planned = false;
+    watcher = new MutationObserver((changes) => {
+      if (planned || changes.every(({ target }) => el.contains(target))) return;
+      planned = true;
+      requestAnimationFrame(() => {
+        planned = false;
+        describe(root, words);
+        composer?.seen();
+      });
+    });
+    watcher.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["class", "title"] });
+    describe(root, words);
+  };
+  attach(600);
+  return () => {
+    cancelAnimationFrame(waiting);
+    watcher?.disconnect();
+    marked?.removeEventListener("focusin", keepKeys);
+    composer?.end();
+  };
+}
+
+export default { render };

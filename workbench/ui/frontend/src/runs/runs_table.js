@@ -1,0 +1,27 @@
+// The table of runs: rows are data from the kernel (always text, never markup); what is asked goes back to it.
+
+import { Session } from "./session.js";
+import { View } from "./view.js";
+import "./runs.css";
+
+// A function: anywidget calls it once per widget, so that what the widget knows is shared by its views.
+export default () => {
+  let session = null;
+  const of = (model) => {
+    if (session) return session;
+    session = new Session((message) => model.send(message));
+    model.on("msg:custom", (message, buffers) => session.hear(message, buffers));
+    session.hello();
+    return session;
+  };
+  return {
+    initialize({ model }) {
+      of(model);
+    },
+    render({ model, el }) {
+      el.classList.add("lab-runs");
+      const view = new View(el, model, of(model));
+      return () => view.close();
+    },
+  };
+};

@@ -1,0 +1,321 @@
+// Curves with uPlot: lines of several runs, levels, event marks, a readout under the cursor that all plots share.
+
+import uPlot from "uplot";
+
+import { boundaryLabels, inSight } from "./activity.js";
+import { el } from "../dom.js";
+import { duration, short, xValue } from "../format.js";
+import { Gestures } from "./gestures.js";
+import { join, visible } from "./series.js";
+import { xRange, xTicks, yRange, yTicks } from "./scales.js";
+import { lineSample } from "./samples.js";
+
+export const LEFT_AXIS = 54;
+const RIGHT_PAD = 16;
+/** At the right of the loss and of the layer map, whose columns stand under it and which has a strip of its own there. */
+export const MAIN_RIGHT = 84;
+const RIGHT_AXIS = 54;
+const TOP_PAD = 10;
+const MARKS_PAD = 20;
+// Lowest and highest of each pixel; on a screen of many pixels no more than uPlot draws within a frame.
+const MOST_POINTS = 4000;
+
+export class Curves {
+  /**
+   * @param {HTMLElement} host where to draw
+   * @param {object} options
+   * @param {[number, number]} options.heights least and most pixels; between them a share of the width
+   * @param {number} [options.right] pixels at the right of a plot without a second axis
+   * @param {object} options.monitor the view that this is a part of: its window, its hovered x
+   */
+  constructor(host, options) {
+    this.options = options;
+    this.monitor = options.monitor;
+    this.right = options.right ?? RIGHT_PAD;
+    this.host = host;
+    this.area = el("div", { class: "wb-area", tabindex: "0", role: "img", on: { keydown: (e) => this.#key(e) } });
+    this.readout = el("div", { class: "wb-readout", hidden: true });
+    this.empty = el("p", { class: "wb-empty", text: "waiting for the first numbers" });
+    host.append(this.area, this.readout, this.empty);
+    this.gestures = new Gestures(host, () => this.#geometry(), this.monitor);
+    this.inside = false;
+    this.area.addEventListener("blur", () => this.#leave());
+  }
+
+  /**
+   * Draws a picture; uPlot is rebuilt only when more than the numbers changed.
+   * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label, nothing}; a line is
+   *   {name, x, y, stroke, dash, width, points, fill, below, scale, format, quiet}
+   */
+  draw(picture) {
+    const width = Math.floor(this.host.clientWidth);
+    this.area.setAttribute("aria-label", picture.label);
+    const nothing = picture.lines.every((line) => line.x.length === 0);
+    this.empty.hidden = !nothing;
+    this.empty.textContent = picture.nothing ?? "waiting for the first numbers";
+    if (width < 80) return;
+    this.picture = picture;
+    const height = this.#height(width);
+    const key = JSON.stringify([
+      picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.scale, l.fill]),
+      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, nothing, Boolean(picture.marks?.length)],
+    ]);
+    if (key !== this.key) {
+      this.key = key;
+      this.plot?.destroy();
+      this.plot = new uPlot(this.#uplotOptions(width, height, picture), this.#table(picture, width), this.area);
+      // For tests and measurements: what is drawn, as uPlot has it.
+      this.area.plot = this.plot;
+    } else {
+      if (width !== this.plot.width || height !== this.plot.height) this.plot.setSize({ width, height });
+      this.plot.setData(this.#table(picture, width));
+    }
+  }
+
+  /** Another plot's pointer is at this x (null: nowhere any more). */
+  point(x) {
+    if (this.inside || !this.plot) return;
+    const left = x === null ? -10 : this.plot.valToPos(x, "x");
+    const within = x !== null && left >= 0 && left <= this.plot.over.clientWidth;
+    this.remote = within;
+    this.plot.setCursor({ left: within ? left : -10, top: 10 });
+    if (!within) this.readout.hidden = true;
+  }
+
+  close() {
+    this.plot?.destroy();
+    this.plot = this.area.plot = null;
+    this.key = null;
+  }
+
+  #height(width) {
+    const [least, most] = this.options.heights;
+    return Math.round(Math.min(most, Math.max(least, width * 0.36)));
+  }
+
+  #geometry() {
+    if (!this.plot || !this.picture) return null;
+    const [from, to] = xRange(this.picture);
+    const { over } = this.plot;
+    return { left: over.offsetLeft, width: over.clientWidth, from, to, extent: this.picture.extent };
+  }
+
+  #table({ lines, window }, width) {
+    const points = Math.min(MOST_POINTS, Math.max(800, 2 * width));
+    return join(lines.map((line) => visible(line, window, points)));
+  }
+
+  #uplotOptions(width, height, picture) {
+    const { theme } = picture;
+    const line = (spec) => ({
+      label: spec.name,
+      scale: spec.scale ?? "y",
+      stroke: spec.stroke,
+      width: spec.width ?? 2,
+      dash: spec.dash,
+      fill: spec.fill,
+      spanGaps: false,
+      points: spec.points
+        ? { show: true, size: 7, width: 1.8, stroke: spec.stroke, fill: theme.ground }
+        : { show: false },
+    });
+    return {
+      width,
+      height,
+      padding: [picture.marks?.length ? MARKS_PAD : TOP_PAD, picture.right ? 4 : this.right, 0, 0],
+      legend: { show: false },
+      cursor: {
+        y: false,
+        drag: { x: false, y: false },
+        points: { size: 6, width: 1.5 },
+        bind: { dblclick: () => null },
+      },
+      scales: {
+        x: { time: false, range: () => xRange(this.picture) },
+        y: { distr: picture.left.log ? 3 : 1, range: (_, low, high) => this.#yRange(low, high) },
+        right: { range: (_, low, high) => yRange(low, high, this.picture.right ?? {}) },
+      },
+      series: [{ label: "x" }, ...picture.lines.map(line)],
+      axes: this.#axes(picture),
+      hooks: {
+        // Behind lines, but not behind areas, which would hide them.
+        drawClear: [(u) => this.#filled || this.#marks(u)],
+        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u)],
+        setCursor: [(u) => this.#moved(u)],
+        ready: [(u) => this.#watchPointer(u)],
+      },
+    };
+  }
+
+  #axes({ x, left, right, theme }) {
+    const look = { stroke: theme.muted, font: theme.font, labelFont: theme.font, labelGap: 0 };
+    const grid = { stroke: theme.grid, width: 1 };
+    const values = (format) => (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick)));
+    const ticks = { show: false };
+    const axes = [
+      {
+        ...look,
+        size: 26,
+        gap: 6,
+        ticks,
+        grid: { show: false },
+        splits: (_, __, low, high) => xTicks(x, low, high, this.plotWidth),
+        values: values(x === "seconds" ? duration : short),
+      },
+      {
+        ...look,
+        scale: "y",
+        size: LEFT_AXIS,
+        gap: 8,
+        ticks,
+        grid,
+        splits: (_, __, low, high) => yTicks(left, low, high),
+        filter: (_, splits) => splits,
+        values: values(left.format),
+      },
+    ];
+    if (right) {
+      axes.push({
+        ...look,
+        scale: "right",
+        side: 1,
+        size: RIGHT_AXIS,
+        gap: 8,
+        ticks,
+        grid: { show: false },
+        splits: (_, __, low, high) => yTicks(right, low, high),
+        values: values(right.format),
+      });
+    }
+    return axes;
+  }
+
+  get #filled() {
+    return this.picture.lines.some((line) => line.fill);
+  }
+
+  get plotWidth() {
+    // Of the host: while uPlot builds a new plot, the old one has no width any more.
+    return this.host.clientWidth - LEFT_AXIS - this.right;
+  }
+
+  #yRange(low, high) {
+    const { left, window, levels } = this.picture;
+    return yRange(low, high, left, window ? [] : levels);
+  }
+
+  #levels(u) {
+    const { left, top, width, height } = u.bbox;
+    for (const level of this.picture.levels ?? []) {
+      const y = u.valToPos(level.y, "y", true);
+      if (y >= top && y <= top + height) dashed(u.ctx, [left, y], [left + width, y], level.dash, { strokeStyle: this.picture.theme.muted });
+    }
+  }
+
+  #marks(u) {
+    const { left, top, width, height } = u.bbox;
+    for (const { x: value, stage, stroke } of this.picture.marks ?? []) {
+      const x = Math.round(u.valToPos(value, "x", true)) + 0.5;
+      const look = { strokeStyle: stroke, globalAlpha: stage ? 0.9 : 0.65, lineWidth: stage ? 1.5 : 1 };
+      if (x >= left && x <= left + width) dashed(u.ctx, [x, top], [x, top + height], stage ? [5, 3] : [2, 3], look);
+    }
+  }
+
+  #markNames(u) {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    ctx.font = this.picture.theme.font.replace(/^\d+/, (size) => size * ratio);
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
+    const placeOf = (x) => u.valToPos(x, "x", true);
+    const inside = inSight(this.picture.marks ?? [], placeOf, bbox.left, bbox.left + bbox.width);
+    // The last one has room up to the edge of the canvas, not of the plot.
+    const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width, u.ctx.canvas.width);
+    for (const { text, place, stroke } of texts) {
+      ctx.fillStyle = stroke ?? this.picture.theme.muted;
+      ctx.fillText(text, place + 2 * ratio, bbox.top - 5 * ratio);
+    }
+    ctx.restore();
+  }
+
+  #watchPointer(u) {
+    u.over.addEventListener("pointerenter", () => (this.inside = true));
+    u.over.addEventListener("pointerleave", () => this.#leave());
+  }
+
+  #leave() {
+    this.inside = false;
+    this.readout.hidden = true;
+    this.monitor.point(null, this);
+  }
+
+  #moved(u) {
+    const { idx, left } = u.cursor;
+    const somewhere = (this.inside || this.remote) && idx !== null && idx !== undefined && left >= 0;
+    if (!somewhere) {
+      this.readout.hidden = true;
+      return;
+    }
+    this.#read(u, idx, left);
+    if (this.inside) this.monitor.point(u.posToVal(left, "x"), this);
+  }
+
+  #read(u, idx, left) {
+    const rows = [];
+    this.picture.lines.forEach((spec, i) => {
+      const value = nearest(u.data, i + 1, idx);
+      if (value === null || spec.quiet) return;
+      // Of parts that stand on each other, each tells its own.
+      const shown = spec.below === undefined ? value : value - nearest(u.data, spec.below + 1, idx);
+      rows.push(el("div", {}, lineSample({ ...spec, ring: spec.points }), el("span", { text: spec.name }), el("b", { text: spec.format(shown) })));
+    });
+    const found = rows.length > 0;
+    // Where the pointer is, the reading says at which x; elsewhere the line in the plot does.
+    if (this.inside) rows.unshift(el("div", { class: "wb-readout-x", text: xValue(u.data[0][idx], this.picture.x) }));
+    for (const mark of this.inside ? (this.picture.marks ?? []) : []) {
+      if (Math.abs(u.valToPos(mark.x, "x") - left) < 5) rows.push(el("div", { class: "wb-readout-mark", text: mark.text }));
+    }
+    this.readout.replaceChildren(...rows);
+    this.readout.hidden = !found;
+    const offset = u.over.offsetLeft + left;
+    const flip = offset > this.host.clientWidth / 2;
+    this.readout.style.left = flip ? "auto" : `${offset + 14}px`;
+    this.readout.style.right = flip ? `${this.host.clientWidth - offset + 14}px` : "auto";
+  }
+
+  #key(event) {
+    const at = this.inside && this.plot?.cursor.left >= 0 ? this.plot.posToVal(this.plot.cursor.left, "x") : undefined;
+    if (this.gestures.key(event, at)) return;
+    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    if (move === undefined || !this.plot) return;
+    event.preventDefault();
+    const xs = this.plot.data[0];
+    if (!xs.length) return;
+    const step = Number.isFinite(move) ? move * Math.max(1, Math.round(xs.length / 100)) : move;
+    const from = this.plot.cursor.idx ?? (move > 0 ? 0 : xs.length - 1);
+    const idx = Math.min(xs.length - 1, Math.max(0, from + step));
+    this.inside = true;
+    this.plot.setCursor({ left: this.plot.valToPos(xs[idx], "x"), top: 20 });
+    this.monitor.tell(this.readout);
+  }
+}
+
+/** A straight line on a canvas; widths and dashes in pixels of the page. */
+function dashed(ctx, from, to, dash, { lineWidth = 1, ...look }) {
+  ctx.save();
+  Object.assign(ctx, { ...look, lineWidth: lineWidth * devicePixelRatio });
+  ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(...from);
+  ctx.lineTo(...to);
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** The value at a row of a joined table, or the closest one before it (then after it) in the same column. */
+function nearest(data, column, row) {
+  for (let i = row; i >= 0; i--) if (Number.isFinite(data[column][i])) return data[column][i];
+  for (let i = row; i < data[column].length; i++) if (Number.isFinite(data[column][i])) return data[column][i];
+  return null;
+}

@@ -1,0 +1,160 @@
+// What the curve views have in common: the lines of a scalar, event marks, the stretch of x, tables, CSV. Pure.
+
+import { stageOf } from "../activity.js";
+import { loss as lossText, xValue } from "../../format.js";
+import { brief } from "../knobs.js";
+import { AXES, LEVEL_DASHES } from "../../palette.js";
+import { extremes, smooth } from "../series.js";
+
+/** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
+const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "⑂", stop: "■", warning: "!", error: "✕" };
+/** Of requests, those that have no event of their own. */
+const ASKED = { checkpoint: "▼", evaluate: "◇" };
+const TABLE_ROWS = 40;
+const smoothings = new WeakMap();
+
+/** First to last x over all runs. */
+export function extentOf(runs, kind) {
+  const extents = runs.map((run) => run.clock.extent(kind)).filter(Boolean);
+  if (!extents.length) return null;
+  return [Math.min(...extents.map((e) => e[0])), Math.max(...extents.map((e) => e[1]))];
+}
+
+/** Events worth a line on every plot, by x: what is written above it (short where there is no room), what a reading says. */
+export function marksOf(runs, scene) {
+  const marks = runs.flatMap((run) => {
+    const events = run.events.filter((event) => event.kind in MARKED || verbOf(event) in ASKED);
+    const steps = Float64Array.from(events, (event) => event.step).sort();
+    const xs = run.clock.at(steps, scene.x);
+    return events.map((event) => {
+      const stage = event.kind === "stage";
+      const verb = verbOf(event);
+      return {
+        x: xs[steps.indexOf(event.step)],
+        // The text of a stage, and of a request, begins with that word.
+        text: stage || verb ? event.text : `${event.kind}: ${event.text}`,
+        stage,
+        passing: !stage,
+        label: stage ? "" : labelOf(event),
+        number: MARKED[event.kind] ?? ASKED[verb],
+        stroke: runs.length > 1 ? scene.colours.run(run.place) : scene.theme.muted,
+        // Of several runs, names of stages would lie over each other.
+        ...(stage && runs.length === 1 && stageOf(event)),
+      };
+    });
+  });
+  return marks.filter((mark) => Number.isFinite(mark.x)).sort((a, b) => a.x - b.x);
+}
+
+/** Of a request that was carried out, what was asked. */
+function verbOf({ kind, data }) {
+  return kind === "request" && data?.done === true ? data.verb : undefined;
+}
+
+/** A word or two: "lr → 0.0005", "pause". */
+function labelOf({ kind, data }) {
+  if (kind === "knob" && typeof data?.path === "string") return `${data.path.split(".").at(-1)} → ${brief(data.value)}`;
+  return verbOf({ kind, data }) ?? kind;
+}
+
+/** Name of a line: the run's name only when there are several. */
+export function named(runs, run, what) {
+  if (runs.length < 2) return what;
+  // What first: the colour tells the run as well, the end may be cut off.
+  return `${what} · ${shortName(run.name)}`;
+}
+
+/** A name without its middle where it is long: runs of one family differ at the end. */
+export function shortName(name) {
+  return name.length > 30 ? `${name.slice(0, 18)}…${name.slice(-11)}` : name;
+}
+
+/** Latest finite value of a scalar. */
+export function latest(run, name) {
+  const values = run.series.get(name)?.values.view() ?? [];
+  for (let i = values.length - 1; i >= 0; i--) if (Number.isFinite(values[i])) return values[i];
+  return null;
+}
+
+/**
+ * The smoothed y of a line; kept for as long as the line is.
+ * @param {number} share of all steps over which a sample's weight falls to 1/e
+ * @param {boolean} [rate] smoothed over time spent: a mean of rates would count the slow steps too little
+ */
+export function smoothed({ steps, y }, share, rate = false) {
+  const key = `${share} ${rate}`;
+  const held = smoothings.get(y);
+  if (held?.key === key) return held.smooth;
+  const width = share * (steps[steps.length - 1] - steps[0]);
+  const made = rate ? smooth(steps, y.map((v) => 1 / v), width).map((v) => 1 / v) : smooth(steps, y, width);
+  smoothings.set(y, { key, smooth: made });
+  return made;
+}
+
+/** Losses to compare with: the floors of every run, and the target, which alone is shown however far it is. */
+export function levelsOf({ runs, target }) {
+  const all = runs.flatMap(({ status }) => Object.entries(status.levels ?? {}));
+  if (Number.isFinite(target)) all.push(["target", target]);
+  // Runs on one text share their lines.
+  const texts = new Map(all.map(([name, y]) => [`${name} ${lossText(y)}`, [name, y]]));
+  return [...texts].map(([text, [name, y]]) => ({ text, y, dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+}
+
+const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));
+
+/** Rows for "show as table": at most 40 x values of the longest line in the window, the closest earlier of the others. */
+export function tableOf(lines, kind, window = null) {
+  const head = [X_HEADS[kind], ...lines.map((line) => line.name)];
+  const base = lines.reduce((longest, line) => (line.x.length > longest.x.length ? line : longest), lines[0]);
+  if (!base) return { head, rows: [], note: "Nothing recorded yet." };
+  const inside = base.x.filter((x) => !window || (x >= window[0] && x <= window[1]));
+  const stride = Math.max(1, Math.ceil(inside.length / TABLE_ROWS));
+  const rows = [];
+  for (let i = inside.length - 1; i >= 0; i -= stride) rows.push([xValue(inside[i], kind), ...lines.map((line) => cell(line, inside[i]))]);
+  const all = extremes(base.x, base.y, Infinity).length;
+  return { head, rows, note: rows.length < all ? `${rows.length} of ${all} records${window ? " (zoomed)" : ""}, newest first` : "" };
+}
+
+function cell(line, x) {
+  let k = line.x.length - 1;
+  while (k >= 0 && line.x[k] > x) k--;
+  return k < 0 ? "–" : (line.format ?? lossText)(line.y[k]);
+}
+
+/**
+ * Numbers of runs as comma-separated text: one row per run and step.
+ * @param {{name: string, clock: {step: ArrayLike<number>, seconds: ArrayLike<number>, tokens: ArrayLike<number>, flops:
+ *   ArrayLike<number>}, series: Map<string, {steps: ArrayLike<number>, values: ArrayLike<number>}>}[]} runs
+ * @param {string[]} names columns
+ */
+export function csvOf(runs, names) {
+  const rows = [["run", "step", "seconds", "tokens", "flops", ...names].map(quoted).join(",")];
+  for (const { name, at, series } of runs) {
+    const byStep = new Map();
+    names.forEach((column, c) => {
+      const { steps = [], values = [] } = series.get(column) ?? {};
+      for (let i = 0; i < steps.length; i++) {
+        if (!byStep.has(steps[i])) byStep.set(steps[i], new Array(names.length).fill(""));
+        byStep.get(steps[i])[c] = Number.isNaN(values[i]) ? "" : values[i];
+      }
+    });
+    const steps = Float64Array.from(byStep.keys()).sort();
+    const [seconds, tokens, flops] = ["seconds", "tokens", "flops"].map((kind) => at(steps, kind));
+    const who = quoted(name);
+    steps.forEach((step, i) => {
+      rows.push([who, step, written(seconds[i], 7), written(tokens[i], 15), written(flops[i], 7), ...byStep.get(step).map((v) => written(v, 7))].join(","));
+    });
+  }
+  return `${rows.join("\r\n")}\r\n`;
+}
+
+/** Float32 has seven digits; more would be noise that spreadsheets show. */
+function written(value, digits) {
+  return value === "" || Number.isNaN(value) ? "" : String(Number(value.toPrecision(digits)));
+}
+
+function quoted(text) {
+  // A leading = + - @ would be a formula in a spreadsheet.
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

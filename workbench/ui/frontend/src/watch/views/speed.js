@@ -1,0 +1,152 @@
+// Speed: tokens per second and MFU; or where the time of a step goes; or memory.
+
+import { dropdown } from "../../dom.js";
+import { percent, short } from "../../format.js";
+import { faded, STEP_PARTS } from "../../palette.js";
+import { interpolate } from "../series.js";
+import { CurvesView } from "./curves_view.js";
+import { latest, named, smoothed } from "./pictures.js";
+
+const WIDTH = 0.012; // of all steps, as the loss is smoothed at first
+const MODES = [
+  ["rate", "tokens/s and MFU"],
+  ["split", "time of a step"],
+  ["memory", "memory"],
+];
+const TITLES = { rate: "Tokens per second", split: "Time of a step (ms)", memory: "Peak memory (GiB)" };
+const NAMES = {
+  rate: ["tokens_per_second", "mfu"],
+  split: STEP_PARTS.map(({ name }) => `${name}_ms`),
+  memory: ["memory_gib"],
+};
+
+export class SpeedView extends CurvesView {
+  constructor(monitor) {
+    const choice = dropdown("What the speed panel shows", (mode) => this.#switch(mode));
+    const runChoice = dropdown("Run whose step is shown", (place) => {
+      this.run = Number(place);
+      monitor.redraw(true);
+    });
+    const panel = {
+      title: "Speed",
+      name: "speed",
+      tools: [runChoice.node, choice.node],
+      figure: () => ({ view: "speed" }),
+      caption: () => TITLES[this.mode],
+      height: 320,
+      csv: () => monitor.saveCsv(this.mode === "rate" ? "speed" : this.mode, this.names),
+    };
+    super(monitor, panel, { heights: [180, 380] });
+    this.mode = "rate";
+    this.run = null;
+    this.runChoice = runChoice;
+    choice.set(MODES, this.mode);
+  }
+
+  get names() {
+    return NAMES[this.mode];
+  }
+
+  draw(scene) {
+    const { runs, x, colours, theme } = scene;
+    this.scene = scene;
+    const stepOf = runs.find((run) => run.place === this.run) ?? runs[0];
+    this.runChoice.node.hidden = this.mode !== "split" || runs.length < 2;
+    this.runChoice.set(runs.map((run) => [run.place, run.name]), stepOf?.place);
+    const shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
+    this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
+    // A table lists each part alone, not stacked.
+    this.own = this.lines.filter((line) => !line.quiet).map((line) => (line.own ? { ...line, y: line.own } : line));
+    const mfu = this.lines.some((line) => line.scale === "right");
+    this.#legend(runs.length === 1 ? colours.run(runs[0].place) : theme.muted, mfu);
+    const picture = {
+      left: { format: short, zero: true },
+      // More headroom than on the left: both follow the step time, and would lie on each other.
+      right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
+      label: this.#label(runs),
+      nothing: this.#pending() ? "asking for it" : "waiting for the first numbers",
+    };
+    this.show(scene, picture, shown);
+  }
+
+  #switch(mode) {
+    this.mode = mode;
+    this.monitor.want(NAMES[mode]);
+    this.monitor.redraw(true);
+  }
+
+  #pending() {
+    return this.monitor.runs.some((run) => this.names.some((name) => !run.series.has(name) && run.others.includes(name)));
+  }
+
+  #linesOf(run, { runs, x, colours }) {
+    const stroke = colours.run(run.place);
+    const dash = colours.dash(run.place);
+    if (this.mode === "memory") {
+      const memory = run.line("memory_gib", x);
+      return memory ? [{ ...memory, name: named(runs, run, "memory"), stroke, dash, width: 1.8, format: gib }] : [];
+    }
+    const lines = [];
+    const tokens = run.line("tokens_per_second", x);
+    const mfu = run.line("mfu", x);
+    if (tokens) {
+      lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), width: 1, format: short, quiet: runs.length > 1 });
+      lines.push({ ...tokens, y: smoothed(tokens, WIDTH, true), name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
+    }
+    if (mfu) {
+      const y = smoothed(mfu, WIDTH, true);
+      lines.push({ ...mfu, y, name: named(runs, run, "MFU"), stroke: faded(stroke, 0.8), dash: [2, 3], width: 1.2, scale: "right", format: percent });
+    }
+    return lines;
+  }
+
+  #legend(stroke, mfu) {
+    if (this.mode === "split") {
+      const drawn = this.lines.filter((line) => line.fill).reverse();
+      return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms` })));
+    }
+    if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)" }]);
+    const items = [
+      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s" },
+      { line: { stroke, width: 2.2 }, text: "smoothed" },
+    ];
+    if (mfu) items.push({ line: { stroke, width: 1.2, dash: [2, 3] }, text: "MFU (right axis)" });
+    return this.panel.setLegend(items);
+  }
+
+  #label(runs) {
+    const texts = {
+      rate: (run) => `${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`,
+      split: (run) => STEP_PARTS.map(({ name }) => `${name} ${short(latest(run, `${name}_ms`))} ms`).join(", "),
+      memory: (run) => gib(latest(run, "memory_gib")),
+    };
+    return `${TITLES[this.mode]}. ${runs.map((run) => `${run.name}: ${texts[this.mode](run)}`).join("; ")}.`;
+  }
+}
+
+/** Parts of a step stacked, the topmost first, so that each is drawn below the next. */
+function splitOf(run, x) {
+  const parts = STEP_PARTS.map((part) => ({ ...part, line: run.line(`${part.name}_ms`, x) })).filter(({ line }) => line);
+  if (!parts.length) return [];
+  const base = parts[0].line;
+  const sum = new Float64Array(base.x.length);
+  const lines = parts.map(({ name, colour, line }) => {
+    // Thinned, each part has kept records of its own: all are read at those of the first.
+    const smooth = smoothed(line, WIDTH);
+    const own = line === base ? smooth : interpolate(base.steps, line.steps, smooth);
+    own.forEach((value, i) => (sum[i] += Number.isFinite(value) ? value : 0));
+    return { x: base.x, y: sum.slice(), own, steps: base.steps, name, stroke: colour, fill: colour, width: 0.5, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) };
+  });
+  lines.reverse();
+  lines.forEach((line, i) => (line.below = i + 1 < lines.length ? i + 1 : undefined));
+  return lines;
+}
+
+function medianOf(values) {
+  const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
+  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+}
+
+function gib(value) {
+  return value === null ? "–" : `${short(value)} GiB`;
+}

@@ -1,0 +1,343 @@
+// The panel that steers one run, behind a disclosure: who steers it, save and evaluate now, a knob, a fork.
+
+import "./steer.css";
+
+import { dropdown, el, say } from "../../dom.js";
+import { short } from "../../format.js";
+import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
+import { DONE, heldByOther, leaseInWords } from "../../steering.js";
+
+const CHECK_AFTER_MS = 350;
+const NEWEST = "newest";
+let panels = 0;
+
+export class SteerPanel {
+  /**
+   * @param {Steering} steering of the session
+   * @param {string} name of the run, for labels
+   * @param {() => void} redraw something here changed
+   * @param {(made: object) => void} watch show the run that a fork made
+   */
+  constructor(steering, name, redraw, watch) {
+    Object.assign(this, { steering, redraw, watch });
+    this.id = `wb-steer-${(panels += 1)}`;
+    this.who = el("span", { class: "wb-who-steers", role: "status" });
+    this.take = el("button", { type: "button", text: "Take over…", "aria-label": `Take over: ${name}`, hidden: true, on: { click: () => this.#askTake(true) } });
+    this.sure = el("span", { class: "wb-sure", hidden: true });
+    this.now = new Line(["checkpoint", "evaluate"].map((verb) => this.#button(verb, name)), el("span", { class: "wb-label", text: "Now" }));
+    this.#buildKnob(name);
+    this.#buildFork(name);
+    this.body = el("div", { class: "wb-steer-body", id: this.id, hidden: true }, this.now.root, this.knobLine.root, this.forkLine.root, this.made);
+    this.toggle = el("button", {
+      type: "button",
+      class: "wb-steer-toggle",
+      text: "Steer",
+      "aria-expanded": "false",
+      "aria-controls": this.id,
+      "aria-label": `Steer: ${name}`,
+      title: "Checkpoint, evaluate, change a knob, fork",
+      on: { click: () => this.#flip() },
+    });
+    // Its toggle stands among the buttons of the run.
+    this.root = el("div", { class: "wb-steer" }, el("div", { class: "wb-steer-head" }, this.who, this.take, this.sure), this.body);
+    for (const kind of ["pointerdown", "keydown"]) this.root.addEventListener(kind, () => this.run && steering.touched(this.run.id));
+    for (const node of [this.toggle, this.root]) node.addEventListener("keydown", (event) => this.#key(event));
+    this.leave = () => this.run && steering.release(this.run, true);
+    window.addEventListener("pagehide", this.leave);
+  }
+
+  get open() {
+    return !this.body.hidden;
+  }
+
+  draw(run, { now, live }) {
+    this.run = run;
+    this.clock = now;
+    this.root.hidden = this.toggle.hidden = !live;
+    this.#drawLease(run, now);
+    if (!this.open) return;
+    const trains = ["running", "paused"].includes(run.status.status);
+    for (const button of this.now.controls) button.disabled = !trains;
+    this.now.hint(trains ? "" : this.#waiting(run));
+    this.#drawKnob(run, trains);
+    this.#drawFork(run);
+  }
+
+  close() {
+    window.removeEventListener("pagehide", this.leave);
+    clearTimeout(this.checking);
+    clearTimeout(this.trying);
+    this.leave();
+  }
+
+  #waiting(run) {
+    return run.final ? "the run has ended; resume it to steer it" : "when the run trains";
+  }
+
+  // Who steers.
+
+  #drawLease(run, now) {
+    const { lease } = run.status;
+    const mine = this.steering.controller;
+    const words = leaseInWords(lease, mine, run.leaseAt ?? now, now);
+    const other = heldByOther(lease, mine, run.leaseAt ?? now, now) && !run.final;
+    // Whoever was pushed out is told so, and by whom.
+    if (this.mine && other) this.lost = `${lease.name || "somebody"} has taken over; `;
+    if (!other) this.lost = "";
+    this.mine = Boolean(words) && lease?.controller === mine;
+    say(this.who, words && !run.final ? `${this.lost}${words}` : "");
+    this.take.hidden = !other || !this.sure.hidden;
+    if (!other && !this.sure.hidden) this.#askTake(false);
+  }
+
+  /** Asks once: what the other has asked and is not done yet will not happen. */
+  #askTake(asking, refused = null) {
+    this.sure.hidden = !asking;
+    this.take.hidden = asking || this.take.hidden;
+    this.pending = refused ?? (asking ? this.pending : null);
+    if (!asking) return this.sure.replaceChildren();
+    const other = this.run.status.lease?.name || "somebody else";
+    const yes = el("button", { type: "button", class: "wb-danger", text: "Take over", on: { click: () => this.#takeOver() } });
+    const no = el("button", { type: "button", text: "Leave it", on: { click: () => (this.#askTake(false), this.redraw(), this.toggle.focus()) } });
+    this.sure.replaceChildren(el("span", { text: `${other} is steering. What they have asked and is not done yet will not happen.` }), yes, no);
+    // The harmless one: Enter was pressed a moment ago, to ask, and must not push anybody out by itself.
+    return no.focus();
+  }
+
+  async #takeOver() {
+    const again = this.pending;
+    this.#askTake(false);
+    this.toggle.focus();
+    if (again) return again(true);
+    return this.steering.takeOver(this.run, (answer) => {
+      if (answer.text || answer.error) say(this.who, answer.text);
+      this.redraw();
+    });
+  }
+
+  // Requests.
+
+  #button(verb, name) {
+    const text = verb === "checkpoint" ? "Checkpoint now" : "Evaluate now";
+    return el("button", { type: "button", text, "aria-label": `${text}: ${name}`, on: { click: () => this.#ask({ verb }, this.now, verb) } });
+  }
+
+  /** Sends a request and shows beside its controls what becomes of it. */
+  #ask(request, line, what, then = () => {}, takeOver = false) {
+    line.said(`${what}: asked`, false);
+    this.steering.request(this.run, { ...request, hold: true, takeOver }, (answer) => {
+      line.said(answerInWords(what, answer), answer.error);
+      if (answer.reason === "leased") this.#askTake(true, (again) => this.#ask(request, line, what, then, again));
+      if (DONE.includes(answer.state)) then(answer);
+      this.redraw();
+    });
+  }
+
+  // A knob.
+
+  #buildKnob(name) {
+    this.which = dropdown(`Knob to set: ${name}`, (path) => this.#choose(path));
+    this.value = el("input", { type: "text", class: "wb-value", "aria-label": `New value: ${name}`, autocomplete: "off", spellcheck: false, on: { input: () => this.#typed() } });
+    this.apply = el("button", { type: "button", text: "Apply", "aria-label": `Apply the value: ${name}`, on: { click: () => this.#apply() } });
+    this.knobLine = new Line([this.which.node, this.value, this.apply], el("span", { class: "wb-label", text: "Set" }));
+    this.value.setAttribute("aria-describedby", this.knobLine.describe(`${this.id}-knob`));
+  }
+
+  #drawKnob(run, trains) {
+    const knobs = run.status.knobs ?? [];
+    if (!knobs.some((knob) => knob.path === this.path)) this.path = (knobs.find((knob) => knob.path === "optimizer.lr") ?? knobs[0])?.path;
+    this.which.set(knobs.map((knob) => [knob.path, `${knob.path} = ${brief(knob.value)}`]), this.path);
+    const knob = knobs.find((each) => each.path === this.path);
+    for (const control of [this.which.node, this.value]) control.disabled = !trains || !knob;
+    this.knob = knob;
+    // What somebody is typing stays, whatever the run says meanwhile.
+    const text = knob ? textOf(knob.value) : "";
+    if (!this.dirty && this.value.value !== text && document.activeElement !== this.value) this.value.value = text;
+    this.apply.disabled = !trains || !knob || Boolean(this.problem) || !this.dirty;
+    this.knobLine.hint(knob && trains ? [inForce(run, knob), knob.unit, legalInWords(knob), knob.help].filter(Boolean).join(" · ") : trains ? "the run has not said yet what can be set" : this.#waiting(run));
+  }
+
+  #choose(path) {
+    this.path = path;
+    this.knob = (this.run.status.knobs ?? []).find((knob) => knob.path === path);
+    this.value.value = textOf(this.knob?.value);
+    this.#settleKnob("");
+    this.redraw();
+  }
+
+  #settleKnob(problem, dirty = false) {
+    this.dirty = dirty;
+    this.problem = problem;
+    this.value.setAttribute("aria-invalid", String(Boolean(problem)));
+    this.knobLine.said(problem, Boolean(problem));
+  }
+
+  #typed() {
+    clearTimeout(this.checking);
+    if (!this.knob) return;
+    const found = read(this.knob, this.value.value);
+    const same = !found.problem && JSON.stringify(found.value) === JSON.stringify(this.knob.value);
+    this.#settleKnob(found.problem ?? "", !same);
+    this.apply.disabled = same || Boolean(found.problem);
+    if (same || found.problem) return;
+    const { path } = this.knob;
+    const text = this.value.value;
+    // What combinations forbid, the run itself tells, while somebody thinks about it.
+    this.checking = setTimeout(() => {
+      this.steering.request(this.run, { verb: "check", path, value: found.value }, (answer) => {
+        if (!DONE.includes(answer.state) || this.value.value !== text || this.path !== path || !this.dirty) return;
+        if (answer.error) this.#settleKnob(answer.text, true);
+        else this.knobLine.said(`would set ${answer.text}`, false);
+        this.redraw();
+      });
+    }, CHECK_AFTER_MS);
+  }
+
+  #apply() {
+    clearTimeout(this.checking);
+    if (!this.knob) return;
+    const found = read(this.knob, this.value.value);
+    if (found.problem) return this.#settleKnob(found.problem, true);
+    this.dirty = false;
+    return this.#ask({ verb: "set", path: this.knob.path, value: found.value }, this.knobLine, `set ${this.knob.path}`, (answer) => {
+      this.value.setAttribute("aria-invalid", String(answer.error));
+      this.dirty = answer.error;
+    });
+  }
+
+  // A fork.
+
+  #buildFork(name) {
+    this.from = dropdown(`Checkpoint to fork from: ${name}`, (step) => ((this.step = step), this.#edited()));
+    this.edits = el("textarea", { rows: "2", class: "wb-edits", "aria-label": `Edits of the fork, one PATH=VALUE per line: ${name}`, placeholder: "optimizer.lr=1e-4\nbudget=2000 steps", spellcheck: "false", on: { input: () => this.#edited() } });
+    this.forkButton = el("button", { type: "button", text: "Fork", "aria-label": `Fork: ${name}`, on: { click: () => this.#fork() } });
+    this.forkLine = new Line([this.from.node, this.edits, this.forkButton], el("span", { class: "wb-label", text: "Fork from" }));
+    this.edits.setAttribute("aria-describedby", this.forkLine.describe(`${this.id}-fork`));
+    this.made = el("p", { class: "wb-made", hidden: true });
+    this.step = NEWEST;
+  }
+
+  #drawFork(run) {
+    const steps = [...(run.status.checkpoints ?? [])].reverse();
+    if (this.step !== NEWEST && !steps.includes(Number(this.step))) this.step = NEWEST;
+    this.from.set([[NEWEST, steps.length ? `newest checkpoint (step ${steps[0]})` : "no checkpoint yet"], ...steps.map((step) => [step, `step ${step}`])], this.step);
+    for (const control of [this.from.node, this.edits]) control.disabled = !steps.length;
+    this.forkButton.disabled = !steps.length || this.forking || Boolean(this.wrong);
+    this.forkLine.hint(steps.length ? "a new run: same weights, optimizer and place in the data; steps so far count against its budget" : "save a checkpoint first");
+  }
+
+  #edited() {
+    clearTimeout(this.trying);
+    const { edits, problems } = editsOf(this.edits.value, this.run.status.knobs ?? []);
+    this.wrong = problems.join("; ");
+    this.forkLine.said(this.wrong, Boolean(this.wrong));
+    this.edits.setAttribute("aria-invalid", String(Boolean(this.wrong)));
+    this.redraw();
+    if (this.wrong) return;
+    const asked = `${this.step}\n${this.edits.value}`;
+    this.trying = setTimeout(() => {
+      this.steering.tryFork(this.run, this.#stepAsked(), edits, (answer) => {
+        if (!DONE.includes(answer.state) || asked !== `${this.step}\n${this.edits.value}` || this.forking) return;
+        this.edits.setAttribute("aria-invalid", String(answer.error));
+        this.forkLine.said(answer.text, answer.error);
+      });
+    }, CHECK_AFTER_MS);
+  }
+
+  #stepAsked() {
+    return this.step === NEWEST ? null : Number(this.step);
+  }
+
+  #fork() {
+    clearTimeout(this.trying);
+    const { edits, problems } = editsOf(this.edits.value, this.run.status.knobs ?? []);
+    if (problems.length) return;
+    this.forking = true;
+    this.made.hidden = true;
+    this.forkLine.said("fork: being made", false);
+    this.steering.fork(this.run, this.#stepAsked(), edits, (answer) => {
+      this.forking = !DONE.includes(answer.state);
+      this.forkLine.said(answerInWords("fork", answer), answer.error);
+      this.edits.setAttribute("aria-invalid", String(answer.error && !this.forking));
+      if (answer.made) this.#show(answer.made);
+      this.redraw();
+    });
+    this.redraw();
+  }
+
+  #show(made) {
+    const fresh = made.fresh?.length ? `; its optimizer begins without state, since ${made.fresh.join(", ")} changed` : "";
+    const watch = el("button", { type: "button", text: "Watch it here", on: { click: () => this.#watch(made, watch) } });
+    const code = el("code", { text: `wb.Run("${made.run}").watch()` });
+    this.made.replaceChildren(el("span", { text: `New run ${made.name}${fresh}. ` }), watch, el("span", { text: " or in a cell: " }), code);
+    this.made.hidden = false;
+  }
+
+  #watch(made, button) {
+    button.disabled = true;
+    this.watch(made);
+  }
+
+  // The panel.
+
+  #flip(open = !this.open) {
+    this.body.hidden = !open;
+    this.toggle.setAttribute("aria-expanded", String(open));
+    if (open) return this.redraw();
+    this.#askTake(false);
+    return this.steering.release(this.run);
+  }
+
+  #key(event) {
+    if (event.key === "Enter" && event.target === this.value && !this.apply.disabled) this.#apply();
+    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target === this.edits && !this.forkButton.disabled) this.#fork();
+    else if (event.key === "Escape" && event.target === this.value && this.dirty) this.#choose(this.path);
+    else if (event.key === "Escape" && !this.sure.hidden) (this.#askTake(false), this.toggle.focus(), this.redraw());
+    else if (event.key === "Escape" && this.open) (this.#flip(false), this.toggle.focus());
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+/** Controls side by side with what they mean and what became of them underneath. */
+class Line {
+  constructor(controls, label) {
+    this.controls = controls;
+    this.help = el("p", { class: "wb-line-hint", hidden: true });
+    // Never hidden: a region that appears together with its words is not read out.
+    this.words = el("p", { class: "wb-line-said", role: "status" });
+    this.root = el("div", { class: "wb-line" }, label, el("div", { class: "wb-line-controls" }, ...controls), this.words, this.help);
+  }
+
+  describe(id) {
+    this.words.id = `${id}-said`;
+    this.help.id = `${id}-help`;
+    return `${this.words.id} ${this.help.id}`;
+  }
+
+  hint(text) {
+    say(this.help, text);
+    this.help.hidden = !text;
+  }
+
+  said(text, error) {
+    say(this.words, text);
+    this.words.classList.toggle("wb-bad", Boolean(error));
+  }
+}
+
+/** What the run is using now, where that follows a shape and so differs from what is set. */
+function inForce(run, knob) {
+  const series = run.series.get(knob.path) ?? run.series.get(knob.path.split(".").pop());
+  const value = series?.values.last;
+  const moves = typeof knob.value === "object" || knob.path === "optimizer.lr";
+  return moves && Number.isFinite(value) ? `now ${short(value)}` : "";
+}
+
+/** "evaluate: held-out loss 5.43", "pause: asked, at its next step the run answers". */
+export function answerInWords(what, { state, text }) {
+  if (state === "sent") return `${what}: asked`;
+  if (state === "asked") return `${what}: asked; the run answers after its present step`;
+  return text.startsWith(`${what}:`) || state === "waiting" ? text : `${what}: ${text}`;
+}

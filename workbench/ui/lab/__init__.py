@@ -1,0 +1,1 @@
+"""The Lab: its regions in one frame."""

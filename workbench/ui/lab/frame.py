@@ -1,0 +1,17 @@
+"""The frame around the Lab's regions: their names for screen readers, links to them, and borders that can be moved."""
+
+from __future__ import annotations
+
+import anywidget
+
+from workbench.ui.bundles import script, style
+
+
+class Frame(anywidget.AnyWidget):
+    """A child of the Lab; shows links to its regions to whoever comes by keyboard, or where they are stacked.
+
+    It brings the Lab's layout: side by side where there is room, one under the other where there is not.
+    """
+
+    _esm = script("frame")
+    _css = style("frame")

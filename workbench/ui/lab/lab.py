@@ -1,0 +1,275 @@
+"""The Lab: compose a recipe on the left and see its forecast, watch runs on the right, all runs below."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from workbench.recipe import Recipe
+from workbench.runs.catalogue import run_list
+from workbench.runs.find import find
+from workbench.runs.forks.fork import fork
+from workbench.runs.forks.point import ForkPoint
+from workbench.runs.launch import launch
+from workbench.runs.run import Run
+from workbench.ui import cell_widgets
+from workbench.ui.compose.composer import Composer, default_recipe
+from workbench.ui.compose.forecast_panel import ForecastPanel
+from workbench.ui.compose.fork_bar import ForkBar
+from workbench.ui.headless import headless
+from workbench.ui.lab.frame import Frame
+from workbench.ui.page import Page
+from workbench.ui.runs.run_actions import ActionResult
+from workbench.ui.runs.runs_table import RunsTable
+from workbench.ui.watch.monitor import Monitor
+
+# Six colours and six dashes: more lines than this nobody tells apart.
+WATCHED_AT_MOST = 8
+DRAWN_WITHIN_SECONDS = 10.0
+"""After that a page is no longer waited for: it has been closed, or cannot draw."""
+_OURS = "workbench.ui."
+_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
+_NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
+_NOTHING = "Launch a recipe, or select runs below, to watch them here."
+
+
+class Lab(ipywidgets.Box):
+    """Compose, launch, watch, steer and compare runs from one cell.
+
+    The Lab holds no run: a launched one is a process of its own, and the table shows what the runs folder says, so a
+    restarted kernel needs nothing but ``wb.Lab()`` again.
+
+    Args:
+        recipe: what the composer starts from; the first preset by default.
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        live: with forms and buttons; else a text that names the recipe and lists the runs. None: wherever there is a
+            page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
+
+    Attributes:
+        composer: the forms. forecast: of what they say. table: the runs. All three are made when they are first asked
+            for, which a live Lab does at once. monitor: what is watched, None if nothing is.
+        fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
+
+    Example:
+        >>> import workbench as wb
+        >>> wb.Lab()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, recipe: Recipe | None = None, runs_dir: str | Path | None = None, *, live: bool | None = None
+    ) -> None:
+        self._recipe, self._runs_dir = recipe, runs_dir
+        self._live = not headless() if live is None else live
+        self._watched: list[str] = []
+        self._displayed = self._waiting = False
+        self._drawn_by = 0.0
+        self.monitor: Monitor | None = None
+        self.fork_point: ForkPoint | None = None
+        super().__init__()
+        self.add_class("lab-root")
+        self.add_class("lab-whole")
+        if self._live:
+            self._fill()
+
+    def __getattr__(self, name: str) -> Any:
+        # Without a page they are made for cells that use them.
+        if name not in _PARTS:
+            raise AttributeError(f"'Lab' object has no attribute '{name}'")
+        self._fill()
+        return vars(self)[name]
+
+    def watch(self, runs: list[Run]) -> None:
+        """Show these runs on the right."""
+        chosen = runs[:WATCHED_AT_MOST]
+        ids = [run.id for run in chosen]
+        # The table sends its selection whenever rows move; a view built anew each time would blink and forget its zoom.
+        if ids == self._watched:
+            return
+        self._watched = ids
+        old, self.monitor = self.monitor, Monitor(chosen) if chosen else None
+        self._drawn_by = time.monotonic() + DRAWN_WITHIN_SECONDS
+        if self.monitor is not None:
+            self.monitor.on_msg(lambda monitor, _content, _buffers: self._safely(lambda: self._drawn(monitor)))
+        # Figures that are opened from its plots stand below them.
+        self._watch.children = (self.monitor, self.monitor.figures.output) if self.monitor else (self._nothing,)
+        # Closed after its successor stands, so that the page never shows an empty region.
+        if old is not None:
+            old.close()
+
+    def fork(self, run_id: str) -> None:
+        """Open a run's recipe in the composer, to be edited and gone on with from its newest checkpoint.
+
+        Raises:
+            RunError: there is no such run, or no checkpoint that can be read.
+        """
+        run = Run(find(run_id, self._runs_dir))
+        point = ForkPoint.of(run.folder)
+        self.fork_point = point
+        self.fork_bar.show(run.folder, point.step)
+        self.composer.load(point.longer(), point.recipe)
+        self._composed()
+
+    def close(self) -> None:
+        """Stop reading and leave the page, with everything in it; no run is touched."""
+        cell_widgets.forget(self)
+        # Listed first: a closed widget forgets what it holds.
+        for widget in list(_held(self)):
+            if widget is not self:
+                widget.close()
+        super().close()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        # Run again, a cell takes its old Lab away.
+        cell_widgets.shown(self)
+        if not self._live:
+            return self._text()
+        # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
+        self._displayed = True
+        self.forecast.show(self.composer.recipe)
+        return super()._repr_mimebundle_(**kwargs)
+
+    def _fill(self) -> None:
+        """Make everything that is shown."""
+        self.why = ipywidgets.HTML()
+        self.why.add_class("lab-why")
+        self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
+        self.launch_button.add_class("lab-launch")
+        self.launch_button.on_click(lambda _button: self._safely(self._launch))
+        self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
+        self.composer = Composer(self._recipe, self._composed, self._runs_dir)
+        self.forecast = ForecastPanel(self._runs_dir)
+        self.table = RunsTable(self._runs_dir, fork=self.fork, composed=self._composed_fields)
+        self._nothing = ipywidgets.HTML(_NOTHING)
+        self._nothing.add_class("lab-nothing")
+        self._watch = ipywidgets.VBox([self._nothing])
+        self.table.observe(lambda _change: self._safely(self._selected), names="selected")
+        body = ipywidgets.Box(self._regions())
+        body.add_class("lab-body")
+        self.children = (Page(), Frame(), body)
+        self._composed()
+
+    def _text(self) -> dict[str, str]:
+        """What stands in a notebook that no page has shown."""
+        recipe, found = self._recipe or default_recipe(), run_list.runs(self._runs_dir)
+        begins = f"It begins with the recipe {recipe.name} ({recipe.hash})."
+        page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
+        return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
+
+    def _regions(self) -> list[ipywidgets.Widget]:
+        bar = ipywidgets.HBox([self.launch_button, self.why])
+        bar.add_class("lab-launching")
+        self.forecast.add_class("lab-forecast")
+        left = ipywidgets.VBox([self.fork_bar, self.composer, self.forecast, bar])
+        left.add_class("lab-compose")
+        self._watch.add_class("lab-watch")
+        below = ipywidgets.VBox([self.table])
+        below.add_class("lab-below")
+        return [left, self._watch, below]
+
+    def _launch(self) -> None:
+        recipe = self.composer.recipe
+        if recipe is None:
+            raise ValueError("; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems))
+        point = self.fork_point
+        if point is not None:
+            self._no_fork()
+            # Off this thread: the checkpoint is hashed before anything goes on from it.
+            self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
+            self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
+            return
+        self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
+
+    def _started(self, run: Run, how: str) -> None:
+        self.table.refresh()
+        # After the refresh: the table drops selected ids that it does not know.
+        self.table.selected = [run.id]
+        self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
+
+    def _drawn(self, monitor: Monitor) -> None:
+        """A page speaks from the view that is shown, so it stands there; what was selected meanwhile can follow."""
+        if monitor is self.monitor:
+            self._drawn_by = 0.0
+            if self._waiting:
+                self._selected()
+
+    def _selected(self) -> None:
+        # ipywidgets stumbles over a view that is taken away while the page still loads it.
+        loading = self.monitor is not None and time.monotonic() < self._drawn_by
+        self._waiting = self.table.seen and loading
+        if self._waiting:
+            return
+        chosen = self.table.chosen()
+        self.watch(chosen)
+        # Beside its forecast: of several runs, nobody could tell which.
+        self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
+        if len(chosen) > WATCHED_AT_MOST:
+            self.table.say(ActionResult(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
+
+    def _fork_from(self, step: int) -> None:
+        if self.fork_point is None:
+            return
+        edited, point = self.composer.recipe, ForkPoint.of(self.fork_point.folder, step)
+        changes = {} if edited is None else self.fork_point.changes(edited)
+        # What was edited so far is kept: only where it begins has changed.
+        self.fork_point = point
+        self.composer.load(point.recipe.with_(**changes), point.recipe)
+        self._composed()
+
+    def _no_fork(self) -> None:
+        self.fork_point = None
+        self.fork_bar.hide()
+        self._composed()
+
+    def _composed(self) -> None:
+        recipe = self.composer.recipe
+        why = "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
+        if self.fork_point is not None and recipe is not None:
+            why = self.fork_point.problem(recipe)
+        verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
+        self.launch_button.description = verb
+        self.launch_button.disabled = bool(why)
+        self.launch_button.tooltip = f"not now: {why}" if why else "train this recipe in a process of its own"
+        self._because(why)
+        if self._displayed:
+            self.forecast.show(recipe)
+
+    def _composed_fields(self) -> dict[str, Any] | None:
+        recipe = self.composer.recipe
+        return None if recipe is None else recipe.to_dict()
+
+    def _because(self, why: str) -> None:
+        """Say beside the button why it cannot be pressed, or what went wrong when it was."""
+        self.why.value = f"<span class='lab-bad' title='{html.escape(why)}'>{html.escape(why)}</span>" if why else ""
+
+    def _safely(self, do: Callable[[], Any]) -> None:
+        """Errors of a handler belong where the user looks, not into the server's log."""
+        try:
+            do()
+        except Exception as error:
+            self._because(str(error) or type(error).__name__)
+
+
+def _held(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
+    """A widget and all that it shows or keeps aside (forms of closed sections), with their layouts and styles."""
+    todo: list[Any] = [widget]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, ipywidgets.Widget):
+            yield one
+            todo += [getattr(one, name, None) for name in one.keys]
+        if isinstance(one, (tuple, list)):
+            todo += one
+        elif isinstance(one, dict):
+            todo += one.values()
+        # Our own objects alone: a run, a recipe or a library's insides hold no widgets of this Lab.
+        elif type(one).__module__.startswith(_OURS):
+            todo += vars(one).values() if hasattr(one, "__dict__") else ()

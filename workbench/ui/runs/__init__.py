@@ -1,0 +1,1 @@
+"""The table of runs and what it may ask of them."""

@@ -1,0 +1,224 @@
+"""The table of runs: what the folders of all runs say, told to the page as it changes, and what the page asks of them.
+
+Rows go to the page as messages, all at first and then those that changed. As a trait, a thousand of them would be sent
+whole with every step of one run, and stay in the saved notebook.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.runs.catalogue.listing import Listed, Listing
+from workbench.runs.find import find
+from workbench.runs.run import Run
+from workbench.ui.bundles import script, style
+from workbench.ui.runs.run_actions import VERBS, ActionResult, RunActions
+
+REFRESH_SECONDS = 2.0
+FIRST = 60
+"""Rows read before the table is shown: more than any window holds. The thread reads the others."""
+# What was read of a folder serves the next table of it, as after running its cell again.
+_listings: weakref.WeakValueDictionary[Path, Listing] = weakref.WeakValueDictionary()
+_looks: dict[Path, dict[str, Any]] = {}
+"""Filter, sort and columns that the last table of a folder was left with: its cell, run again, shows them again."""
+
+
+class RunsTable(anywidget.AnyWidget):
+    """Runs of a runs folder, those of other processes and of earlier kernels included.
+
+    Args:
+        refresh_seconds: how often the folders are looked at; 0 only when asked (:meth:`refresh`).
+        fork: called with a run's id when the page wants to fork it; without it, it cannot ask.
+        composed: gives the recipe (as a dictionary) that a single run's difference is shown against.
+
+    Attributes:
+        rows: one mapping per run, newest first (:class:`workbench.runs.catalogue.listing.Listed`).
+        selected: ids of the selected runs, newest first.
+        look: filter, sort and columns as the page has them.
+        complaint: why the folders cannot be read, else empty.
+        seen: whether a page has ever shown it.
+    """
+
+    _esm = script("runs_table")
+    _css = style("runs_table")
+
+    rows = traitlets.List(traitlets.Dict())
+    selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    look = traitlets.Dict().tag(sync=True)
+    complaint = traitlets.Unicode("").tag(sync=True)
+    verbs = traitlets.List(traitlets.Unicode(), help="what the page may ask for").tag(sync=True)
+
+    def __init__(
+        self,
+        runs_dir: str | Path | None = None,
+        refresh_seconds: float = REFRESH_SECONDS,
+        fork: Callable[[str], None] | None = None,
+        composed: Callable[[], dict[str, Any] | None] = lambda: None,
+    ) -> None:
+        listing = Listing(runs_dir)
+        root = listing.root
+        verbs = [verb for verb in VERBS if verb != "fork" or fork is not None]
+        super().__init__(verbs=verbs, look=_looks.get(root, {}))
+        self.observe(lambda change: _looks.update({root: change["new"]}), names="look")
+        self._runs_dir, self._fork = runs_dir, fork
+        self._listing = _listings.setdefault(root, listing)
+        self.actions = RunActions(root, composed)
+        self.seen = False
+        self._closed = threading.Event()
+        self._wake = threading.Event()
+        self._sending = threading.RLock()
+        self._seq, self._listed = -1, Listed([], 0, 0)
+        # Two, so that a stop does not wait for an export. Threads start with the first request.
+        self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench-runs-action")
+        self.on_msg(self._heard)
+        self.refresh(None if self._listing.warm else FIRST)
+        if refresh_seconds > 0:
+            self._wake.set()
+            # The thread holds no reference to the table: a Lab that nobody has any more must not be read for ever.
+            arguments = (weakref.ref(self), self._wake, self._closed, refresh_seconds)
+            threading.Thread(target=_follow, args=arguments, name="workbench-runs", daemon=True).start()
+
+    def refresh(self, most: int | None = None) -> None:
+        """Look at the folders now; sends only what is new.
+
+        Args:
+            most: rows to read; None for as many as a listing has.
+        """
+        try:
+            found = self._listing.look() if most is None else self._listing.look(most)
+        except OSError as error:
+            self.complaint = f"the runs folder cannot be read: {error}"
+            return
+        if self.complaint:
+            self.complaint = ""
+        self._tell(found)
+        # A deleted run must not stay selected, or the next button would ask for it. Beyond a first look at few, none
+        # is known to be gone.
+        known = {row["id"] for row in found.rows}
+        if most is None and any(run_id not in known for run_id in self.selected):
+            self.selected = [run_id for run_id in self.selected if run_id in known]
+
+    def chosen(self) -> list[Run]:
+        """The selected runs."""
+        return [Run(find(run_id, self._runs_dir)) for run_id in self.selected]
+
+    def close(self) -> None:
+        """Stop reading and leave the page."""
+        # ipywidgets closes widgets when they are collected, also one whose construction failed.
+        if hasattr(self, "_workers"):
+            self._closed.set()
+            self._wake.set()
+            self._workers.shutdown(wait=False, cancel_futures=True)
+        super().close()
+
+    def say(self, result: ActionResult, request: int = 0) -> None:
+        """Tell the user something, in the line above the table."""
+        if self.comm is not None:
+            self.send({"type": "said", "request": request, **result.message()})
+
+    def work(self, do: Callable[[], None]) -> None:
+        """Do something in a thread of the table; what goes wrong is told above it."""
+
+        def safely() -> None:
+            try:
+                do()
+            except Exception as error:
+                self.say(ActionResult(str(error) or type(error).__name__, error=True))
+
+        self._workers.submit(safely)
+
+    def _tell(self, found: Listed | None, whole: bool = False) -> None:
+        """Send what is new; ``found`` None: what was told last, to a page that has nothing yet."""
+        with self._sending:
+            before = self._listed
+            found = self._listed = found or before
+            old = {row["id"]: row for row in before.rows}
+            order = [row["id"] for row in found.rows]
+            fresh = [row for row in found.rows if whole or old.get(row["id"]) != row]
+            moved = order != list(old)
+            counts = (found.total, found.trashed)
+            if not (whole or fresh or moved or counts != (before.total, before.trashed) or self._seq < 0):
+                return
+            self._seq += 1
+            if self.comm is not None:
+                self.send(
+                    {
+                        "type": "rows", "seq": self._seq, "whole": whole, "rows": fresh, "total": found.total,
+                        "trashed": found.trashed, "order": order if whole or moved else None,
+                    }
+                )  # fmt: skip
+        if fresh or moved:
+            self.rows = found.rows
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        """A message of the page. Returns at once; what takes time goes to a thread."""
+        if not isinstance(message, dict) or self._closed.is_set():
+            return
+        kind = message.get("type")
+        if kind == "hello":
+            self.seen = True
+            self._tell(None, whole=True)
+        elif kind == "knobs":
+            self._workers.submit(self._send_knobs)
+        elif kind == "trash":
+            self._workers.submit(self._send_trash)
+        elif kind == "do" and message.get("verb") == "fork":
+            # Here, since it fills the forms, which only this thread changes.
+            self._do(message)
+        elif kind == "do":
+            self._workers.submit(self._do, message)
+
+    def _send_knobs(self) -> None:
+        self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._listed.rows])})
+
+    def _send_trash(self) -> None:
+        self.send({"type": "trash", "rows": self._listing.trash()})
+
+    def _do(self, message: dict[str, Any]) -> None:
+        request = message.get("request")
+        number = request if isinstance(request, int) else 0
+        given = message.get("runs")
+        ids = [run_id for run_id in given if isinstance(run_id, str)] if isinstance(given, list) else []
+        verb = str(message.get("verb"))
+        try:
+            if verb == "fork" and self._fork is not None and len(ids) == 1:
+                self._fork(ids[0])
+                self.say(ActionResult("fork: edit the recipe in the forms, then press the button under them"), number)
+                return
+            # Where it takes long, word comes before it is done.
+            for result in self.actions.perform(verb, ids, message):
+                if result.sheet is not None:
+                    self.send({"type": "sheet", **result.sheet}, [result.page] if result.page is not None else None)
+                self.say(result, number)
+                self.refresh()
+            if verb in ("delete", "restore", "empty"):
+                self._send_trash()
+        except Exception as error:  # the widget is where the user who pressed the button looks
+            self.say(ActionResult(f"{verb}: {error}", error=True), number)
+
+
+def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: threading.Event, seconds: float) -> None:
+    while not closed.is_set():
+        wake.wait(seconds)
+        wake.clear()
+        alive = table()
+        if alive is None or closed.is_set():
+            return
+        started = time.monotonic()
+        try:
+            alive.refresh()
+        except Exception as error:  # the thread goes on, and the page is the only place where a user would see it
+            alive.complaint = f"reading the runs failed, trying on: {type(error).__name__}: {error}"
+        took = time.monotonic() - started
+        del alive
+        # A slow file system must not keep the kernel busy with reading.
+        closed.wait(4 * took)

@@ -1,0 +1,1 @@
+"""Watching runs: the live view and what feeds it."""
