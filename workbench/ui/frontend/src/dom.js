@@ -1,5 +1,7 @@
 // Elements without innerHTML: names of runs, events and errors are data, and only ever become text.
 
+import { rgb } from "./palette.js";
+
 const FOCUSABLE = new Set(["button", "select", "input", "textarea"]);
 
 /**
@@ -77,17 +79,31 @@ export function dropdown(label, choose) {
   return { node: select, set };
 }
 
-/** Theme as it is drawn: text colours say more than any attribute, in every front end. */
+/** Theme as it is drawn: text colours say more than any attribute, in every front end. Colours are #rrggbb. */
 export function themeOf(root) {
   const style = getComputedStyle(root);
-  const [r, g, b] = (style.color.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
-  const read = (name) => style.getPropertyValue(name).trim();
-  return {
-    dark: 0.299 * r + 0.587 * g + 0.114 * b > 128,
-    ink: style.color,
-    muted: read("--wb-muted"),
-    grid: read("--wb-grid"),
-    ground: read("--wb-ground"),
-    font: `11px ${style.fontFamily}`,
-  };
+  const ink = painted(style.color);
+  const [r, g, b] = rgb(ink);
+  const dark = 0.299 * r + 0.587 * g + 0.114 * b > 128;
+  // A system that forces its colours does so to what CSS paints, not to the tokens nor to a canvas.
+  const tokens = matchMedia("(forced-colors: active)").matches
+    ? [ink, dark ? "#444444" : "#bbbbbb", dark ? "#000000" : "#ffffff"]
+    : ["--wb-muted", "--wb-grid", "--wb-ground"].map((name) => painted(style.getPropertyValue(name).trim()));
+  const [muted, grid, ground] = tokens;
+  return { dark, ink, muted, grid, ground, font: `11px ${style.fontFamily}` };
+}
+
+const seen = new Map();
+let pixel = null;
+
+// #rrggbb of any CSS colour: a token is a mixture of others, and pictures and files take no mixtures.
+function painted(colour) {
+  if (!seen.has(colour)) {
+    pixel ??= Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = colour;
+    pixel.fillRect(0, 0, 1, 1);
+    seen.set(colour, `#${[...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)].map((part) => part.toString(16).padStart(2, "0")).join("")}`);
+  }
+  return seen.get(colour);
 }

@@ -100,7 +100,7 @@ export class Panel {
     const { theme, runs, colours } = this.monitor.scene;
     // What the line of each run looks like stands above all plots in the page; here it must stand in the picture.
     const who = runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
-    const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...who, ...(this.items ?? [])], width, height, theme: { ...theme, ground: theme.ground || "#ffffff" } };
+    const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...who, ...(this.items ?? [])], width, height, theme };
     const svg = sheetSvg({ ...sheet, body: (top) => body(width, height, top, sheet.theme) });
     const name = fileName([this.title, ...runs.slice(0, 2).map((run) => run.name)], kind);
     const size = /height="([\d.]+)"/.exec(svg);
