@@ -36,6 +36,7 @@ class Forecast:
         notes: what the numbers leave out for this recipe.
         compile_seconds: of a processor, about what compiling takes the first time, before the clock of the run starts;
             several compile side by side where there are several. 0 where nothing is compiled.
+        provisional: why the figures will change when the run begins; empty where they will not.
         machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
     """
 
@@ -58,6 +59,7 @@ class Forecast:
     compile_seconds: float = 0.0
     machine: str = ""
     calibrated: str = ""
+    provisional: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: all attributes by name."""
@@ -98,7 +100,8 @@ def forecast(
     here = rates is None
     if here:
         recipe.check_here()
-    mode = recipe.engine().mode
+    engine = recipe.engine()
+    mode = engine.mode
     rates = rates or calibrated(mode, say, poll)
     vocabulary = _vocabulary(recipe.data)
     simulator = Simulator(recipe, vocabulary, _attention(recipe, rates, here), rates)
@@ -131,6 +134,7 @@ def forecast(
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,
+        provisional=engine.provisional,
     )
 
 

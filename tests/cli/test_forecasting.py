@@ -59,7 +59,7 @@ def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "fast: forecast and measured"
-    assert lines[2].split() == ["parameters", "4.20M", "4.20M", "exact"]
+    assert lines[2].split() == ["parameters", "4.20M", "4.20M", "as", "forecast"]
     assert lines[4].split() == ["tokens/s", "8,192", "16,384", "-50.0%"]
     assert main([*asked, "--price", "3600", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

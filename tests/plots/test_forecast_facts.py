@@ -12,7 +12,9 @@ import workbench.plots.forecast_facts as module
 from workbench.forecast import Forecast
 from workbench.plots.forecast_facts import (
     NUMBERS,
+    assumed,
     at_work,
+    beside_line,
     bytes_words,
     compared,
     cost_of,
@@ -20,7 +22,6 @@ from workbench.plots.forecast_facts import (
     fits,
     measured_memory,
     moving,
-    off_line,
     whole_forecast,
 )
 
@@ -75,24 +76,30 @@ def test_numbers_of_a_forecast() -> None:
 
 def test_forecast_beside_a_run_that_ended(view) -> None:
     rows = {row.name: row for row in compared(FOUND, view)}
-    assert list(rows) == ["parameters", "steps", "tokens/s", "training time", "memory"]
-    assert rows["parameters"].off_words == rows["steps"].off_words == "exact"
+    assert list(rows) == ["parameters", "steps", "tokens/s", "training time", "memory for training"]
+    assert rows["parameters"].ratio_words == rows["steps"].ratio_words == "as forecast"
     # The synthetic run: 200 steps of 4,096 tokens at 8,000 a second.
     assert rows["tokens/s"].off == pytest.approx(8192 / 8000 - 1)
     assert rows["training time"].measured == "1 min 42 s"
-    assert rows["training time"].off_words == "-2.3%"
+    assert rows["training time"].ratio_words == "102%"
     assert rows["training time"].note == "within the band of 1 min 20 s to 2 min 5 s"
-    assert rows["memory"].measured == "-"
-    assert "not measured" in rows["memory"].note
+    assert rows["memory for training"].measured == "-"
+    assert "not measured" in rows["memory for training"].note
 
 
-def test_how_far_it_was_off_in_few_words(view, empty) -> None:
+def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view, empty) -> None:
     rows = compared(FOUND, view)
-    assert off_line(rows) == "forecast off by: tokens/s +2.4%, training time -2.3%"
-    assert off_line(rows[:2]) == "forecast: exact"
-    assert off_line(compared(FOUND, empty)) == "forecast: not yet measured"
-    counted = [row for row in rows if row.name == "parameters"]
-    assert off_line(counted) == "forecast: not yet measured", "parameters are counted before the first step"
+    assert beside_line(rows, ended=True) == (
+        "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, with the machine to itself"
+    )
+    assert beside_line(rows, ended=False) == "now 8,000 tokens/s; forecast 8,192, with the machine to itself"
+    nothing = beside_line(compared(FOUND, empty), ended=False)
+    assert nothing == "forecast 8,192 tokens/s, with the machine to itself; not measured yet"
+
+
+def test_what_a_forecast_assumes() -> None:
+    assert assumed(FOUND, 3) == "with the machine to itself, but 3 runs train on it now"
+    assert assumed({**FOUND, "provisional": "of the defaults"}) == "with the machine to itself; of the defaults"
 
 
 def test_memory_is_what_training_added(view) -> None:
@@ -113,7 +120,7 @@ def test_a_run_that_goes_on_is_judged_by_its_pace(view) -> None:
     assert rows["training time"].note == "outside the band of 1 min 20 s to 2 min 5 s, at the present pace"
     early = replace(half, state={**half.state, "progress": 0.01})
     rows = {row.name: row for row in compared(FOUND, early)}
-    assert (rows["training time"].measured, rows["training time"].off_words) == ("-", "-"), "too early to tell"
+    assert (rows["training time"].measured, rows["training time"].ratio_words) == ("-", "-"), "too early to tell"
     assert rows["tokens/s"].off == pytest.approx(8192 / 6400 - 1)
 
 

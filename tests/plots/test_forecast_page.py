@@ -48,7 +48,8 @@ def words(text: str) -> str:
 def test_the_headline_has_the_numbers() -> None:
     said = words(checked(headline_html(FOUND)))
     for part in (
-        "training time 1 min 40 s 1 min 20 s to 2 min 5 s", "8,192 tokens/s", "1.5 GiB 9% of 16.0 GiB",
+        "training time 1 min 40 s 1 min 20 s to 2 min 5 s", "8,192 tokens/s",
+        "memory for training 1.5 GiB 9% of 16.0 GiB",
         "819,200 in all", "steps 200 4,096 tokens each", "parameters 4.20M trained", "FLOPs 2.0e13 2.5e7 per token",
     ):  # fmt: skip
         assert part in said, part
@@ -59,9 +60,11 @@ def test_the_headline_has_the_numbers() -> None:
 
 def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
-        "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB · 4.20M parameters · "
-        "2.0e13 FLOPs · cost 0.10"
+        "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · 4.20M parameters · "
+        "cost 0.10 with the machine to itself"
     )
+    shared = words(line_html({**FOUND, "provisional": "until it is <measured>"}, sharing=1))
+    assert shared.endswith("with the machine to itself, but 1 run trains on it now; until it is &lt;measured&gt;")
     assert "does not fit" in line_html({**FOUND, "memory_bytes": 20 * GIB})
 
 
@@ -92,7 +95,7 @@ def test_details_have_pictures_and_the_same_in_words() -> None:
     assert "compiling takes about 40 s more the first time" in said
     assert "from rates of a machine that never was, measured on 2026-01-01" in said
     earlier = {name: value for name, value in FOUND.items() if name not in ("compile_seconds", "machine", "notes")}
-    assert "wb-notes" not in details_html(earlier)
+    assert "compiling" not in details_html(earlier)
     everything = {"forward": [[1.0]], "backward": [[1.0]]}
     assert "every layer computes and trains" in details_html({**FOUND, "layers": everything})
 
@@ -108,9 +111,9 @@ def test_names_and_notes_are_data() -> None:
 
 def test_the_comparison_marks_what_is_far_off(view) -> None:
     text = checked(comparison_html(compared({**FOUND, "tokens_per_second": 16_000.0}, view), view.name))
-    assert re.search(r'class="wb-far">\+100.0%', text)
-    assert re.search(r'class="wb-near">exact', text)
-    assert "synthetic: forecast and measured" in words(text)
+    assert re.search(r'class="wb-far">50%', text)
+    assert re.search(r'class="wb-near">as forecast', text)
+    assert "synthetic: forecast (with the machine to itself) and measured" in words(text)
 
 
 @pytest.mark.parametrize("heavy", ["plotly", "matplotlib", "torch", "ipywidgets"])

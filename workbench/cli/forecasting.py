@@ -58,9 +58,9 @@ def _beside(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**found, "run": run.id, "compared": [asdict(row) for row in rows]}))
     else:
-        table = Table("", "forecast", "measured", "off by", "", box=None)
+        table = Table("", "forecast", "measured", "of the forecast", "", box=None)
         for row in rows:
-            table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.off_words, row.note)))
+            table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.ratio_words, row.note)))
         print(f"{plain(run.name)}: forecast and measured")
         Console(soft_wrap=True).print(table)
     return 0

@@ -216,11 +216,11 @@ def summary(run: Run, result: dict[str, Any]) -> str:
     ]
     if run.folder.forecast.exists():
         # Here: few runs have one, and reading the telemetry of a long one takes its time.
-        from workbench.plots.forecast_facts import compared, off_line, whole_forecast
+        from workbench.plots.forecast_facts import beside_line, compared, whole_forecast
 
         view = run.view()
         if promised := whole_forecast(view.forecast):
-            lines.append(off_line(compared(promised, view)))
+            lines.append(beside_line(compared(promised, view), ended=True))
     if profile := read_object(run.folder.profile):
         lines.append(profile_table(profile))
     if run.folder.report.exists():

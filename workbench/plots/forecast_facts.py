@@ -19,6 +19,8 @@ NUMBERS = (
     "seconds_low", "seconds_high", "steps", "tokens",
 )  # fmt: skip
 """What every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
+ALONE = "with the machine to itself"
+"""What every forecast assumes."""
 
 
 def whole_forecast(raw: Any) -> dict[str, Any] | None:
@@ -91,6 +93,22 @@ def fits(found: Mapping[str, Any]) -> bool:
     return bool(found["memory_bytes"] <= found["device_memory_bytes"])
 
 
+def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
+    """What a forecast's time and speed hold for, and what is otherwise now.
+
+    Args:
+        sharing: runs that train on the machine now.
+
+    Example:
+        >>> assumed({}), assumed({}, 2)
+        ('with the machine to itself', 'with the machine to itself, but 2 runs train on it now')
+    """
+    now = f", but {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
+    # Forecasts of earlier versions do not say.
+    provisional = found.get("provisional")
+    return f"{ALONE}{now}" + (f"; {provisional}" if provisional else "")
+
+
 def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
     """The knobs that move along the budget, and the learning rate always.
 
@@ -137,9 +155,19 @@ class Compared:
     note: str = ""
 
     @property
-    def off_words(self) -> str:
-        """``+12%`` where the forecast was a tenth and a bit too high; a dash where nothing is known."""
-        return UNKNOWN if self.off is None else "exact" if self.off == 0 else f"{100 * self.off:+.1f}%"
+    def ratio_words(self) -> str:
+        """What was measured as a share of the forecast: ``28%``, ``8.0 x``; a dash where nothing is known.
+
+        Example:
+            >>> [Compared("", "", "", off).ratio_words for off in (0.0, 0.25, 2.5, -0.875)]
+            ['as forecast', '80%', '29%', '8.0 x']
+        """
+        if self.off is None or self.off <= -1.0:
+            return UNKNOWN
+        ratio = 1 / (1 + self.off)
+        if abs(ratio - 1) < 0.005:
+            return "as forecast"
+        return f"{ratio:.0%}" if ratio < 2 else f"{ratio:.1f} x"
 
 
 def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
@@ -165,20 +193,25 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
         _compared("tokens/s", found["tokens_per_second"], speed, count),
         _compared("training time", found["seconds"], total, duration_words, _band_words(found, total, pace)),
         _compared(
-            "memory", found["memory_bytes"], memory, bytes_words,
+            "memory for training", found["memory_bytes"], memory, bytes_words,
             "" if memory or not view.final else "not measured apart from the process",
         ),
     ]  # fmt: skip
 
 
-def off_line(rows: Sequence[Compared]) -> str:
-    """How far a forecast was off, in as few words as can be: only what was not exact."""
-    known = [row for row in rows if row.off is not None]
-    # Parameters are counted before the first step, by the same model: nothing was measured yet.
-    if all(row.name == "parameters" for row in known):
-        return "forecast: not yet measured"
-    off = ", ".join(f"{row.name} {row.off_words}" for row in known if row.off)
-    return f"forecast off by: {off}" if off else "forecast: exact"
+def beside_line(rows: Sequence[Compared], ended: bool) -> str:
+    """Speed and time as measured, beside the forecast and what that assumed, in one sentence.
+
+    Args:
+        ended: the run is over, so that its speed is no present one.
+    """
+    found = {row.name: row for row in rows}
+    speed, seconds = found["tokens/s"], found["training time"]
+    if speed.off is None:
+        return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
+    if not ended:
+        return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
+    return f"took {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {ALONE}"
 
 
 def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:

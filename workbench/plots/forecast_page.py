@@ -11,7 +11,9 @@ from typing import Any
 
 from workbench.plots.facts import count
 from workbench.plots.forecast_facts import (
+    ALONE,
     Compared,
+    assumed,
     at_work,
     bytes_words,
     cost_of,
@@ -29,35 +31,42 @@ STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
 MOST_SCHEDULES = 8
 
 
-def line_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
-    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong."""
+def line_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
+    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong.
+
+    Args:
+        sharing: runs that train on the machine now, which the numbers know nothing of.
+    """
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
+    device = bytes_words(found["device_memory_bytes"])
     parts = [
         f"<strong>{duration_words(found['seconds'])}</strong>" + (f" ({low} to {high})" if low != high else ""),
         f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s",
-        f"<strong>{bytes_words(found['memory_bytes'])}</strong> of {bytes_words(found['device_memory_bytes'])}",
+        f"<strong>{bytes_words(found['memory_bytes'])}</strong> of {device} of memory",
         f"{count(found['parameters'])} parameters",
-        f"{large(found['flops'])} FLOPs",
     ]
     if price_per_hour is not None:
         parts.append(f"cost {_money(cost_of(found, price_per_hour)[1])}")
-    return f'<p class="wb-line-of-all">{" · ".join(parts)}</p>{_too_large(found)}'
+    text = f'{" · ".join(parts)} <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
+    return f'<p class="wb-line-of-all">{text}</p>{_too_large(found)}'
 
 
-def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
+def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
     """The numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is wrong.
 
     Args:
         price_per_hour: of the device in any currency; None leaves the cost out.
+        sharing: runs that train on the machine now, which the numbers know nothing of.
     """
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
     # A budget in seconds is kept, whatever the machine does.
     band = f"{low} to {high}" if low != high else "as the budget says"
     share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
+    of_device = f"{share:.0%} of {bytes_words(found['device_memory_bytes'])}"
     tiles = [
         ("training time", duration_words(found["seconds"]), band),
         ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} in all"),
-        ("memory", bytes_words(found["memory_bytes"]), f"{share:.0%} of {bytes_words(found['device_memory_bytes'])}"),
+        ("memory for training", bytes_words(found["memory_bytes"]), of_device),
         ("steps", count(found["steps"]), f"{count(found['tokens'] / max(1, found['steps']))} tokens each"),
         ("parameters", count(found["parameters"]), "trained"),
         ("FLOPs", large(found["flops"]), f"{large(found['flops_per_token'])} per token"),
@@ -69,7 +78,9 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None)
         f"<li><span>{name}</span> <strong>{value}</strong> <span>{more}</span></li>" for name, value, more in tiles
     )
     # A list: pages style <dl> in ways of their own.
-    return f'<ul class="wb-tiles">{body}</ul>{_too_large(found)}'
+    return (
+        f'<ul class="wb-tiles">{body}</ul>{_too_large(found)}<p class="wb-soft">{escape(assumed(found, sharing))}</p>'
+    )
 
 
 def details_html(found: Mapping[str, Any]) -> str:
@@ -86,12 +97,13 @@ def comparison_html(rows: Sequence[Compared], name: str) -> str:
     """Forecast and measured side by side."""
     body = "".join(
         f'<tr><th scope="row">{escape(row.name)}</th><td>{escape(row.ahead)}</td><td>{escape(row.measured)}</td>'
-        f"<td{_heat(row)}>{escape(row.off_words)}</td><td>{escape(row.note)}</td></tr>"
+        f"<td{_heat(row)}>{escape(row.ratio_words)}</td><td>{escape(row.note)}</td></tr>"
         for row in rows
     )
-    head = "".join(f'<th scope="col">{title}</th>' for title in ("forecast", "measured", "forecast off by", ""))
+    head = "".join(f'<th scope="col">{title}</th>' for title in ("forecast", "measured", "of the forecast", ""))
+    caption = f"<caption>{escape(name)}: forecast ({ALONE}) and measured</caption>"
     return (
-        f'<div class="wb-forecast"><table class="wb-compared"><caption>{escape(name)}: forecast and measured</caption>'
+        f'<div class="wb-forecast"><table class="wb-compared">{caption}'
         f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
@@ -127,7 +139,8 @@ def _memory(found: Mapping[str, Any]) -> str:
     )
     level = "wb-over" if share > 1 else "wb-high" if share > 0.85 else "wb-fine"
     return (
-        f'<section><h4>Memory</h4>{memory_bar(parts, f"memory by part: {text}")}<ul class="wb-keys">{keys}</ul>'
+        f"<section><h4>Memory for training</h4>{memory_bar(parts, f'memory by part: {text}')}"
+        f'<ul class="wb-keys">{keys}</ul>'
         f'<div class="{level}">{gauge(share, f"{share:.0%} of the device")}</div><p class="wb-soft">{of}</p></section>'
     )
 
@@ -170,6 +183,7 @@ def _notes(found: Mapping[str, Any]) -> str:
     # Forecasts of earlier versions have neither.
     if seconds := found.get("compile_seconds"):
         lines.append(f"compiling takes about {duration_words(seconds)} more the first time")
+    lines.append("memory for training comes on top of what the program itself holds")
     if machine := found.get("machine"):
         lines.append(f"from rates of {machine}, measured on {found.get('calibrated') or 'an unknown day'}")
     notes = "".join(f"<li>{escape(note)}</li>" for note in lines)

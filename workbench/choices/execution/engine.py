@@ -66,6 +66,7 @@ class Engine:
         memory: how weights, gradients, states and activations are held.
         settled: what :meth:`fit` decided, in words; empty for nothing.
         planned: what :meth:`calibrated` found, in words; empty for nothing.
+        provisional: why a forecast's figures will change once :meth:`calibrated` has found something; empty else.
     """
 
     precision: str = "fp32"
@@ -77,6 +78,7 @@ class Engine:
     memory: MemoryPlan = WHOLE
     settled: str = ""
     planned: str = ""
+    provisional: str = ""
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe

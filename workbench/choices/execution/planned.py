@@ -74,6 +74,7 @@ class PlannedEngine(NativeEngine):
         super().__init__(recipe.with_(execution=recipe.execution.settled(plan.knobs if plan else {})))
         measured = f" (measured {plan.date})" if plan and plan.date else ""
         self.planned = f"execution '{recipe.execution.kind}': {plan.text}{measured}" if plan else ""
+        self.provisional = "" if plan else f"with default settings, until '{recipe.execution.kind}' has found its own"
 
     def calibrated(self, say: Callable[[str], None]) -> PlannedEngine:
         """See :meth:`Engine.calibrated`."""
