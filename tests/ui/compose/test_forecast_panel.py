@@ -236,7 +236,7 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     for words in ("forecast and measured", "8,192", "256 MiB"):
         assert words in panel.comparison.value, words
     panel.more.value = False
-    assert "fast: forecast off by: parameters +" in panel.comparison.value, "closed, a line of it"
+    assert "fast: now 8,192 tokens/s; forecast" in panel.comparison.value, "closed, a line of it"
     panel.compare(None)
     assert panel.comparison not in panel.children
 
@@ -249,7 +249,7 @@ def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
     write_state(folder, status="finished", step=200, seconds=100.0)
     panel.compare(Run(folder))
     settled(panel)
-    assert "+100.0%" in panel.comparison.value
+    assert "50%" in panel.comparison.value
     assert machine.asked == 0
     folder.forecast.write_text("[")
     panel.compare(Run(folder))

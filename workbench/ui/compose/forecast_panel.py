@@ -16,7 +16,7 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import compared, off_line, whole_forecast
+from workbench.plots.forecast_facts import beside_line, compared, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
@@ -320,7 +320,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            table, line = comparison_html(rows, view.name), off_line(rows)
+            table, line = comparison_html(rows, view.name), beside_line(rows, view.final)
         except _Later:
             line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
