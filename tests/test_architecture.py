@@ -96,6 +96,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
         "workbench.huge_pages", "workbench.demo", "workbench.plots",
     },
+    "workbench.racing": {
+        "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
+        "workbench.plots", "workbench.forecast", "workbench.forecasting",
+    },
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",

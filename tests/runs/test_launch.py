@@ -35,6 +35,17 @@ def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Pat
     assert sorted(path.name for path in root.iterdir()) == sorted([first.id, second.id])
 
 
+@pytest.mark.process
+def test_an_id_is_launched_once(corpus: Path, root: Path) -> None:
+    first = launch(tiny_recipe(corpus), runs_dir=root, run_id="20260101-000000-mine-s0")
+    assert first.folder.path == root / "20260101-000000-mine-s0"
+    with pytest.raises(RunError, match=r"there is a run '20260101-000000-mine-s0' in .* already"):
+        launch(tiny_recipe(corpus), runs_dir=root, run_id=first.id)
+    with pytest.raises(RunError, match="not of the form"):
+        launch(tiny_recipe(corpus), runs_dir=root, run_id="../mine")
+    assert [path.name for path in root.iterdir()] == [first.id]
+
+
 @pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("slurm", "legal: inline, local")])
 def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: str) -> None:
     with pytest.raises(RunError, match=said):

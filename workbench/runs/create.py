@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 _ID_ATTEMPTS = 8
 
 
-def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolder, int]:
+def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | None = None) -> tuple[RunFolder, int]:
     """Write a run folder aside, take its lock, move it into place; returns it and the lock's descriptor.
 
     Args:
         root: the runs folder; made when missing.
         prepare: puts into the draft what else the run begins with, and returns its recipe.
+        run_id: of the run; None for a new one.
 
     Raises:
         RecipeError: this machine cannot carry the recipe out.
         EngineError: the recipe's engine is not installed; the message says how to install it.
-        RunError: the runs folder cannot be written to. Whatever is raised, nothing half-written stays behind.
+        RunError: a run of ``run_id`` is there, or the runs folder cannot be written to. Whatever is raised, nothing
+            half-written stays behind.
     """
     aside = None
     try:
@@ -57,8 +59,8 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolde
         # lost. The lock is on the file and moves with it.
         lock = begin(draft)
         try:
-            return _move_into_place(draft, recipe, root), lock
-        except OSError:
+            return _move_into_place(draft, recipe, root, run_id), lock
+        except (OSError, RunError):
             os.close(lock)
             raise
     except BaseException as error:
@@ -75,15 +77,17 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe]) -> tuple[RunFolde
         ) from None
 
 
-def _move_into_place(draft: RunFolder, recipe: Recipe, root: Path) -> RunFolder:
+def _move_into_place(draft: RunFolder, recipe: Recipe, root: Path, run_id: str | None) -> RunFolder:
     for _ in range(_ID_ATTEMPTS):
-        folder = RunFolder(root / new_run_id(recipe.name, recipe.hash))
+        folder = RunFolder.of(run_id or new_run_id(recipe.name, recipe.hash), root)
         try:
             # Onto an existing run this fails, since that folder is not empty; another id is tried.
             draft.path.rename(folder.path)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
+            if run_id:
+                raise RunError(f"there is a run '{run_id}' in {root} already") from None
         else:
             return folder
     raise FileExistsError(errno.EEXIST, "no free run id was found")

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 
-def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None, name: str | None = None) -> Run:
+def launch(
+    recipe: Recipe,
+    on: str = "local",
+    runs_dir: str | Path | None = None,
+    name: str | None = None,
+    *,
+    run_id: str | None = None,
+) -> Run:
     """Start training in the background and return at once.
 
     Runs launched on one machine run side by side; give each its share with ``execution.threads``.
@@ -24,12 +31,13 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
         on: ``local``, a process of its own that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: what lists and plots call the run; else the recipe's name.
+        run_id: of the run, for programs that must not launch it twice; else a new one.
 
     Raises:
         RecipeError: the name does not fit a recipe, parts of it were objects of the user's, or this machine cannot
             carry it out.
-        RunError: not a recipe, no such launcher, the runs folder cannot be written to (for example a full disk), or
-            the process could not be started. Nothing half-written stays behind.
+        RunError: not a recipe, no such launcher, a run of ``run_id`` is there, the runs folder cannot be written to
+            (for example a full disk), or the process could not be started. Nothing half-written stays behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
@@ -41,6 +49,6 @@ def launch(recipe: Recipe, on: str = "local", runs_dir: str | Path | None = None
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)
-    folder, lock = create(runs_root(runs_dir), lambda draft: recipe)
+    folder, lock = create(runs_root(runs_dir), lambda draft: recipe, run_id)
     launcher.submit(folder, lock)
     return Run(folder)

@@ -1,0 +1,1 @@
+"""Races: recipes against a baseline over paired seeds, at equal budgets, until the difference is known."""

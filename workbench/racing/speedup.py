@@ -1,0 +1,87 @@
+"""How much of the baseline's budget an arm's score is worth: the unit in which arms of different kinds compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# Shape legend: B budgets of the baseline, S seeds, R candidate ratios.
+
+_RATIOS_PER_DOUBLING = 200
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """An arm's score is as good as the baseline's after ``factor`` times its budget.
+
+    Attributes:
+        factor, low, high: None where they lie beyond the measured budgets.
+        least, most: ratios between which the baseline was trained.
+        text: all of it in words.
+    """
+
+    factor: float | None
+    low: float | None
+    high: float | None
+    least: float
+    most: float
+    text: str
+
+
+def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]], critical: float) -> Speedup | None:
+    """The speed-up of an arm with its interval; None where the baseline was trained at one budget only.
+
+    For each ratio r the baseline's score of a seed is interpolated over the logarithm of the budget between its own
+    runs, and the ratios at which a paired t test does not tell the arm from it are the interval (Fieller 1954): exact
+    for normal scores, with the noise of every run in it, and the very interval of the difference at r = 1. Nothing is
+    extrapolated.
+
+    Args:
+        arm_S: scores of the arm by seed, lower is better.
+        baseline_BS: scores of the baseline by budget (1 is the race's own) and seed.
+        critical: value of |t| that bounds the interval of the difference.
+    """
+    budgets = sorted(baseline_BS)
+    if len(budgets) < 2:
+        return None
+    knots_B = np.log([float(budget) for budget in budgets])
+    doublings = (knots_B[-1] - knots_B[0]) / math.log(2)
+    # The knots themselves, so that a ratio of exactly 1 is among them.
+    between_R = np.linspace(knots_B[0], knots_B[-1], int(doublings * _RATIOS_PER_DOUBLING))
+    ratio_R = np.unique(np.concatenate([between_R, knots_B]))
+    score_BS = np.array([baseline_BS[budget] for budget in budgets], dtype=np.float64)
+    baseline_RS = np.stack([np.interp(ratio_R, knots_B, score_S) for score_S in score_BS.T], axis=1)
+    gap_RS = np.asarray(arm_S, dtype=np.float64) - baseline_RS
+    mean_R = gap_RS.mean(axis=1)
+    half_R = critical * gap_RS.std(axis=1, ddof=1) / math.sqrt(gap_RS.shape[1])
+    least, most = budgets[0], budgets[-1]
+    # The baseline gets better with its budget, so the gap rises with the ratio: below 0 the arm is still ahead.
+    factor = _crossing(ratio_R, mean_R)
+    low, high = _crossing(ratio_R, mean_R + half_R), _crossing(ratio_R, mean_R - half_R)
+    ends = [_shown(value, gap_R, least, most) for value, gap_R in (
+        (factor, mean_R), (low, mean_R + half_R), (high, mean_R - half_R),
+    )]  # fmt: skip
+    beyond = low is high is None and len(set(ends)) == 1
+    text = ends[0] if beyond else f"{ends[0]} ({ends[1].removesuffix('x')} to {ends[2]})"
+    return Speedup(factor, low, high, least, most, text)
+
+
+def _crossing(ratio_R: np.ndarray, gap_R: np.ndarray) -> float | None:
+    """The ratio at which a gap passes 0 from below; None where it lies beyond the measured ones."""
+    if gap_R[0] > 0 or gap_R[-1] < 0:
+        return None
+    # A curve that wavers may pass several times: the last place from which on the baseline stays ahead.
+    before = int(np.flatnonzero(gap_R <= 0)[-1])
+    if before == len(gap_R) - 1 or gap_R[before] == 0:
+        return math.exp(ratio_R[before])
+    share = gap_R[before] / (gap_R[before] - gap_R[before + 1])
+    return math.exp(ratio_R[before] + share * (ratio_R[before + 1] - ratio_R[before]))
+
+
+def _shown(value: float | None, gap_R: np.ndarray, least: float, most: float) -> str:
+    if value is not None:
+        return f"{value:.2g}x"
+    return f"> {most:g}x" if gap_R[-1] < 0 else f"< {least:g}x"
