@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def test_diff_lists_exactly_what_differs() -> None:
     assert found["objective.mask_rate"] == (0.15, None)
     assert found["objective.mask_rate.start"] == (None, 0.3)
     assert not [path for path in found if path.startswith(("data", "architecture", "execution"))]
+
+
+def test_a_diff_is_a_table_in_a_notebook() -> None:
+    recipe = Recipe(name="<b>one</b>")
+    html = recipe.diff(recipe.with_(name="two", depth="progressive_drop"))._repr_html_()
+    assert "&lt;b&gt;one&lt;/b&gt;" in html
+    assert "<b>" not in html
+    assert html.count("<tr>") == 1 + len(recipe.diff(recipe.with_(name="two", depth="progressive_drop")))
+    # A knob that one side does not have.
+    assert re.search(r"depth\.theta</td><td[^>]*>-</td><td[^>]*>0\.5<", html)
+    assert "no difference" in recipe.diff(recipe)._repr_html_()
 
 
 BAD = [

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,27 @@ from workbench.fields import differences, flatten
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
+
+
+class Differences(dict[str, tuple[Any, Any]]):
+    """What differs between two recipes, ``{path: (here, there)}``; a notebook shows it as a table."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<em>no difference</em>"
+        body = "".join(_row("td", (path, *map(_shown, values))) for path, values in self.items())
+        return f"<table><thead>{_row('th', ('knob', 'here', 'there'))}</thead><tbody>{body}</tbody></table>"
+
+
+def _row(tag: str, texts: Iterable[str]) -> str:
+    # Escaped: a name or a path of somebody's recipe must not become markup of this notebook.
+    cells = (f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _shown(value: Any) -> str:
+    """A value of a field; a dash where one recipe has no such field."""
+    return "-" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 class Recipe(BaseModel):
@@ -172,10 +194,10 @@ class Recipe(BaseModel):
                 "loads the weights"
             )
 
-    def diff(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
+    def diff(self, other: Recipe) -> Differences:
         """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
         found = differences([flatten(self.to_dict()), flatten(other.to_dict())])
-        return {path: (here, there) for path, (here, there) in sorted(found.items())}
+        return Differences({path: (here, there) for path, (here, there) in sorted(found.items())})
 
     @property
     def hash(self) -> str:
