@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from workbench import presets
+from workbench.choices.data import embedded
 from workbench.choices.data.embedded import Embedded, without_repetitions
 from workbench.choices.data.prepare import prepare
 from workbench.errors import DataError
@@ -42,8 +43,16 @@ def test_same_every_time(tmp_path, monkeypatch):
 def test_cached(monkeypatch):
     data = Embedded(packages=SMALL)
     data.collect(lambda line: None)
-    monkeypatch.setattr(Embedded, "_harvest", lambda self: pytest.fail("harvested again"))
+    monkeypatch.setattr(Embedded, "_harvest", lambda self, say: pytest.fail("harvested again"))
     assert list(data.documents())
+
+
+def test_how_far_reading_is_is_told(monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(embedded, "SAY_SECONDS", 0.0)
+    files = [[["a paragraph"]], [], [["another"]]]
+    assert list(embedded._counted(iter(files), 1200, said.append)) == files
+    assert [line.rpartition(": ")[2] for line in said] == [f"file {number} of 1,200" for number in (1, 2, 3)]
 
 
 def test_sources_name_versions():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ from workbench.choices.data import harvest
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 
+SAY_SECONDS = 1.0
 _LETTERS = re.compile(r"[^\W\d_]+")
 SHINGLE_WORDS = 8
 SAMPLED_SHARE = 4
@@ -39,12 +41,11 @@ class Embedded(Data):
 
     def sourced_documents(self) -> Iterator[Sourced]:
         """The documents with package and file that each was found in."""
-        return cached_documents("documentation", self.sources(), self._harvest, _quiet)
+        return cached_documents("documentation", self.sources(), lambda: self._harvest(_quiet), _quiet)
 
     def collect(self, say: Say) -> None:
         """Harvest the documentation, in one process per core, unless that was done before."""
-        say("reading the documentation that is installed here (once per set of packages)")
-        cached_documents("documentation", self.sources(), self._harvest, say)
+        cached_documents("documentation", self.sources(), lambda: self._harvest(say), say)
 
     def sources(self) -> dict[str, Any]:
         """Versions, numbers of files and digests of the packages; reads only what pip recorded of them."""
@@ -53,7 +54,7 @@ class Embedded(Data):
         packages = {p.name: [p.version, len(p.files), p.digest[:12]] for p in installed_packages(self.packages)}
         return {"harvest": harvest.VERSION, "packages": packages}
 
-    def _harvest(self) -> Iterator[Sourced]:
+    def _harvest(self, say: Say) -> Iterator[Sourced]:
         from workbench.choices.data.documentation import installed_packages
         from workbench.choices.data.workers import harvest_files
 
@@ -64,9 +65,19 @@ class Embedded(Data):
         ]
         # Closed here, not when the collector comes by: workers must not outlive an error.
         with closing(harvest_files([path for _, path in files])) as found:
-            of_files = zip(files, found, strict=True)
+            of_files = zip(files, _counted(found, len(files), say), strict=True)
             documents = ((names, document) for (names, _), of_file in of_files for document in of_file)
             yield from without_repetitions(documents)
+
+
+def _counted(found: Iterator[list[list[str]]], total: int, say: Say) -> Iterator[list[list[str]]]:
+    """The documents of every file, with a line about once a second on how far they are."""
+    due = time.monotonic()
+    for number, documents in enumerate(found):
+        if (now := time.monotonic()) >= due:
+            say(f"reading documentation installed here, once: file {number + 1:,} of {total:,}")
+            due = now + SAY_SECONDS
+        yield documents
 
 
 def without_repetitions(documents: Iterable[tuple[tuple[str, ...], list[str]]]) -> Iterator[Sourced]:
