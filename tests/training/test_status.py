@@ -39,6 +39,31 @@ def test_the_heartbeat_goes_on_by_itself_and_ends(folder: RunFolder, monkeypatch
     assert not status._thread.is_alive()
 
 
+def test_stages_of_the_start_are_shown_and_timed(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    status = Status(folder)
+    try:
+        assert status.starting, "nothing has begun yet"
+        status.stage("loading torch", began=97.0, status="starting")
+        assert (read_state(folder).status, read_state(folder).message) == ("starting", "loading torch")
+        now[0] = 101.5
+        status.stage("compiling", "it took 4 s the last time")
+        assert read_state(folder).message == "compiling (it took 4 s the last time)"
+        # A line of detail ends no stage.
+        status.write(message="still compiling")
+        now[0] = 103.0
+        status.stage("loading torch")
+        now[0] = 104.0
+        assert status.starting
+        status.stage("", status="running")
+        assert not status.starting
+        assert (read_state(folder).status, read_state(folder).message) == ("running", "")
+        assert status.stages == {"loading torch": 5.5, "compiling": 1.5}
+    finally:
+        status.close()
+
+
 def test_a_folder_that_is_gone_does_not_end_the_heartbeat(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
     status = Status(folder)

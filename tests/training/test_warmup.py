@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from workbench.choices.progress import progress_at
 from workbench.recipe import Recipe
+from workbench.training import warmup
 from workbench.training.batch_size import LOOK_AHEAD
 from workbench.training.loop import Training
-from workbench.training.warmup import _variants, compile_ahead
+from workbench.training.warmup import _variants, compile_ahead, usual_time
 
 Build = Callable[..., Training]
 
@@ -51,3 +53,21 @@ def test_points_lie_within_the_budget(tiny: Recipe, budget: str) -> None:
     whole = tiny.with_(budget=budget).budget
     fractions = [progress_at(whole, point / LOOK_AHEAD).fraction for point in range(LOOK_AHEAD)]
     assert fractions == pytest.approx([point / LOOK_AHEAD for point in range(LOOK_AHEAD)])
+
+
+def test_how_long_compiling_takes_is_remembered_by_model(
+    tiny: Recipe, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled(**changes: object) -> Training:
+        training = build(tiny.with_(**changes))
+        training.engine.compiled = True
+        return training
+
+    first = compiled()
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    # What is remembered of it is tested here; compiling itself takes its time where runs are tested.
+    monkeypatch.setattr(warmup, "_meet_graphs", lambda training: None)
+    assert usual_time(first) == "up to half a minute the first time"
+    compile_ahead(first)
+    assert usual_time(compiled(seed=3, budget="30 steps", optimizer={"lr": 1e-2})) == "it took 0 s the last time"
+    assert usual_time(compiled(architecture={"width": 64})) == "up to half a minute the first time"

@@ -29,7 +29,7 @@ from workbench.training.profiling import profiled
 from workbench.training.requests import Requests
 from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
-from workbench.training.warmup import compile_ahead
+from workbench.training.warmup import compile_ahead, usual_time
 
 FREE_SPACE = "free space there and resume the run"
 
@@ -100,13 +100,15 @@ class Session:
         """
         self._compile()
         self.status.follow(self.training)
-        self.status.write(status="running", message="")
+        self.status.stage("", status="running")
+        self.environment["start_seconds"] = self.status.stages
+        write_json(self.folder.environment, self.environment)
         self.requests.write_knobs()
         # Of optimizers whose step may be a fused kernel: the same run takes longer without it.
         path = getattr(self.assembled.optimizer, "path", None)
-        text = f"training on {self.environment['device']}" + "".join(
-            f"; {part}" for part in (path and f"optimizer step by {path}", self.task.note) if part
-        )
+        stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.status.stages.items())
+        parts = (path and f"optimizer step by {path}", self.task.note, f"before that: {stages}")
+        text = f"training on {self.environment['device']}" + "".join(f"; {part}" for part in parts if part)
         self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
         try:
             while not self.training.progress.done and not self.stop_reason:
@@ -148,12 +150,12 @@ class Session:
         self.training.change(recipe)
 
     def _prepare(self, resume: bool) -> Assembled:
-        self.status.write(message="preparing data")
+        self.status.stage("preparing data")
         self.task.prepare(self.folder, resume, self._say)
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
-        self.status.write(message="building the model")
+        self.status.stage("building the model")
         engine = self.launched.engine()
         self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
         self._held_before = held_gib(self.engine.device)
@@ -164,7 +166,7 @@ class Session:
 
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
-        self.status.write(message="reading the last checkpoint")
+        self.status.stage("reading the last checkpoint")
         saved = checkpoint.load_latest(self.folder.checkpoints)
         if saved is None:
             return None
@@ -216,14 +218,13 @@ class Session:
         return evaluations
 
     def _compile(self) -> None:
-        step, layers = self.training.progress.step, self.launched.architecture.layers
-        self.status.write(message=f"compiling {layers} blocks" if self.engine.compiled else "warming up")
+        step, compiled = self.training.progress.step, self.engine.compiled
+        self.status.stage("compiling" if compiled else "warming up", usual_time(self.training) if compiled else "")
         seconds = compile_ahead(self.training)
         self.engine.save_graphs(self.folder.graphs)
         # What the engine has settled since the run was described, too.
         self.environment |= self.engine.described() | {"compile_seconds": round(seconds, 3)}
-        write_json(self.folder.environment, self.environment)
-        text = f"{'compiled and ' * self.engine.compiled}warmed up in {seconds:.1f} s"
+        text = f"{'compiled and ' * compiled}warmed up in {seconds:.1f} s"
         self.writer.event(step, "compile", text, seconds=seconds)
 
     def _keep_up(self) -> None:

@@ -25,10 +25,16 @@ class FolderRemoved(FileNotFoundError):
 
 
 class Status:
-    """Writes the state of one run, from the trainer's main thread and its heartbeat."""
+    """Writes the state of one run, from the trainer's main thread and its heartbeat.
+
+    Attributes:
+        stages: of the start, in order: seconds of each that has ended.
+    """
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
+        self.stages: dict[str, float] = {}
+        self._stage = ("", 0.0)
         self._training: Training | None = None
         self._mark = inodes(folder)
         self._unwritten: dict[str, Any] = {}
@@ -43,9 +49,29 @@ class Status:
         """Optimizer steps done, as far as anybody knows."""
         return self._training.progress.step if self._training is not None else 0
 
+    @property
+    def starting(self) -> bool:
+        """Whether a stage of the start is under way, or the first one is yet to begin."""
+        return not self._closed.is_set() and (bool(self._stage[0]) or not self.stages)
+
     def follow(self, training: Training) -> None:
         """From now on every write says where ``training`` stands."""
         self._training = training
+
+    def stage(self, name: str, detail: str = "", *, began: float | None = None, **changes: Any) -> None:
+        """Begin a stage of the start, and end the one before; shown while it lasts.
+
+        Args:
+            name: what is done now; empty when the start is over.
+            detail: more of it, for people.
+            began: moment of :func:`time.monotonic`, where it began before this call.
+            changes: of the state, beside its message.
+        """
+        now, (ended, since) = time.monotonic(), self._stage
+        if ended:
+            self.stages[ended] = round(self.stages.get(ended, 0.0) + now - since, 3)
+        self._stage = (name, now if began is None else began)
+        self.write(message=f"{name} ({detail})" if detail else name, **changes)
 
     def write(self, **changes: Any) -> None:
         """A transition, made durable (see :func:`workbench.runs.state.write_state`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,13 +10,19 @@ from typing import Any
 
 import torch
 
+from workbench.choices.data.data import cache_folder
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
 from workbench.ops.compiled_cache import mending
+from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 from workbench.ops.timing import wait_for
+from workbench.telemetry import number
 from workbench.training.batches import StepShape
 from workbench.training.loop import Training
+
+NAME = "compilation"
+"""Of the file in which its time is remembered."""
 
 
 def compile_ahead(training: Training) -> float:
@@ -29,7 +36,25 @@ def compile_ahead(training: Training) -> float:
     began = time.perf_counter()
     mending(lambda: _meet_graphs(training))
     wait_for(training.engine.device)
-    return time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    if training.engine.compiled:
+        remember(cache_folder() / FOLDER, NAME, _subject(training), {"seconds": round(seconds, 1)}, 0.0)
+    return seconds
+
+
+def usual_time(training: Training) -> str:
+    """How long :func:`compile_ahead` takes for such a model here, in words: as it did the last time."""
+    record = recalled(cache_folder() / FOLDER, NAME, _subject(training))
+    seconds = number(record.value.get("seconds")) if record else math.nan
+    return f"it took {seconds:.0f} s the last time" if math.isfinite(seconds) else "up to half a minute the first time"
+
+
+def _subject(training: Training) -> dict[str, Any]:
+    """What decides which graphs are met."""
+    recipe, engine = training.recipe, training.engine
+    parts = {axis: getattr(recipe, axis).model_dump(mode="json") for axis in ("objective", "architecture", "execution")}
+    data = {"rows": recipe.data.most_rows, "length": recipe.data.longest, "depth": recipe.depth.kind}
+    return subject_of(engine.device, attention=engine.attention, **parts, **data)
 
 
 def _meet_graphs(training: Training) -> None:

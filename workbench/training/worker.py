@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,18 @@ from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
 from workbench.training.status import Status
+from workbench.training.stopping import StoppedEarly, Stopping
 
 if TYPE_CHECKING:
     from workbench.choices.execution import Process
-    from workbench.training.session import Session
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Train the run in a folder; returns the exit code."""
+def main(argv: list[str] | None = None, began: float | None = None) -> int:
+    """Train the run in a folder; returns the exit code.
+
+    Args:
+        began: moment of :func:`time.monotonic` at which this process got the run; None for its own beginning.
+    """
     parser = argparse.ArgumentParser(prog="workbench.training.worker")
     parser.add_argument("folder", type=Path, help="folder of the run")
     parser.add_argument("--resume", action="store_true", help="go on from the newest good checkpoint")
@@ -46,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         die_with_parent()
     status = Status(folder)
     try:
-        return _train(folder, lock, status, options)
+        return _train(folder, lock, status, options, began)
     except BaseException as error:
         # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the traceback,
         # since the log may lie on a disk that is full.
@@ -58,33 +62,28 @@ def main(argv: list[str] | None = None) -> int:
         status.close()
 
 
-def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Namespace) -> int:
-    reasons: list[str] = []
-    session: Session | None = None
+def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Namespace, began: float | None) -> int:
+    # Before the slow imports: a stop that arrives during them counts, too.
+    stopping = Stopping(folder, status)
+    try:
+        who = process_identity()
+        if began is None:
+            began = time.monotonic() - max(0.0, time.time() - who["pid_started"])
+        status.stage("loading torch", began=began, status="starting", error="", exit_code=None, **who)
+        _keep_compiled_graphs()
+        from workbench.recipe import Recipe
 
-    def stop(number: int, _: Any) -> None:
-        reasons.append(f"stopped by {signal.Signals(number).name}")
-        if session is not None:
-            session.stop(reasons[0])
+        if not options.moved:
+            _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
+        from workbench.training.session import Session
 
-    # Before the slow imports: a stop that arrives during them is recorded, too.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    status.write(status="starting", message="loading torch", error="", exit_code=None, **process_identity())
-    _keep_compiled_graphs()
-    from workbench.recipe import Recipe
-
-    if not options.moved:
-        _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
-    from workbench.training.session import Session
-
-    session = Session(folder, status, options.resume)
-    # The log is what people read first where memory is tight, or a run slow.
-    for found in session.engine.findings.values():
-        print(found, flush=True)
-    if reasons:
-        session.stop(reasons[0])
-    session.run()
+        stopping.session = session = Session(folder, status, options.resume)
+        # The log is what people read first where memory is tight, or a run slow.
+        for found in session.engine.findings.values():
+            print(found, flush=True)
+        session.run()
+    except StoppedEarly as stop:
+        status.write(status="stopped", message=f"{stop}, before the first step", exit_code=0)
     return 0
 
 

@@ -1,0 +1,46 @@
+"""A run that is told to end while it starts ends at once, and begins anew when it is resumed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.training.conftest import LiveRun
+from workbench.recipe import Recipe
+from workbench.runs import control
+
+Live = Callable[[Recipe], LiveRun]
+
+
+@pytest.mark.process
+def test_a_stop_ends_a_calibration(tiny: Recipe, live: Live) -> None:
+    execution = {"kind": "auto", "device": "cpu", "threads": 1, "layers_every": 5}
+    run = live(tiny.with_(execution=execution, budget="1000000 steps")).start()
+    run.until(lambda run: run.state.message.startswith("measuring which knobs"))
+    request = control.send(run.folder, "stop")
+    # It may take half a minute, and is given up instead.
+    assert run.wait() == 0, run.log
+    assert (run.state.status, run.state.step) == ("stopped", 0)
+    assert run.state.message == "stopped on request, before the first step"
+    answer = control.outcome(run.folder, request)
+    assert answer is not None
+    assert (answer["done"], answer["text"]) == (True, "stopping before the first step")
+    assert not run.telemetry.scalars
+    assert not run.folder.checkpoints.exists() or not list(run.folder.checkpoints.iterdir())
+
+
+@pytest.mark.process
+def test_a_signal_ends_the_loading_of_torch(tiny: Recipe, live: Live) -> None:
+    run = live(tiny).start()
+    run.until(lambda run: run.state.message == "loading torch")
+    assert run.process is not None
+    run.process.send_signal(signal.SIGTERM)
+    assert run.wait() == 0, run.log
+    assert (run.state.status, run.state.step, run.state.exit_code) == ("stopped", 0, 0)
+    assert run.state.message == "stopped by SIGTERM, before the first step"
+
+    run.start("--resume")
+    assert run.wait() == 0, run.log
+    assert (run.state.status, run.state.step) == ("finished", 20)
