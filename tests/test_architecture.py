@@ -22,7 +22,7 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 # The run folder's file formats are the joint of the two wings: the trainer writes them, the watchers read them.
 RUN_FORMATS = {
     "workbench.runs.folder", "workbench.runs.state", "workbench.runs.control", "workbench.runs.checkpoints",
-    "workbench.runs.lease",
+    "workbench.runs.lease", "workbench.runs.order",
 }  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.
@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.runs.lease": {"workbench.runs.folder", "workbench.runs.state"},
     "workbench.runs.control": {"workbench.runs.folder", "workbench.runs.lease"},
     "workbench.runs.checkpoints": set(),
+    "workbench.runs.order": set(),
     "workbench.runs": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.changes",
         "workbench.huge_pages",

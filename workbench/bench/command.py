@@ -19,7 +19,7 @@ BENCHES = {
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
     "gpu": "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`",
-    "startup": "seconds until `import workbench` and `workbench runs` answer",
+    "startup": "seconds until `import workbench` and `workbench runs` answer, and from a launch to its first point",
 }
 
 

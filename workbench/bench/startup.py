@@ -1,4 +1,8 @@
-"""How long a user waits before anything happens: importing the package, listing runs."""
+"""How long a user waits before anything happens: importing the package, listing runs, from a launch to its first point.
+
+A launch is of `fast` with warm caches, eager and compiled; alone and beside another training that goes on; by a new
+process, and by one that was held ready.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from workbench import presets
 from workbench.bench.result import save, spread
+from workbench.recipe import Recipe
+from workbench.runs.folder import read_object
+from workbench.runs.launch import launch
+from workbench.runs.launchers import held
+from workbench.runs.run import Run
+from workbench.telemetry import TelemetryReader
 
 COMMANDS = {
     "import workbench": ["-c", "import workbench"],
@@ -19,6 +33,10 @@ COMMANDS = {
     "python alone": ["-c", "pass"],
     "workbench runs": ["-m", "workbench", "runs"],
 }
+LONGER_THAN_THE_BENCH = "1 h"
+LOADING_SECONDS = 10.0
+"""For a trainer that is held ready to load everything, beside another training, too."""
+LOOK_SECONDS = 0.02
 
 
 def measure(repeats: int, runs_dir: str) -> dict[str, dict[str, float]]:
@@ -33,16 +51,95 @@ def measure(repeats: int, runs_dir: str) -> dict[str, dict[str, float]]:
     return {name: spread(values) for name, values in readings.items()}
 
 
+def first_points(recipe: Recipe, repeats: int, runs_dir: Path) -> dict[str, dict[str, Any]]:
+    """Seconds from a launch to the run's first loss, by case: see the module.
+
+    Returns:
+        By case: ``seconds`` (median, least, greatest) and ``stages``, the medians of what the trainer says of its own
+        start.
+    """
+    variants = {name: recipe.with_(execution={"compile": name == "compiled"}) for name in ("eager", "compiled")}
+    for each in variants.values():
+        # Text, graphs, measurements: what only the first run of a machine has to do.
+        first_point(each, runs_dir)
+    found = {name: _repeated(each, repeats, runs_dir) for name, each in variants.items()}
+    found |= {f"{name}, held ready": _repeated(each, repeats, runs_dir, ready=True) for name, each in variants.items()}
+    with _training(variants["compiled"].with_(budget=LONGER_THAN_THE_BENCH), runs_dir):
+        for name, each in variants.items():
+            found[f"{name}, beside a training"] = _repeated(each, repeats, runs_dir)
+            found[f"{name}, held ready, beside a training"] = _repeated(each, repeats, runs_dir, ready=True)
+    return found
+
+
+def first_point(recipe: Recipe, runs_dir: Path, *, ready: bool = False) -> tuple[float, dict[str, float]]:
+    """Seconds from a launch to the run's first loss, and those of the trainer's stages; the run is stopped then.
+
+    Args:
+        ready: by a trainer that was held ready and has loaded everything.
+
+    Raises:
+        RunFailed: it has none.
+    """
+    # Of the launch before.
+    held.release()
+    if ready:
+        held.hold()
+        time.sleep(LOADING_SECONDS)
+    began = time.perf_counter()
+    run = launch(recipe, runs_dir=runs_dir)
+    try:
+        _wait_for_a_point(run)
+        return time.perf_counter() - began, read_object(run.folder.environment)["start_seconds"]
+    finally:
+        _end(run)
+
+
+def _repeated(recipe: Recipe, repeats: int, runs_dir: Path, *, ready: bool = False) -> dict[str, Any]:
+    readings = [first_point(recipe, runs_dir, ready=ready) for _ in range(repeats)]
+    stages = {name: spread([each.get(name, 0.0) for _, each in readings])["median"] for name in readings[0][1]}
+    return {"seconds": spread([seconds for seconds, _ in readings]), "stages": stages}
+
+
+@contextmanager
+def _training(recipe: Recipe, runs_dir: Path) -> Iterator[None]:
+    run = launch(recipe, runs_dir=runs_dir)
+    try:
+        _wait_for_a_point(run)
+        yield
+    finally:
+        _end(run)
+
+
+def _wait_for_a_point(run: Run) -> None:
+    reader = TelemetryReader(run.folder.telemetry)
+    while not reader.poll("scalars")["scalars"]:
+        if run.state.final:
+            run.outcome()
+        time.sleep(LOOK_SECONDS)
+
+
+def _end(run: Run) -> None:
+    if not run.state.final:
+        run.stop()
+    run.wait_blocking()
+
+
 def main(argv: list[str]) -> int:
-    """``workbench bench startup``."""
+    """``workbench bench startup``; some five minutes."""
     parser = argparse.ArgumentParser(prog="workbench bench startup", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=10, help="of each command (%(default)s)")
+    parser.add_argument("--launches", type=int, default=3, help="of each kind (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/bench"))
     options = parser.parse_args(argv)
+    console = Console()
     with tempfile.TemporaryDirectory() as empty:
         seconds = measure(options.repeats, empty)
-    console = Console()
-    for name, value in seconds.items():
-        console.print(f"{name}: {value['median']:.2f} s ({value['min']:.2f} to {value['max']:.2f})")
-    console.print(f"saved {save('startup', {'seconds': seconds}, options.out)}")
+        for name, value in seconds.items():
+            console.print(f"{name}: {value['median']:.2f} s ({value['min']:.2f} to {value['max']:.2f})")
+        launches = first_points(presets.fast(), options.launches, Path(empty, "runs"))
+    for name, found in launches.items():
+        value, stages = found["seconds"], ", ".join(f"{stage} {each:.1f}" for stage, each in found["stages"].items())
+        reading = f"{value['median']:.1f} s ({value['min']:.1f} to {value['max']:.1f})"
+        console.print(f"launch to first point, {name}: {reading}; {stages}")
+    console.print(f"saved {save('startup', {'seconds': seconds, 'first_points': launches}, options.out)}")
     return 0

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from workbench.runs.folder import RunFolder
+from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import Launcher, child_environment, module_command
+from workbench.runs.order import Order
 from workbench.runs.state import LOCK_VARIABLE
+
+AFTER_SECONDS = 20.0
+"""Between a launch and the loading of torch for the next one: until then the run that starts has the cores."""
 
 
 class LocalLauncher(Launcher):
@@ -34,25 +39,34 @@ def start_supervisor(
     Raises:
         OSError: the log cannot be opened or the process not started.
     """
+    arguments, environment, descriptors = [str(folder.path), *options], child_environment(), {LOCK_VARIABLE: lock}
     # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
     with folder.log.open("ab") as log:
+        order = Order(arguments, str(working_folder), environment, log.fileno(), descriptors)
+        if own_session and (ready := held.hand_over(order)):
+            held.hold(after_seconds=AFTER_SECONDS)
+            return _kept(ready)
         child = subprocess.Popen(
-            module_command("workbench.runs.launchers.supervisor", str(folder.path), *options),
+            module_command("workbench.runs.launchers.supervisor", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=working_folder,
-            env=child_environment(**{LOCK_VARIABLE: str(lock)}),
+            env=environment | {variable: str(number) for variable, number in descriptors.items()},
             # The flock belongs to the open file, not to a process: inherited, it is held without a gap.
-            pass_fds=[lock],
+            pass_fds=list(descriptors.values()),
             start_new_session=own_session,
             # A terminal sends Ctrl-C to its whole foreground group; the run is to get a request instead, and keep a
             # checkpoint.
             process_group=None if own_session else 0,
         )
-    # Kept so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies.
-    _children[:] = [known for known in _children if known.poll() is None] + [child]
-    return child.pid
+    return _kept(child)
+
+
+def _kept(supervisor: subprocess.Popen[bytes]) -> int:
+    """Its pid; so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies."""
+    _children[:] = [known for known in _children if known.poll() is None] + [supervisor]
+    return supervisor.pid
 
 
 def wait_for_supervisors(timeout: float) -> bool:

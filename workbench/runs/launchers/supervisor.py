@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Protocol
 
 from workbench.errors import RunError
 from workbench.runs import control
@@ -30,8 +31,29 @@ REPORT_VARIABLE = "WORKBENCH_REPORT"
 _LOG_LINES, _POLL_SECONDS = 20, 0.1
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Supervise one attempt of a run; returns the trainer's exit code (128 + n after signal n)."""
+class Starter(Protocol):
+    """Brings a trainer to life as a child of this process, which dies with it, in a process group of its own."""
+
+    def __call__(
+        self, arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]
+    ) -> subprocess.Popen[bytes]:
+        """Start it.
+
+        Args:
+            arguments: of :data:`TRAINER`. environment: of the process.
+            descriptors: that it inherits, by the environment variable that tells it the number.
+
+        Raises:
+            OSError: the process could not be started.
+        """
+
+
+def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
+    """Supervise one attempt of a run; returns the trainer's exit code (128 + n after signal n).
+
+    Args:
+        start: of the trainer; None for a new process.
+    """
     parser = argparse.ArgumentParser(prog="workbench.runs.launchers.supervisor")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
@@ -46,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
     except (RunError, OSError) as error:
         _log(f"supervisor: {error}")
         return 2
-    code = _supervise(folder, lock, options.resume, options.with_parent)
+    code = _supervise(folder, lock, options.resume, options.with_parent, start or start_trainer)
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)
     if read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
@@ -54,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -> int:
+def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None, start: Starter) -> int:
     kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
     # Sent to whole groups by a terminal that is interrupted or closed; whether the run ends is for requests to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -62,7 +84,8 @@ def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None) -
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
     signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
     try:
-        worker = _start_trainer(folder, lock, resume)
+        arguments = [str(folder.path), *(["--resume"] if resume else [])]
+        worker = start(arguments, child_environment(), {LOCK_VARIABLE: lock})
     except OSError as error:
         write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
         return 127
@@ -82,12 +105,15 @@ def _ask_to_stop(folder: RunFolder) -> None:
         _log(f"supervisor: asked to end, but the trainer cannot be told: {error}")
 
 
-def _start_trainer(folder: RunFolder, lock: int, resume: bool) -> subprocess.Popen[bytes]:
+def start_trainer(
+    arguments: list[str], environment: dict[str, str], descriptors: dict[str, int], module: str = TRAINER
+) -> subprocess.Popen[bytes]:
+    """A new process; see :class:`Starter`."""
     return subprocess.Popen(
-        module_command(TRAINER, str(folder.path), *(["--resume"] if resume else [])),
+        module_command(module, *arguments),
         stdin=subprocess.DEVNULL,
-        env=child_environment(**{LOCK_VARIABLE: str(lock)}),
-        pass_fds=[lock],
+        env=environment | {variable: str(number) for variable, number in descriptors.items()},
+        pass_fds=list(descriptors.values()),
         process_group=0,
         # Safe here: this process has one thread.
         preexec_fn=die_with_parent,
