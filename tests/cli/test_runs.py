@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,25 @@ def test_a_request_waits_for_its_answer(alive: RunFolder, capsys: pytest.Capture
     assert "not now" in capsys.readouterr().err
     assert main(["set", alive.id, "a.b", "--runs", root]) == 2
     assert "PATH=VALUE" in capsys.readouterr().err
+
+
+def test_what_the_run_has_begun_is_told_beside_the_answer(
+    alive: RunFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = control.send
+
+    def taken_up(*arguments: Any, **named: Any) -> str:
+        request = send(*arguments, **named)
+        control.answer(alive, request, None, "evaluating on held-out tokens, about 12 s")
+        # Later than the patience of the command, which is for the run to begin.
+        threading.Timer(0.3, control.answer, (alive, request, True, "held-out loss 5.4")).start()
+        return request
+
+    monkeypatch.setattr(control, "send", taken_up)
+    assert main(["evaluate", alive.id, "--runs", str(alive.path.parent), "--timeout", "0.1"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "held-out loss 5.4\n"
+    assert said.err == "evaluating on held-out tokens, about 12 s ...\n"
 
 
 def test_an_answer_that_does_not_come_is_a_failure(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -167,6 +167,26 @@ test("an answer that does not come is no error, and a server in trouble is waite
   );
 });
 
+test("what a run has begun is waited for until it is done, however long that takes", async () => {
+  let looks = 0;
+  await served(
+    ({ method }) => {
+      if (method === "POST") return [202, { request: "r" }];
+      looks += 1;
+      return [200, { answered: true, done: looks < 3000 ? null : true, text: looks < 3000 ? "evaluating" : "loss 5.4", status: "running" }];
+    },
+    async (server, asked, clock) => {
+      const began = clock.time;
+      assert.deepEqual(await server.control("here/run-a", { verb: "evaluate" }), { state: "done", text: "loss 5.4", time: undefined, error: false });
+      assert.ok(clock.time - began > 60000, "longer than it may take to begin");
+    },
+  );
+  await served(
+    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: true, done: null, text: "evaluating", status: "stalled" }]),
+    async (server) => assert.equal((await server.control("here/run-a", { verb: "evaluate" })).state, "late", "a run that stands still is not"),
+  );
+});
+
 test("what starts a process says whether the kernel may still do it", async () => {
   await served(
     ({ url }) => (url.pathname.endsWith("fork") ? [201, { run: "new", place: "here", name: "again", step: 7, fresh: [] }] : [200, { text: "resuming" }]),

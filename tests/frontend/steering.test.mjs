@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { heldByOther, leaseInWords, newController, pageController, Steering } from "../../workbench/ui/frontend/src/steering.js";
+import { answerInWords, heldByOther, leaseInWords, newController, pageController, Steering } from "../../workbench/ui/frontend/src/steering.js";
 
 const LEASE = { controller: "other", name: "ada@hub", seconds: 25, held: 40 };
 const run = (status = "running") => ({ id: "run-a", status: { status }, final: status !== "running" });
@@ -30,8 +30,8 @@ function page(server = {}) {
 const settled = () => new Promise((done) => setImmediate(done));
 
 test("who steers is told with how long, and nothing once it ran out", () => {
-  assert.equal(leaseInWords(LEASE, "mine", 1000, 6000), "steered by ada@hub for 45 s, free in 20 s unless renewed");
-  assert.equal(leaseInWords(LEASE, "other", 1000, 1000), "steered from this page for 40 s");
+  assert.equal(leaseInWords(LEASE, "mine", 1000, 6000), "steered by ada@hub, free in 20 s unless they go on");
+  assert.equal(leaseInWords(LEASE, "other", 1000, 1000), "you are steering this run from this page");
   assert.equal(leaseInWords(LEASE, "mine", 1000, 26001), "");
   assert.equal(leaseInWords(null, "mine", 0, 0), "");
   assert.equal(heldByOther(LEASE, "mine", 0, 1000), true);
@@ -69,6 +69,28 @@ test("without a server the kernel is asked, and its answers find whoever asked",
   steering.heard({ token: message.token, state: "done", text: "loss 5.4" });
   await asked;
   assert.deepEqual(said, [["sent", ""], ["accepted", "evaluating"], ["done", "loss 5.4"]]);
+});
+
+test("while a run is at it, the seconds are counted until the answer", async () => {
+  let answer = null;
+  const control = (request, said) => {
+    said({ state: "accepted", text: "saving a checkpoint, about 9 s", error: false });
+    return new Promise((done) => (answer = done));
+  };
+  const { steering, clock, later } = page();
+  steering.server.control = (name, request, said) => control(request, said);
+  const said = [];
+  const asked = steering.request(run(), { verb: "checkpoint" }, (each) => said.push(answerInWords("checkpoint", each)));
+  for (let second = 0; second < 2; second++) {
+    clock.time += 1000;
+    later.pop()[0]();
+  }
+  answer({ state: "done", text: "saved step-3", error: false });
+  await asked;
+  clock.time += 1000;
+  later.pop()[0]();
+  const words = "checkpoint: saving a checkpoint, about 9 s";
+  assert.deepEqual(said, ["checkpoint: asked", words, `${words}; 1 s so far`, `${words}; 2 s so far`, "checkpoint: saved step-3"]);
 });
 
 test("a kernel that does not answer is told, and its late answer counts", async () => {

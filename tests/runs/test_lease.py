@@ -43,7 +43,10 @@ def test_while_one_steers_the_others_are_told_who(folder: RunFolder) -> None:
     assert claim(folder, "a", "Ann's notebook").epoch == 0
     control.send(folder, "pause", controller="a")
     for other in ("", "b"):
-        with pytest.raises(RunError, match=r"steered by Ann's notebook \(for 30 more seconds.*`--take-over`"):
+        with pytest.raises(
+            RunError,
+            match=r"steered by Ann's notebook \(free in 30 s unless they go on.*ask them, or take over: `--take-over`",
+        ):
             control.send(folder, "resume", controller=other)
     with pytest.raises(RunError, match="steered by Ann's notebook"):
         claim(folder, "b")

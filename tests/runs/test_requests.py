@@ -15,7 +15,7 @@ from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.requests import follow, look, wait
 from workbench.runs.run import Run
-from workbench.runs.state import take_lock, write_state
+from workbench.runs.state import STALLED, STALLED_SECONDS, boot_id, take_lock, write_state
 
 
 @pytest.fixture
@@ -43,35 +43,46 @@ def test_every_state_is_seen_once_and_the_last_one_ends_it(alive: RunFolder, don
     assert wait(alive, request, 0) == last
 
 
-def test_what_is_being_done_is_neither_done_nor_refused_when_the_time_is_up(alive: RunFolder) -> None:
-    request = control.send(alive, "checkpoint")
-    assert wait(alive, request, 0).state == "sent"
-    control.answer(alive, request, None, "saving a checkpoint")
-    assert (wait(alive, request, 0.1).state, wait(alive, request, 0).settled) == ("accepted", False)
+def test_what_nobody_takes_up_in_time_stands(alive: RunFolder) -> None:
+    assert wait(alive, control.send(alive, "checkpoint"), 0).state == "sent"
     with pytest.raises(TimeoutError, match="within 0 s; the request stands"):
         Run(alive).ask("pause", timeout=0)
-
-
-def test_a_profile_that_has_begun_is_waited_for_and_one_that_has_not_says_where_it_will_be(
-    alive: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
     with pytest.raises(TimeoutError, match=r"the profile will be in .*profile\.json; the request stands"):
         Run(alive).ask("profile", timeout=0)
+
+
+@pytest.mark.parametrize("verb", ["checkpoint", "evaluate", "profile"])
+def test_what_has_begun_is_waited_for_until_it_is_done(
+    alive: RunFolder, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     send = control.send
 
     def taken_up(*arguments: Any, **named: Any) -> str:
         request = send(*arguments, **named)
-        control.answer(alive, request, None, "looking into 40 steps")
+        control.answer(alive, request, None, "at work on it")
 
         def end() -> None:
             time.sleep(0.2)
-            control.answer(alive, request, True, "of 9.0 ms a step")
+            control.answer(alive, request, True, "it is done")
 
         threading.Thread(target=end).start()
         return request
 
     monkeypatch.setattr(control, "send", taken_up)
-    assert Run(alive).ask("profile", timeout=0) == "of 9.0 ms a step"
+    said: list[str] = []
+    assert Run(alive).ask(verb, timeout=0, said=said.append) == "it is done"
+    assert said == ["at work on it"]
+
+
+def test_a_run_that_has_stalled_over_it_is_not_waited_for(alive: RunFolder) -> None:
+    request = control.send(alive, "evaluate")
+    control.answer(alive, request, None, "evaluating")
+    quiet = time.monotonic() - 2 * STALLED_SECONDS
+    write_state(alive, heartbeat=time.time() - 2 * STALLED_SECONDS, heartbeat_monotonic=quiet, boot_id=boot_id())
+    answer = wait(alive, request, 0)
+    assert (answer.state, answer.status, answer.settled) == ("accepted", STALLED, False)
+    with pytest.raises(TimeoutError, match="the request stands"):
+        Run(alive).ask("checkpoint", timeout=0)
 
 
 @pytest.mark.parametrize("accepted", [True, False])

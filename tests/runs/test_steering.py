@@ -12,7 +12,7 @@ from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.lease import claim, read_lease
 from workbench.runs.run import Run
-from workbench.runs.steering import MOST_EDITS, ask, fork_of, hold, lease_of, request_of, steering, why_refused
+from workbench.runs.steering import MOST_EDITS, ask, fork_of, hold, lease_of, refusal, request_of, steering
 
 
 @pytest.fixture
@@ -84,10 +84,11 @@ def test_who_asks_with_hold_steers_from_then_on(run: Run) -> None:
     assert [each.id for each in control.pending(run.folder)] == [request]
     assert (read_lease(run.folder).controller, read_lease(run.folder).name) == ("page-1", "Ann")
     other = request_of({"verb": "stop", "controller": "page-2", "hold": True})
-    with pytest.raises(RunError, match="steered by Ann"):
+    with pytest.raises(RunError, match="--take-over") as refused:
         ask(run, other)
-    assert why_refused(run, "page-2") == "leased"
-    assert why_refused(run, "page-1") == ""
+    # A page has a button instead of an option of the command line.
+    assert refusal(run, refused.value) == ("it is steered by Ann (free in 30 s unless they go on)", "leased")
+    assert refusal(run, RunError("no such knob")) == ("no such knob", "")
     ask(run, other | {"take_over": True}, "Bob")
     assert read_lease(run.folder).name == "Bob"
     before, after = control.pending(run.folder)
@@ -102,9 +103,9 @@ def test_who_only_presses_stop_holds_nothing(run: Run) -> None:
 
 def test_nobody_comes_to_hold_a_run_that_ended(tmp_path: Path) -> None:
     ended = Run(run_folder(tmp_path / "20260101-000000-b", status="stopped", alive=False))
-    with pytest.raises(RunError, match="it is stopped"):
+    with pytest.raises(RunError, match="it is stopped") as refused:
         ask(ended, request_of({"verb": "pause", "controller": "page-1", "hold": True}))
-    assert why_refused(ended, "page-1") == "ended"
+    assert refusal(ended, refused.value)[1] == "ended"
     assert not read_lease(ended.folder).held()
 
 

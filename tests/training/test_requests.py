@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +14,7 @@ from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import read_telemetry
-from workbench.training import profiling
+from workbench.training import profiling, requests
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -53,6 +55,25 @@ def test_what_takes_long_is_acknowledged_before_it_is_done(
     assert (seen[0]["done"], begun in seen[0]["text"]) == (None, True)
     assert (control.outcome(session.folder, request) or {})["done"] is True
     assert [(event["data"]["verb"], event["data"]["done"]) for event in events(session, "request")] == [(verb, True)]
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "checkpoint"])
+def test_how_long_it_takes_is_told_by_the_last_time(
+    session: Session, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    accept = session.requests._accept
+    monkeypatch.setattr(session.requests, "_accept", lambda request, text: (told.append(text), accept(request, text)))
+    for seconds in (0.0, 12.3, 300.0):
+        began = time.monotonic()
+        # As many readings as `timed` takes: one before, one after.
+        with monkeypatch.context() as patch:
+            readings = iter((began, began + seconds))
+            patch.setattr(requests, "time", SimpleNamespace(monotonic=lambda values=readings: next(values)))
+            session.requests.timed(verb, lambda: None)
+        control.send(session.folder, verb)
+        session.requests.answer()
+    assert [text.rpartition(", ")[2] for text in told] == ["about 1 s", "about 12 s", "about 5 min"]
 
 
 def test_a_profile_is_in_the_folder_and_in_the_answer(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

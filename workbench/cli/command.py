@@ -140,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     for verb, text in _REQUESTS.items():
         asking = _run_verb(verbs, verb, "runs:ask", text)
         asking.add_argument(
-            "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait for the answer at most this long"
+            "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most this long for the run to begin"
         )
         asking.add_argument("--take-over", action="store_true", help="ask even if somebody else steers the run")
         if verb == "set":

@@ -50,7 +50,7 @@ def ask(options: argparse.Namespace) -> int:
         if options.command == "resume":
             text = run.resume(options.timeout, take_over=options.take_over)
         else:
-            text = run.ask(options.command, options.timeout, take_over=options.take_over, **arguments)
+            text = run.ask(options.command, options.timeout, take_over=options.take_over, said=_begun, **arguments)
     except TimeoutError as error:
         if not options.json:
             raise
@@ -61,6 +61,11 @@ def ask(options: argparse.Namespace) -> int:
         return 1
     _print(options, text, run=run.id, state=run.status, request=options.command, answered=True, text=text)
     return 0
+
+
+def _begun(text: str) -> None:
+    """What the run says while it carries a request out; beside the answer, which alone goes to stdout."""
+    print(f"{text} ...", file=sys.stderr, flush=True)
 
 
 def _checked_knob(run: Run, text: str) -> dict[str, Any]:

@@ -27,6 +27,18 @@ from workbench.runs.state import exclusive
 LEASE_SECONDS = 30.0
 
 
+class SteeredByOther(RunError):
+    """Somebody else holds the lease.
+
+    Attributes:
+        plain: that alone, for a page, which shows the run and has a button to take over.
+    """
+
+    def __init__(self, run: str, who: str, way_on: str) -> None:
+        super().__init__(f"run '{run}' is steered by {who}; {way_on}")
+        self.plain = f"it is steered by {who}"
+
+
 @dataclass(frozen=True)
 class Lease:
     """One reading of ``lease.json``.
@@ -85,7 +97,8 @@ def claim(folder: RunFolder, controller: str, name: str = "", *, take_over: bool
         take_over: also from somebody who holds it.
 
     Raises:
-        RunError: somebody else holds it (and ``take_over`` was not asked for), or it cannot be written.
+        SteeredByOther: somebody else holds it, and ``take_over`` was not asked for.
+        RunError: it cannot be written.
     """
     if not controller:
         raise RunError("a lease needs the id of its controller, for example uuid.uuid4().hex")
@@ -105,7 +118,7 @@ def admit(folder: RunFolder, controller: str = "", *, take_over: bool = False) -
         take_over: end the lease of somebody else; the run is then free, and what they asked before is void.
 
     Raises:
-        RunError: somebody else holds the lease; the message names them and the way to take over.
+        SteeredByOther: somebody else holds the lease; the message names them and the way to take over.
     """
     lease = read_lease(folder)
     if not lease.held() or lease.controller == controller:
@@ -158,12 +171,15 @@ def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only
     return after
 
 
-def _taken(folder: RunFolder, lease: Lease) -> RunError:
+def _taken(folder: RunFolder, lease: Lease) -> SteeredByOther:
     left = max(1, round(lease.expires - time.time()))
-    way_on = "that may be you, in another page, kernel or terminal;" if lease.name == whoami() else "ask them, or"
-    return RunError(
-        f"run '{folder.id}' is steered by {lease.name or lease.controller} (for {left} more seconds, unless renewed); "
-        f"{way_on} take over: `--take-over` on the command line, take_over=True in Python"
+    # A server puts the name that it knows somebody by before user and machine.
+    oneself = whoami() in lease.name
+    perhaps = "; that may be you, in another page, notebook or terminal" if oneself else ""
+    return SteeredByOther(
+        folder.id,
+        f"{lease.name or lease.controller} (free in {left} s unless they go on){perhaps}",
+        f"{'' if oneself else 'ask them, or '}take over: `--take-over` on the command line, take_over=True in Python",
     )
 
 

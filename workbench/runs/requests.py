@@ -1,20 +1,22 @@
 """Waiting for what becomes of a request: one look for pages that poll, one wait for everybody else.
 
 A request (:mod:`workbench.runs.control`) is ``sent``, then perhaps ``accepted`` (it takes longer than a step), and in
-the end ``done`` or ``refused``; or ``ended``, when the run is over and nobody will answer any more. Whoever stops
-waiting earlier takes nothing back: the request stands. Standard library only.
+the end ``done`` or ``refused``; or ``ended``, when the run is over and nobody will answer any more. Patience is for the
+run to take a request up: what it has begun is waited for until it is done, since an evaluation may take seconds or an
+hour and is not refused meanwhile. Whoever stops waiting earlier takes nothing back: the request stands. Standard
+library only.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
-from workbench.runs.state import FINAL, actual_status
+from workbench.runs.state import FINAL, STALLED, actual_status
 
 LOOK_SECONDS = 0.05
 """Between two looks. Polled, as all in the folder is: file events do not reach across network file systems."""
@@ -40,6 +42,11 @@ class Answer:
         """Whether no other answer will come."""
         return self.state in ("done", "refused", "ended")
 
+    @property
+    def under_way(self) -> bool:
+        """Whether the run is carrying it out; one that has stalled over it is not."""
+        return self.state == "accepted" and self.status != STALLED
+
 
 def look(folder: RunFolder, request_id: str) -> Answer:
     """What has become of a request so far.
@@ -62,7 +69,10 @@ def look(folder: RunFolder, request_id: str) -> Answer:
 
 
 def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answer]:
-    """Every state that a request comes to, from the present one until it is settled or the time is up.
+    """Every state that a request comes to, from the present one until it is settled or patience is at an end.
+
+    Args:
+        seconds: for the run to take it up; not counted while the run is carrying it out.
 
     Raises:
         RunError: that is no request id.
@@ -73,12 +83,18 @@ def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answe
         if answer.state != state:
             state = answer.state
             yield answer
-        if answer.settled or time.monotonic() >= until:
+        if answer.settled or (time.monotonic() >= until and not answer.under_way):
             return
         time.sleep(LOOK_SECONDS)
 
 
-def wait(folder: RunFolder, request_id: str, seconds: float) -> Answer:
-    """The answer to a request; one that is not settled after so many seconds (see :func:`follow`)."""
-    *_, last = follow(folder, request_id, seconds)
-    return last
+def wait(folder: RunFolder, request_id: str, seconds: float, said: Callable[[str], None] | None = None) -> Answer:
+    """The answer to a request; one that is not settled where nobody took it up in time (see :func:`follow`).
+
+    Args:
+        said: gets what the run says when it has begun.
+    """
+    for answer in follow(folder, request_id, seconds):
+        if said is not None and answer.under_way:
+            said(answer.text)
+    return answer

@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -274,15 +274,17 @@ class Run:
         *,
         controller: str = "",
         take_over: bool = False,
+        said: Callable[[str], None] | None = None,
         **arguments: Any,
     ) -> str:
         """Send a request to the run; returns its answer, or without ``timeout`` the id of the request.
 
         Args:
-            timeout: seconds to wait for the answer; None returns the request's id at once. A profile that has begun
-                is waited for as long as the run is alive.
+            timeout: seconds to wait for the run to take it up; what it has begun (an evaluation, a checkpoint, a
+                profile) is waited for until it is done. None returns the request's id at once.
             controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
             take_over: ask even where somebody else holds it, and end their lease.
+            said: gets what the run says when it has begun, for example that it is evaluating, and how long that takes.
 
         Raises:
             RunError: the run is not alive, somebody else steers it, or it refused; the message says why.
@@ -295,10 +297,7 @@ class Run:
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if timeout is None:
             return request
-        answer = requests.wait(self.folder, request, timeout)
-        if verb == "profile" and answer.state == "accepted":
-            # So many steps take seconds or minutes, and only the run knows how fast it is.
-            answer = requests.wait(self.folder, request, math.inf)
+        answer = requests.wait(self.folder, request, timeout, said)
         if not answer.settled:
             doing = f" (it says: {answer.text})" if answer.text else ""
             doing += f"; the profile will be in {self.folder.profile}" if verb == "profile" else ""

@@ -15,7 +15,7 @@ from workbench.errors import RunError, unknown
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.point import steps_of
-from workbench.runs.lease import claim, lease_holder, read_lease, release
+from workbench.runs.lease import SteeredByOther, claim, lease_holder, read_lease, release
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
 
@@ -98,7 +98,7 @@ def ask(run: Run, request: Mapping[str, Any], name: str = "") -> str:
         name: of whoever asks, for people; else user and machine.
 
     Raises:
-        RunError: the run has ended, or somebody else steers it; see :func:`why_refused`.
+        RunError: the run has ended, or somebody else steers it; see :func:`refusal`.
     """
     arguments = dict(request)
     # After the look at the status: nobody is to hold a run that will not answer.
@@ -120,12 +120,15 @@ def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[
     return lease_holder(read_lease(folder))
 
 
-def why_refused(run: Run, controller: str = "") -> str:
-    """Why a request just failed, in a word for programs: ``leased``, ``ended``, or nothing when it made no sense."""
-    if run.status in FINAL:
-        return "ended"
-    lease = read_lease(run.folder)
-    return "leased" if lease.held() and lease.controller != controller else ""
+def refusal(run: Run, error: RunError) -> tuple[str, str]:
+    """What a page is told of a request that failed.
+
+    Returns:
+        One sentence for people, and a word for programs: ``leased``, ``ended``, or nothing when it made no sense.
+    """
+    if isinstance(error, SteeredByOther):
+        return error.plain, "leased"
+    return str(error), "ended" if run.status in FINAL else ""
 
 
 def _object(value: Any) -> dict[str, Any]:

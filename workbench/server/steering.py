@@ -14,7 +14,7 @@ from workbench.runs import requests
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.lease import whoami
 from workbench.runs.run import Run
-from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
+from workbench.runs.steering import ask, fork_of, hold, lease_of, refusal, request_of
 from workbench.server.base import AskingHandler, WorkbenchHandler
 from workbench.server.registered_runs import Refused
 from workbench.server.starting import workbench
@@ -43,7 +43,7 @@ class ControlHandler(AskingHandler):
         try:
             return ask(live, request, name)
         except RunError as error:
-            raise _refused(live, error, request.get("controller", "")) from None
+            raise _refused(live, error) from None
 
 
 class OutcomeHandler(WorkbenchHandler):
@@ -100,7 +100,7 @@ class LeaseHandler(AskingHandler):
         try:
             return hold(folder, request, name)
         except RunError as error:
-            raise _refused(Run(folder), error, request["controller"]) from None
+            raise _refused(Run(folder), error) from None
 
 
 class ResumeHandler(AskingHandler):
@@ -141,9 +141,9 @@ def _legal(read: Callable[[Any], T], body: bytes) -> T:
         raise Refused(400, str(error)) from None
 
 
-def _refused(run: Run, error: RunError, controller: str) -> Refused:
-    why = why_refused(run, controller)
-    return Refused(409 if why else 400, str(error), why or None)
+def _refused(run: Run, error: RunError) -> Refused:
+    text, why = refusal(run, error)
+    return Refused(409 if why else 400, text, why or None)
 
 
 def _name(handler: WorkbenchHandler) -> str:

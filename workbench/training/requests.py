@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from workbench.changes import settable, turned
 from workbench.errors import WorkbenchError
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from workbench.telemetry import TelemetryWriter
     from workbench.training.evaluate import Evaluation
     from workbench.training.loop import Training
+
+T = TypeVar("T")
 
 
 class Steerable(Protocol):
@@ -62,6 +66,7 @@ class Requests:
         self._unwritten: dict[str, tuple[bool, str]] = {}
         # For a profile: the one that is being taken, and whoever asked for one meanwhile.
         self._profiles: list[Request] = []
+        self._took: dict[str, float] = {}
 
     def write_knobs(self) -> None:
         """Write down what may be set now, for pages."""
@@ -90,6 +95,13 @@ class Requests:
             except OSError as error:
                 if not disk_full(error):
                     raise
+
+    def timed(self, verb: str, work: Callable[[], T]) -> T:
+        """Do what a verb stands for; whoever asks for it next is told how long that took."""
+        began = time.monotonic()
+        result = work()
+        self._took[verb] = time.monotonic() - began
+        return result
 
     def interruption(self) -> str:
         """Between two steps of a profile: carry out what was asked; why the run is to end or stand still, or empty."""
@@ -127,6 +139,13 @@ class Requests:
         with contextlib.suppress(OSError):
             control.answer(self._session.folder, request.id, None, text)
 
+    def _about(self, verb: str) -> str:
+        """How long it takes, by the last time; empty before that."""
+        seconds = self._took.get(verb)
+        if seconds is None:
+            return ""
+        return f", about {max(1, round(seconds))} s" if seconds < 100 else f", about {seconds / 60:.0f} min"
+
     def _record(self, request: Request, done: bool, text: str) -> None:
         writer, step = self._session.writer, self._session.training.progress.step
         if request.verb == control.FORKED:
@@ -153,14 +172,14 @@ class Requests:
                     raise WorkbenchError("it is running: there is nothing to resume")
                 return "going on"
             case "checkpoint":
-                self._accept(request, "saving a checkpoint")
-                path = session.save()
+                self._accept(request, f"saving a checkpoint{self._about('checkpoint')}")
+                path = self.timed("checkpoint", session.save)
                 if path is None:
                     raise WorkbenchError(session.pause_reason)
                 return f"saved {path.name}"
             case "evaluate":
-                self._accept(request, "evaluating on held-out tokens")
-                return f"held-out loss {session.evaluate(final=False).loss:.4f}"
+                self._accept(request, f"evaluating on held-out tokens{self._about('evaluate')}")
+                return f"held-out loss {self.timed('evaluate', lambda: session.evaluate(final=False)).loss:.4f}"
             case "profile":
                 return session.profile()
             case "set":

@@ -235,9 +235,9 @@ class Session:
         if passed > self._passed and not progress.done:
             self._passed = passed
             if self.task.scored:
-                self.evaluate(final=False)
+                self.requests.timed("evaluate", lambda: self.evaluate(final=False))
         if time.monotonic() - self._saved_at >= self.launched.budget.checkpoint_seconds and not progress.done:
-            self.save()
+            self.requests.timed("checkpoint", self.save)
 
     def _recheck(self) -> None:
         """Once an attempt, when it has settled: does the machine contradict what is remembered of it? Not charged."""

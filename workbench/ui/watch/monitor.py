@@ -11,7 +11,6 @@ import threading
 import uuid
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -19,10 +18,8 @@ import traitlets
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
-from jupyter_core.paths import jupyter_runtime_dir
 
 from workbench.errors import RunError
-from workbench.live.registered_roots import NOTES, register
 from workbench.live.view import view_of
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder
@@ -31,10 +28,10 @@ from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
 from workbench.ui import cell_widgets
 from workbench.ui.bundles import script, style
+from workbench.ui.steering import Steering, place_of
 from workbench.ui.watch.feed import Feed
 from workbench.ui.watch.figures import Figures
 from workbench.ui.watch.saved_picture import SavedPicture
-from workbench.ui.watch.steering import Steering
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -84,7 +81,7 @@ class Monitor(anywidget.AnyWidget):
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
-        self._steering = Steering(self.runs, lambda answer: self._tell(answer, []), self.feed.start)
+        self._steering = Steering(self._run, lambda answer: self._tell(answer, []), self.feed.start)
         self.on_msg(self._heard)
         self.feed.start()
 
@@ -235,6 +232,10 @@ class Monitor(anywidget.AnyWidget):
         else:
             self._steering.receive(message)
 
+    def _run(self, run_id: str) -> Run | None:
+        """The run of an id; a page may name those alone that it shows."""
+        return next((run for run in self.runs if run.id == run_id), None)
+
     def _detail(self, message: dict[str, Any]) -> None:
         ask, spans, names, points = (message.get(key) for key in ("ask", "spans", "names", "points"))
         if isinstance(ask, int) and isinstance(spans, list) and isinstance(names, list) and isinstance(points, int):
@@ -246,7 +247,7 @@ class Monitor(anywidget.AnyWidget):
 
     def _watch(self, run_id: str) -> None:
         """Show another run of the same folder as well: a fork that the page has made."""
-        if any(run.id == run_id for run in self.runs):
+        if self._run(run_id) is not None:
             return
         try:
             run = Run(find(run_id, self.runs[0].folder.path.parent))
@@ -264,12 +265,8 @@ def _is_span(span: Any) -> bool:
 
 def _served(runs: Sequence[Run]) -> list[str]:
     """``<place>/<run id>`` of each run, by which a page asks the server while this kernel cannot answer."""
-    notes = Path(jupyter_runtime_dir(), NOTES)
-    try:
-        return [f"{register(notes, run.folder.path.parent)}/{run.id}" for run in runs]
-    # No place for notes (a read-only home): then this kernel serves its pages alone.
-    except OSError:
-        return []
+    places = [(place_of(run.folder.path.parent), run.id) for run in runs]
+    return [f"{place}/{run_id}" for place, run_id in places if place]
 
 
 def publish(bundle: dict[str, Any], display_id: str, update: bool = False) -> None:

@@ -10,7 +10,8 @@ const ABSENT_MS = 60000;
 const TROUBLE_MS = 3000;
 const WAIT_SECONDS = 5;
 const GLANCE_MS = 50;
-const ANSWER_WITHIN_MS = 60000;
+// For the run to begin; what it has begun is waited for until it is done, as workbench/runs/requests.py does.
+const BEGIN_WITHIN_MS = 60000;
 // Once it feeds the page: as often as curves need to look alive; before that, to learn whether there is news at all.
 const FEED_EVERY_MS = 300;
 const LOOK_EVERY_MS = 1000;
@@ -55,6 +56,7 @@ export class Server {
   constructor(base, { cookies, fetch = (...all) => globalThis.fetch(...all), now = Date.now, rest = pause }) {
     Object.assign(this, { base, cookies, fetch, now, rest });
     this.absentUntil = -Infinity;
+    this.closed = false;
   }
 
   get usable() {
@@ -122,9 +124,10 @@ export class Server {
   }
 
   async #answer(path, verb, said) {
-    const until = this.now() + ANSWER_WITHIN_MS;
+    const until = this.now() + BEGIN_WITHIN_MS;
     let known = "";
-    while (this.now() < until) {
+    let begun = false;
+    while (!this.closed && (begun || this.now() < until)) {
       // The server holds the question until there is an answer: none is a glance of the page late.
       const response = await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`);
       const found = response?.ok ? await response.json() : {};
@@ -134,6 +137,7 @@ export class Server {
         known = "accepted";
         said({ state: known, text, time, error: false });
       }
+      if (response?.ok) begun = Boolean(found.answered) && found.status !== "stalled";
       if (FINAL.includes(found.status)) return { state: "refused", text: `${verb}: the run ended before it answered`, error: true, reason: "ended" };
       // A server that has trouble is left in peace for a moment.
       await this.rest(response?.ok ? GLANCE_MS : TROUBLE_MS);

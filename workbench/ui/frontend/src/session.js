@@ -95,6 +95,7 @@ export class Session {
   close() {
     clearInterval(this.timer);
     clearInterval(this.relayTimer);
+    this.steering.close();
     for (const [event, hear] of Object.entries(this.heard)) this.model.off(event, hear);
     // JupyterLab keeps the model of every closed comm, and what hears it; a long run's numbers must not stay with it.
     this.store = this.relay.store = new Store();

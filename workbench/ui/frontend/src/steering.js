@@ -1,23 +1,47 @@
 // Requests of a page to its runs: by the server where it can, since a kernel in a long cell hears nothing, else by the
 // kernel; and the lease that keeps two pages from steering against each other. No elements here.
 
-import { FINAL } from "./format.js";
+import { duration, FINAL } from "./format.js";
 
 const RENEW_MS = 10000;
 // Whoever has left the panel open for this long and done nothing lets others in: programs and other tabs of their own.
 const IDLE_MS = 60000;
 // A kernel says at once that it has asked; one that does not is in a long cell, or gone.
 const KERNEL_MS = 4000;
+// While a run is carrying something out, the seconds are counted aloud.
+const COUNT_MS = 1000;
 export const DONE = ["done", "refused", "late"];
+
+/** "evaluate: held-out loss 5.43", "evaluate: evaluating on held-out tokens, about 12 s; 5 s so far". */
+export function answerInWords(what, { state, text, seconds }) {
+  if (state === "sent") return `${what}: asked`;
+  if (state === "asked") return `${what}: asked; the run answers after its present step`;
+  const words = state === "accepted" && seconds >= 1 ? `${text}; ${duration(seconds)} so far` : text || state;
+  return words.startsWith(`${what}:`) || state === "waiting" ? words : `${what}: ${words}`;
+}
+
+const several = (names) => (names.length <= 3 ? names.join(", ") : `${names.length} runs`);
+
+/**
+ * How to ask whether runs are to be stopped; the same words wherever that is.
+ * @param {string[]} names of the runs
+ */
+export function stopQuestion(names) {
+  const one = names.length === 1;
+  return { text: `Stop ${several(names)}? ${one ? "It" : "Each"} saves a checkpoint first and can be resumed later.`, yes: one ? "Stop this run" : `Stop ${names.length} runs`, no: "Keep training" };
+}
+
+/** How to ask whether runs that wait for their turn are to be taken out of the queue. */
+export function cancelQuestion(names) {
+  return { text: `Take ${several(names)} out of the queue? ${names.length === 1 ? "It has" : "They have"} not started yet.`, yes: names.length === 1 ? "Cancel this run" : `Cancel ${names.length} runs`, no: "Keep waiting" };
+}
 
 /** Words for the lease of a run, empty when nobody holds it. `at`: when the page heard of it. */
 export function leaseInWords(lease, mine, at, now) {
   if (!lease) return "";
-  const passed = (now - at) / 1000;
-  const left = Math.max(0, Math.ceil(lease.seconds - passed));
+  const left = Math.max(0, Math.ceil(lease.seconds - (now - at) / 1000));
   if (!left) return "";
-  const held = Math.round(lease.held + passed);
-  return lease.controller === mine ? `steered from this page for ${held} s` : `steered by ${lease.name || "somebody else"} for ${held} s, free in ${left} s unless renewed`;
+  return lease.controller === mine ? "you are steering this run from this page" : `steered by ${lease.name || "somebody else"}, free in ${left} s unless they go on`;
 }
 
 /** Whether somebody other than this page holds the lease. */
@@ -50,6 +74,7 @@ export class Steering {
    */
   constructor({ server, send, nameOf, stirred, controller = pageController(), now = Date.now, later = (call, ms) => setTimeout(call, ms) }) {
     Object.assign(this, { server, send, nameOf, stirred, controller, now, later });
+    this.closed = false;
     this.waiting = new Map();
     this.held = new Map();
     this.tokens = 0;
@@ -59,18 +84,19 @@ export class Steering {
    * Asks a run for something.
    * @param {object} run of the store
    * @param {object} request verb, for `set` and `check` path and value; `hold`: steer the run from now on; `takeOver`
-   * @param {(answer: {state: string, text: string, error: boolean, reason?: string}) => void} said called as it goes:
-   *   sent, asked, accepted, and once done, refused or late
+   * @param {(answer: {state: string, text: string, error: boolean, reason?: string, seconds?: number}) => void} said
+   *   called as it goes: sent, asked, accepted (again every second, with the seconds since then), and once done, refused
+   *   or late
    */
   async request(run, { verb, path, value, hold = false, takeOver = false }, said) {
     const asked = { verb, controller: this.controller };
     if (path !== undefined) Object.assign(asked, { path, value });
     if (hold) asked.hold = true;
     if (takeOver) asked.take_over = true;
-    const tell = (answer) => {
+    const tell = this.#counting((answer) => {
       if (hold && DONE.includes(answer.state) && answer.reason !== "leased") this.#holds(run.id);
       said(answer);
-    };
+    });
     tell({ state: "sent", text: "", error: false });
     const starts = verb === "resume" && FINAL.includes(run.status.status);
     const name = this.nameOf(run.id);
@@ -129,6 +155,26 @@ export class Steering {
     if (DONE.includes(notice.state)) this.waiting.delete(notice.token);
     said(notice);
     return true;
+  }
+
+  /** The page goes: nobody waits for answers any more. */
+  close() {
+    this.closed = this.server.closed = true;
+  }
+
+  /** Passes answers on, and counts the seconds for as long as the run is at it. */
+  #counting(said) {
+    let present = null;
+    const count = (answer, began) => {
+      if (answer !== present || this.closed) return;
+      said({ ...answer, seconds: (this.now() - began) / 1000 });
+      this.later(() => count(answer, began), COUNT_MS);
+    };
+    return (answer) => {
+      present = answer;
+      if (answer.state === "accepted") count(answer, this.now());
+      else said(answer);
+    };
   }
 
   #holds(id) {

@@ -3,7 +3,8 @@
 import { el, say } from "../../dom.js";
 import { clock, duration, loss, percent, secondsLeft, short, standing } from "../../format.js";
 
-import { answerInWords, SteerPanel } from "./steer.js";
+import { answerInWords } from "../../steering.js";
+import { SteerPanel } from "./steer.js";
 import { lineSample } from "../samples.js";
 
 const SILENT_MS = 10000;

@@ -5,7 +5,7 @@ import "./steer.css";
 import { dropdown, el, say } from "../../dom.js";
 import { short } from "../../format.js";
 import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
-import { DONE, heldByOther, leaseInWords } from "../../steering.js";
+import { answerInWords, DONE, heldByOther, leaseInWords } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
 const NEWEST = "newest";
@@ -333,11 +333,4 @@ function inForce(run, knob) {
   const value = series?.values.last;
   const moves = typeof knob.value === "object" || knob.path === "optimizer.lr";
   return moves && Number.isFinite(value) ? `now ${short(value)}` : "";
-}
-
-/** "evaluate: held-out loss 5.43", "pause: asked, at its next step the run answers". */
-export function answerInWords(what, { state, text }) {
-  if (state === "sent") return `${what}: asked`;
-  if (state === "asked") return `${what}: asked; the run answers after its present step`;
-  return text.startsWith(`${what}:`) || state === "waiting" ? text : `${what}: ${text}`;
 }

@@ -7,58 +7,70 @@ other pages. Anything that takes time happens in a thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+from jupyter_core.paths import jupyter_runtime_dir
 
 from workbench.assignments import assignment
 from workbench.errors import RunError
+from workbench.live.registered_roots import NOTES, register
 from workbench.runs import requests
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
-from workbench.runs.steering import ask, fork_of, hold, lease_of, request_of, why_refused
+from workbench.runs.steering import ask, fork_of, hold, lease_of, refusal, request_of
 
 ANSWER_SECONDS = 60.0
-"""How long a run's answer is waited for; a step of a large model takes some."""
+"""How long a run may take to begin; a step of a large model takes some."""
 _ENVELOPE = ("type", "token", "run")
 Answer = dict[str, Any]
+
+
+def place_of(root: Path) -> str:
+    """What a page calls a runs folder where it asks the server extension; empty where no server can know of it."""
+    try:
+        return register(Path(jupyter_runtime_dir(), NOTES), root)
+    # No place for notes (a read-only home): then this kernel serves its pages alone.
+    except OSError:
+        return ""
 
 
 class Steering:
     """Passes on what pages ask.
 
     Args:
-        runs: those that the pages show; a page may name no other.
+        find: gives the run of an id that a page has sent; None where it may not name it.
         tell: takes an answer to the pages.
         stirred: called when a run has news again (it was resumed).
     """
 
-    def __init__(self, runs: Sequence[Run], tell: Callable[[Answer], None], stirred: Callable[[], None]) -> None:
-        self._runs, self._tell, self._stirred = runs, tell, stirred
+    def __init__(
+        self, find: Callable[[str], Run | None], tell: Callable[[Answer], None], stirred: Callable[[], None]
+    ) -> None:
+        self._find, self._tell, self._stirred = find, tell, stirred
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """A message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
-        place = next((i for i, run in enumerate(self._runs) if run.id == message.get("run")), None)
         work = {"control": self._control, "lease": self._lease, "fork": self._fork, "try_fork": self._try_fork}
         does = work.get(str(message.get("type")))
-        # A page may name its own runs only.
-        if place is None or does is None:
+        run = None if does is None else self._find(str(message.get("run")))
+        if does is None or run is None:
             return
         token = message.get("token")
-        answer: Answer = {"type": "notice", "run": place, "token": token if isinstance(token, str) else ""}
+        answer: Answer = {"type": "notice", "run": run.id, "token": token if isinstance(token, str) else ""}
         request = {key: value for key, value in message.items() if key not in _ENVELOPE}
         name = f"workbench-{message['type']}"
-        threading.Thread(target=self._safely, args=(does, place, request, answer), name=name, daemon=True).start()
+        threading.Thread(target=self._safely, args=(does, run, request, answer), name=name, daemon=True).start()
 
-    def _safely(self, does: Callable[..., None], place: int, request: dict[str, Any], answer: Answer) -> None:
-        run = self._runs[place]
+    def _safely(self, does: Callable[..., None], run: Run, request: dict[str, Any], answer: Answer) -> None:
         try:
             does(run, request, answer)
         except Exception as error:  # the widget is where the user who pressed the button looks
-            controller = request.get("controller")
-            reason = why_refused(run, controller if isinstance(controller, str) else "")
-            self._say(answer, "refused", str(error), reason=reason if isinstance(error, RunError) else "")
+            text, reason = refusal(run, error) if isinstance(error, RunError) else (str(error), "")
+            self._say(answer, "refused", text, reason=reason)
 
     def _say(self, answer: Answer, state: str, text: str, **more: Any) -> None:
         self._tell(answer | {"state": state, "text": text, "error": state == "refused"} | more)

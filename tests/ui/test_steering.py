@@ -14,8 +14,8 @@ from workbench.runs import control
 from workbench.runs.folder import write_json
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
-from workbench.ui.watch import steering as module
-from workbench.ui.watch.steering import Steering
+from workbench.ui import steering as module
+from workbench.ui.steering import Steering
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def told() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def steering(run: Run, told: list[dict[str, Any]]) -> Steering:
-    return Steering([run], told.append, lambda: told.append({"stirred": True}))
+    return Steering({run.id: run}.get, told.append, lambda: told.append({"stirred": True}))
 
 
 def states(told: list[dict[str, Any]]) -> list[str]:
@@ -46,7 +46,7 @@ def test_an_answer_is_for_the_page_that_asked(steering: Steering, run: Run, told
     control.answer(run.folder, request.id, True, "held-out loss 5.4")
     until(lambda: states(told) == ["asked", "accepted", "done"])
     assert {answer["token"] for answer in told} == {"page-1"}
-    assert (told[-1]["text"], told[-1]["error"], told[-1]["run"]) == ("held-out loss 5.4", False, 0)
+    assert (told[-1]["text"], told[-1]["error"], told[-1]["run"]) == ("held-out loss 5.4", False, run.id)
 
 
 def test_a_refusal_says_why(steering: Steering, run: Run, told: list[dict[str, Any]]) -> None:
