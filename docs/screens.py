@@ -129,7 +129,7 @@ class Studio:
             composer, frame = page.locator(".lab-composer"), ".lab-whole"
             expect(composer).to_be_visible()
             self.shoot(page, f"{name}-composing", frame)
-            page.locator(".lab-line", has_text="progressive dropping").locator(".lab-check").check()
+            page.locator(".lab-line", has_text="progressive dropping").locator(".lab-mark").click()
             expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
             page.wait_for_timeout(5000)
             self.shoot(page, name, frame)

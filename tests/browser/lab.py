@@ -50,9 +50,15 @@ def open_lab(page: Page, server: Server, corpus: Path, name: str = "lab.ipynb") 
     return notebook
 
 
+def stop_selected(page: Page) -> None:
+    """Stop the runs that are selected in the table, which asks first."""
+    page.locator(".lab-actions").get_by_role("button", name="Stop").click()
+    page.locator(".lab-runs .wb-question").get_by_role("button", name="Stop").click()
+
+
 def watch_first(page: Page) -> Locator:
-    """Select the newest run of the table; returns the live view."""
-    page.locator(".lab-runs .lab-line .lab-check").first.check()
+    """Draw the curves of the newest run of the table; returns the live view."""
+    page.locator(".lab-runs .lab-line .lab-mark").first.click()
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor).to_be_visible()
     expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))

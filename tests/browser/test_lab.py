@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.lab import stop_selected
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
@@ -128,10 +129,9 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
     page.screenshot(path=RESULTS / "lab-running.png")
 
-    stop = page.locator(".lab-actions").get_by_role("button", name="Stop")
-    stop.click()
+    stop_selected(page)
     expect(line.locator(".lab-status")).to_have_text("stopped")
-    expect(stop).to_be_disabled()
+    expect(page.locator(".lab-actions").get_by_role("button", name="Stop")).to_be_disabled()
     assert run.status == "stopped"
     assert run.state.step > 0
     # One key watches a run of the table, and none is a command of the notebook.
@@ -139,9 +139,9 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     page.keyboard.press("b")
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor).to_be_visible()
-    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
     expect(monitor).to_have_count(0)
-    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
     expect(monitor).to_be_visible()
     expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
     assert notebook.complaints == []

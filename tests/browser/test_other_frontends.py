@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
-from tests.browser.lab import write_lab
+from tests.browser.lab import stop_selected, write_lab
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
@@ -37,7 +37,7 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
     wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
     page.screenshot(path=RESULTS / f"{name}.png")
-    page.locator(".lab-actions").get_by_role("button", name="Stop").click()
+    stop_selected(page)
     expect(status).to_have_text("stopped")
     assert run.status == "stopped"
 

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, TRASH_ACTIONS, possible, selectionText, tagChanges, tagsAs } from "../../workbench/ui/frontend/src/runs/actions.js";
+import { ACTIONS, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
 import { BY_KEY, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
+import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
 import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
 import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
@@ -22,11 +24,12 @@ test("sorting is stable, and what says nothing comes last either way", () => {
 });
 
 test("a header sorts one way, then the other, then not at all", () => {
-  const first = nextSort(null, "step");
+  const [step, loss] = [BY_KEY.get("step"), BY_KEY.get("loss")];
+  const first = nextSort(null, step);
   assert.deepEqual(first, { key: "step", direction: -1 });
-  assert.deepEqual(nextSort(first, "step"), { key: "step", direction: 1 });
-  assert.equal(nextSort(nextSort(first, "step"), "step"), null);
-  assert.deepEqual(nextSort(first, "loss"), { key: "loss", direction: 1 });
+  assert.deepEqual(nextSort(first, step), { key: "step", direction: 1 });
+  assert.equal(nextSort(nextSort(first, step), step), null);
+  assert.deepEqual(nextSort(first, loss), { key: "loss", direction: 1 });
 });
 
 test("cells say what people ask for", () => {
@@ -77,11 +80,30 @@ test("actions reach the runs that fit, and say why they reach none", () => {
   assert.deepEqual(possible(action("delete"), mixed), { ids: ["b"], why: "" });
   assert.equal(possible(action("stop"), []).why, "select a run");
   assert.equal(possible(action("stop"), [row("b")]).why, "it has ended");
-  assert.equal(possible(action("delete"), [mixed[0]]).why, "it is going: stop it first");
+  assert.equal(possible(action("delete"), [mixed[0]]).why, "it is training or waiting: stop it first");
   assert.equal(possible(action("fork"), mixed).why, "select one run alone");
   assert.equal(possible(action("compare"), [mixed[0]]).why, "select at least 2 runs");
   assert.equal(possible(TRASH_ACTIONS[1], []).why, "");
-  assert.equal(selectionText(mixed), "2 selected, 1 going");
+});
+
+test("a selection says what of it is not shown", () => {
+  assert.equal(selectionText(0), "none selected");
+  assert.equal(selectionText(1), "1 selected");
+  assert.equal(selectionText(3, 2), "3 selected, 2 hidden by the filter");
+  assert.equal(selectionText(4, 1, 2), "4 selected, 1 hidden by the filter, 2 in closed groups");
+  assert.equal(namesOf([row("a"), row("b")]), "a, b");
+  assert.equal(namesOf(["a", "b", "c", "d"].map((id) => row(id))), "4 runs");
+});
+
+test("what became of a verb is one line, with the seconds that it has taken", () => {
+  const asked = (id, state, text = "", more = {}) => ({ id, name: id, answer: { state, text, error: false, ...more } });
+  const at = outcomeOf("evaluate", [asked("a", "accepted", "evaluating on held-out tokens, about 12 s", { seconds: 5.2 })]);
+  assert.deepEqual(at, { text: "evaluate: a: evaluating on held-out tokens, about 12 s; 5 s so far", error: false, settled: false, take_over: null });
+  const several = outcomeOf("stop", [asked("a", "done", "stopping"), asked("b", "done", "stopping"), asked("c", "refused", "it is steered by Ann", { error: true, reason: "leased" })]);
+  assert.equal(several.text, "stop: a, b: stopping; c: it is steered by Ann");
+  assert.deepEqual([several.error, several.settled, several.take_over], [true, true, { verb: "stop", runs: ["c"] }]);
+  const many = outcomeOf("pause", ["a", "b", "c", "d"].map((id) => asked(id, "sent")));
+  assert.equal(many.text, "pause: 4 runs: asked");
 });
 
 test("every action has a state it is for, or none at all, and words", () => {
@@ -96,28 +118,87 @@ test("tags are typed as on the command line", () => {
   assert.deepEqual(tagsAs("b c", ["a", "b"]), { add: ["c"], remove: ["a"] });
 });
 
-test("a session asks again when it missed something, and tells when the kernel is busy", () => {
+/** A session whose server answers runs as told; `sent` holds what reached the kernel. */
+function opened(answers = {}) {
   const sent = [];
-  let later = null;
-  const session = new Session((message) => sent.push(message), (work) => (later = work), "this page");
+  const later = [];
+  const server = { control: async (name, request, said) => answers[name]?.(request, said) ?? null, start: async () => null, lease: async () => null };
+  const session = new Session((message) => sent.push(message), { server, place: () => "here", controller: "this page", later: (work) => later.push(work) });
+  return { session, sent, later };
+}
+
+const settled = () => new Promise((done) => setImmediate(done));
+
+test("a session asks again when it missed something, and tells when the kernel is busy", () => {
+  const { session, sent, later } = opened();
   session.hello();
   session.hear({ type: "rows", seq: 3, whole: true, order: [], rows: [], total: 0, trashed: 0 });
   session.hear({ type: "rows", seq: 5, whole: false, order: null, rows: [], total: 0, trashed: 0 });
   assert.deepEqual(sent.map(({ type }) => type), ["hello", "hello"]);
-  session.ask("stop", ["a"]);
-  assert.deepEqual(sent.at(-1), { type: "do", request: 1, verb: "stop", runs: ["a"], controller: "this page" });
-  later();
+  session.ask("delete", ["a"]);
+  assert.deepEqual(sent.at(-1), { type: "do", request: 1, verb: "delete", runs: ["a"] });
+  later[0]();
   assert.match(session.said.text, /kernel is busy/);
-  session.hear({ type: "said", request: 1, text: "stop: asked a", error: false });
-  later();
-  assert.equal(session.said.text, "stop: asked a");
+  session.hear({ type: "said", request: 1, text: "moved a to the trash", error: false });
+  later[0]();
+  assert.equal(session.said.text, "moved a to the trash");
   session.wantKnobs();
   session.wantKnobs();
   assert.equal(sent.filter(({ type }) => type === "knobs").length, 1);
+});
+
+test("runs are asked through the server, and are waited for until they have done it", async () => {
+  let finish = null;
+  const { session, sent, later } = opened({
+    "here/a": (request, said) => {
+      said({ state: "accepted", text: "evaluating on held-out tokens", error: false });
+      return new Promise((done) => (finish = () => done({ state: "done", text: "held-out loss 5.43", error: false })));
+    },
+  });
+  session.hear({ type: "rows", seq: 0, whole: true, order: ["a"], rows: [row("a", { status: "running" })], total: 1, trashed: 0 });
+  session.ask("evaluate", ["a"]);
+  assert.equal(session.said.text, "evaluate: a: evaluating on held-out tokens");
+  session.ask("evaluate", ["a"]);
+  later.at(-1)();
+  assert.equal(session.said.error, false, "what is being done is not refused");
+  finish();
+  await settled();
+  assert.equal(session.said.text, "evaluate: a: held-out loss 5.43");
+  assert.deepEqual(sent.map(({ type }) => type), ["look"], "the kernel is asked for nothing but the new row");
+});
+
+test("where somebody else steers, taking over is offered and asks once more", async () => {
+  const requests = [];
+  const { session } = opened({
+    "here/a": async (request) => {
+      requests.push(request);
+      return request.take_over ? { state: "done", text: "stopping", error: false } : { state: "refused", text: "it is steered by Ann", error: true, reason: "leased" };
+    },
+  });
+  session.hear({ type: "rows", seq: 0, whole: true, order: ["a"], rows: [row("a", { status: "running" })], total: 1, trashed: 0 });
+  session.ask("stop", ["a"]);
+  await settled();
+  assert.deepEqual([session.said.text, session.said.take_over], ["stop: a: it is steered by Ann", { verb: "stop", runs: ["a"] }]);
+  session.ask("stop", ["a"], { takeOver: true });
+  await settled();
+  assert.deepEqual(requests.map((request) => [request.controller, Boolean(request.take_over)]), [["this page", false], ["this page", true]]);
+  assert.equal(session.said.text, "stop: a: stopping");
 });
 
 test("a comparison as Markdown keeps its columns", () => {
   const text = markdown({ runs: [{ name: "a|b" }, { name: "c" }], numbers: [{ label: "loss", values: [2.34567, null] }], knobs: [{ path: "lr", values: [1e-3, "x\ny"] }] });
   assert.equal(text, "|  | a\\|b | c |\n| --- | --- | --- |\n| loss | 2.346 | – |\n| lr | 0.001 | x y |");
   assert.deepEqual([1e-5, 12345.6, 0.25, 3, null, true].map(shown), ["0.00001", "12,346", "0.25", "3", "–", "true"]);
+});
+
+test("a run that waits says where it stands in the queue, and is cancelled rather than stopped", () => {
+  const waiting = (position, seconds = null) => row("a", { status: "queued", progress: 0, queue_position: position, expected_start_seconds: seconds });
+  const text = (each) => BY_KEY.get("progress").text(each);
+  assert.deepEqual([1, 2, 3, 4, 11, 12, 21].map((position) => text(waiting(position))), ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st"].map((place) => `${place} in the queue`));
+  assert.equal(text(waiting(2, 300)), "2nd, in 5 min");
+  assert.equal(text(row("a", { progress: 0.5 })), "50%");
+  assert.equal(titleOf(action("stop"), [waiting(1)]), "Cancel…");
+  assert.equal(titleOf(action("stop"), [waiting(1), row("b", { status: "running" })]), "Stop…");
+  assert.match(cancelQuestion(["a"]).text, /out of the queue/);
+  assert.equal(stopQuestion(["a", "b"]).yes, "Stop 2 runs");
 });

@@ -129,18 +129,18 @@ def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None
     lab.close()
 
 
-def test_selected_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
+def test_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
     folders = [run_folder(tmp_path / f"2026010{n}-000000-r-000000-0000", "finished", False) for n in range(1, 10)]
     ids = [folder.id for folder in reversed(folders)]
     lab = Lab(presets.get("fast"), runs_dir=tmp_path)
-    lab.table.selected = ids[:2]
+    lab.table.watched = ids[:2]
     assert lab.monitor is not None
     first = lab.monitor
     assert [run.id for run in first.runs] == ids[:2]
-    lab.table.selected = ids
+    lab.table.watched = ids
     assert len(lab.monitor.runs) == WATCHED_AT_MOST
     assert first.comm is None, "the view before is closed"
-    lab.table.selected = []
+    lab.table.watched = []
     assert lab.monitor is None
     lab.close()
 
@@ -151,11 +151,11 @@ def test_a_view_is_not_taken_away_while_a_page_still_loads_it(tmp_path: Path) ->
         run_folder(tmp_path / run_id, "finished", False)
     lab = Lab(presets.get("fast"), runs_dir=tmp_path)
     lab.table._heard(lab.table, {"type": "hello"}, [])
-    lab.table.selected = ids[:1]
+    lab.table.watched = ids[:1]
     first = lab.monitor
     assert first is not None
-    lab.table.selected = []
-    lab.table.selected = ids[1:]
+    lab.table.watched = []
+    lab.table.watched = ids[1:]
     assert lab.monitor is first
     # Its first message: it stands in the page.
     first._handle_custom_msg({"type": "resync", "extra": []}, [])
@@ -164,7 +164,7 @@ def test_a_view_is_not_taken_away_while_a_page_still_loads_it(tmp_path: Path) ->
     assert first.comm is None
     # A page that never draws is not waited for for ever.
     lab._drawn_by = 0.0
-    lab.table.selected = ids[:1]
+    lab.table.watched = ids[:1]
     assert [run.id for run in lab.monitor.runs] == ids[:1]
     lab.close()
 
@@ -174,7 +174,7 @@ def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> N
     Lab(presets.get("fast"), runs_dir=tmp_path).close()
     before = len(ipywidgets.Widget.widgets)
     lab = Lab(presets.get("fast"), runs_dir=tmp_path)
-    lab.table.selected = ["20260101-000000-r-000000-0000"]
+    lab.table.watched = ["20260101-000000-r-000000-0000"]
     # Another choice makes forms that did not exist before.
     lab.composer.load(presets.get("pld"))
     trace = weakref.ref(lab)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.ui.live import until
+from tests.ui.live import run_folder, until
 from tests.ui.test_bundle import fingerprint
+from workbench.runs import control
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import read_labels
 from workbench.runs.state import write_state
@@ -102,14 +103,14 @@ def test_a_page_that_mounts_gets_everything(tmp_path: Path) -> None:
     assert "rows" not in table.get_state(), "a saved notebook holds no list of runs"
 
 
-def test_a_deleted_run_is_no_longer_selected(tmp_path: Path) -> None:
+def test_a_deleted_run_is_no_longer_selected_or_watched(tmp_path: Path) -> None:
     kept, gone = make_run(tmp_path, 1), make_run(tmp_path, 2)
     table = RunsTable(tmp_path, refresh_seconds=0)
-    table.selected = [gone.id, kept.id]
-    assert [run.id for run in table.chosen()] == [gone.id, kept.id]
+    table.selected = table.watched = [gone.id, kept.id]
+    assert [run.id for run in table.runs(table.selected)] == [gone.id, kept.id]
     shutil.rmtree(gone.path)
     table.refresh()
-    assert table.selected == [kept.id]
+    assert table.selected == table.watched == [kept.id]
 
 
 def test_the_first_rows_are_there_at_once_and_the_others_follow(
@@ -172,6 +173,38 @@ def test_a_fork_is_asked_of_whoever_has_the_forms(tmp_path: Path) -> None:
     assert alone.of("said")[0]["error"]
 
 
+def test_a_run_is_asked_as_the_panel_of_a_watched_one_asks_it(tmp_path: Path) -> None:
+    alive = run_folder(tmp_path / "20260101-000000-run-abcdef-0000")
+    table = Heard(tmp_path)
+    table.hears(type="control", token="page-1", run=alive.id, verb="checkpoint", controller="page")
+    until(lambda: [answer["state"] for answer in table.of("notice")] == ["asked"])
+    (request,) = control.pending(alive)
+    control.answer(alive, request.id, None, "saving a checkpoint, about 3 s")
+    until(lambda: len(table.of("notice")) == 2)
+    control.answer(alive, request.id, True, "saved step-5")
+    until(lambda: len(table.of("notice")) == 3)
+    told = [(answer["state"], answer["text"], answer["token"]) for answer in table.of("notice")[1:]]
+    assert told == [("accepted", "saving a checkpoint, about 3 s", "page-1"), ("done", "saved step-5", "page-1")]
+    before = len(table.sent)
+    for run in ("../elsewhere", "20260101-000000-gone-000000-0000", None):
+        table.hears(type="control", token="a", run=run, verb="stop")
+    assert len(table.sent) == before
+
+
+def test_runs_can_be_watched_where_somebody_draws_them(tmp_path: Path) -> None:
+    assert "watch" not in RunsTable(tmp_path, refresh_seconds=0).verbs
+    assert "watch" in RunsTable(tmp_path, refresh_seconds=0, most_watched=8).verbs
+
+
+def test_a_page_can_have_the_folders_looked_at_at_once(tmp_path: Path) -> None:
+    table = RunsTable(tmp_path, refresh_seconds=600)
+    until(lambda: not table._wake.is_set())
+    one = make_run(tmp_path, 1)
+    table._heard(table, {"type": "look"}, [])
+    until(lambda: [row["id"] for row in table.rows] == [one.id])
+    table.close()
+
+
 def test_nonsense_of_a_page_is_passed_over(tmp_path: Path) -> None:
     table = Heard(tmp_path)
     for message in ("text", None, 7):
@@ -181,11 +214,13 @@ def test_nonsense_of_a_page_is_passed_over(tmp_path: Path) -> None:
     assert table.of("said")[0]["error"]
 
 
-def test_the_page_was_made_from_these_sources_and_asks_nobody_but_the_kernel() -> None:
+def test_the_page_was_made_from_these_sources_and_asks_nobody_but_its_own_jupyter() -> None:
     page = script("runs_table")
     assert page.startswith(f"/* sources sha256:{fingerprint()}"), "run `make frontend`"
-    assert not re.search(r"https?://|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\s*\(", page)
-    assert len(page) < 60_000
+    # The name of a namespace is no address.
+    assert set(re.findall(r"https?://[^\s\"'`]+", page)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"XMLHttpRequest|WebSocket|\bimport\s*\(", page)
+    assert len(page) < 70_000
 
 
 def followers() -> set[threading.Thread]:

@@ -35,7 +35,7 @@ DRAWN_WITHIN_SECONDS = 10.0
 _OURS = "workbench.ui."
 _PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
-_NOTHING = "Launch a recipe, or select runs below, to watch them here."
+_NOTHING = "Launch a recipe, or click the circle of a run below, to watch it here."
 
 
 class Lab(ipywidgets.Box):
@@ -87,7 +87,7 @@ class Lab(ipywidgets.Box):
         """Show these runs on the right."""
         chosen = runs[:WATCHED_AT_MOST]
         ids = [run.id for run in chosen]
-        # The table sends its selection whenever rows move; a view built anew each time would blink and forget its zoom.
+        # A view built anew each time would blink and forget its zoom.
         if ids == self._watched:
             return
         self._watched = ids
@@ -143,10 +143,13 @@ class Lab(ipywidgets.Box):
         self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
         self.forecast = ForecastPanel(self._runs_dir)
-        self.table = RunsTable(self._runs_dir, fork=self.fork, composed=self._composed_fields)
+        self.table = RunsTable(
+            self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
+        )
         self._nothing = ipywidgets.HTML(_NOTHING)
         self._nothing.add_class("lab-nothing")
         self._watch = ipywidgets.VBox([self._nothing])
+        self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         body = ipywidgets.Box(self._regions())
         body.add_class("lab-body")
@@ -186,7 +189,8 @@ class Lab(ipywidgets.Box):
 
     def _started(self, run: Run, how: str) -> None:
         self.table.refresh()
-        # After the refresh: the table drops selected ids that it does not know.
+        # After the refresh: the table drops ids that it does not know. Beside what is watched, which nobody has closed.
+        self.table.watched = [*self.table.watched, run.id][-WATCHED_AT_MOST:]
         self.table.selected = [run.id]
         self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
 
@@ -195,20 +199,20 @@ class Lab(ipywidgets.Box):
         if monitor is self.monitor:
             self._drawn_by = 0.0
             if self._waiting:
-                self._selected()
+                self._to_watch()
 
-    def _selected(self) -> None:
+    def _to_watch(self) -> None:
         # ipywidgets stumbles over a view that is taken away while the page still loads it.
         loading = self.monitor is not None and time.monotonic() < self._drawn_by
         self._waiting = self.table.seen and loading
         if self._waiting:
             return
-        chosen = self.table.chosen()
-        self.watch(chosen)
+        self.watch(self.table.runs(self.table.watched))
+
+    def _selected(self) -> None:
+        chosen = self.table.runs(self.table.selected)
         # Beside its forecast: of several runs, nobody could tell which.
         self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
-        if len(chosen) > WATCHED_AT_MOST:
-            self.table.say(ActionResult(f"{WATCHED_AT_MOST} of {len(chosen)} selected runs are drawn, the newest"))
 
     def _fork_from(self, step: int) -> None:
         if self.fork_point is None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs import lease, requests
 from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
 from workbench.runs.find import find
@@ -19,15 +17,12 @@ from workbench.runs.folder import read_json
 from workbench.runs.labels import label
 from workbench.runs.launchers.launcher import child_environment, module_command
 from workbench.runs.run import REPORT, Run
-from workbench.runs.state import FINAL
 from workbench.runs.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
-"""Verbs that a living run answers."""
-VERBS = (*REQUESTS, "fork", "compare", "diff", "report", "export", "tag", "delete")
+"""Verbs that a run itself answers; they go by :class:`workbench.ui.steering.Steering`, not by :class:`RunActions`."""
+VERBS = ("watch", *REQUESTS, "fork", "compare", "diff", "report", "export", "tag", "delete")
 """What the page offers."""
-# A run answers at its next step; one that compiles or evaluates answers later, and the request stands.
-_ANSWER_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -38,30 +33,18 @@ class ActionResult:
         text: what happened.
         error: whether something was refused.
         undo: ids of deleted runs that a button beside it brings back.
-        take_over: ``{"verb", "runs"}`` to ask again, where somebody else steers.
         sheet, page: what opens above the table, and its HTML.
     """
 
     text: str
     error: bool = False
     undo: Sequence[str] = ()
-    take_over: Mapping[str, Any] | None = None
     sheet: Mapping[str, Any] | None = None
     page: bytes | None = None
 
     def message(self) -> dict[str, Any]:
         """As it is sent to the page."""
-        over = dict(self.take_over) if self.take_over else None
-        return {"text": self.text, "error": self.error, "undo": list(self.undo), "take_over": over}
-
-
-@dataclass
-class _Tally:
-    """What became of one verb over several runs."""
-
-    done: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    taken: list[str] = field(default_factory=list)
+        return {"text": self.text, "error": self.error, "undo": list(self.undo)}
 
 
 class RunActions:
@@ -86,9 +69,9 @@ class RunActions:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
-            verb: one of :data:`VERBS` (without ``fork``), ``label``, ``restore`` or ``empty``.
+            verb: ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``controller``, ``take_over``.
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``.
 
         Raises:
             RunError: it could not be done at all.
@@ -105,51 +88,9 @@ class RunActions:
         runs = [Run(find(run_id, self.root)) for run_id in run_ids]
         if not runs:
             raise RunError("no run is selected")
-        if verb in REQUESTS:
-            controller = rest.get("controller")
-            who = {
-                "controller": controller if isinstance(controller, str) else "",
-                "take_over": rest.get("take_over") is True,
-            }
-            yield from self._ask(verb, runs, who)
-        elif verb in self._verbs:
-            yield from self._verbs[verb](runs, rest)
-        else:
-            raise RunError(f"'{verb}' is none of {', '.join((*REQUESTS, *self._verbs, 'restore', 'empty'))}")
-
-    def _ask(self, verb: str, runs: list[Run], who: Mapping[str, Any]) -> Iterator[ActionResult]:
-        tally, waiting = _Tally(), []
-        for run in runs:
-            # One that ended a moment ago must not keep the others from being asked.
-            try:
-                if verb == "resume" and run.status in FINAL:
-                    tally.done.append(f"{run.name}: {run.resume()}")
-                else:
-                    waiting.append((run, run.ask(verb, **who)))
-            except RunError as error:
-                tally.refused.append(str(error))
-                if lease.read_lease(run.folder).held():
-                    tally.taken.append(run.id)
-        names = [run.name for run, _ in waiting]
-        over = {"verb": verb, "runs": tally.taken} if tally.taken else None
-        if names or tally.done or tally.refused:
-            first = [*tally.refused, *tally.done] + ([f"{verb}: asked {', '.join(names)}"] if names else [])
-            yield ActionResult("; ".join(first), bool(tally.refused), take_over=over)
-        if waiting:
-            self._await(verb, waiting, tally)
-            yield ActionResult("; ".join([*tally.refused, *tally.done]), bool(tally.refused), take_over=over)
-
-    def _await(self, verb: str, waiting: list[tuple[Run, str]], tally: _Tally) -> None:
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        for run, request in waiting:
-            answer = requests.wait(run.folder, request, deadline - time.monotonic())
-            if answer.state == "done":
-                tally.done.append(f"{run.name}: {answer.text or verb}")
-            elif answer.settled:
-                tally.refused.append(f"{run.name} refused '{verb}': {answer.text}")
-            else:
-                waits_for = answer.text or f"no answer to '{verb}' yet"
-                tally.done.append(f"{run.name}: {waits_for}; the request stands")
+        if verb not in self._verbs:
+            raise RunError(f"'{verb}' is none of {', '.join((*self._verbs, 'restore', 'empty'))}")
+        yield from self._verbs[verb](runs, rest)
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes = rest.get("notes")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from typing import Any
 import anywidget
 import traitlets
 
+from workbench.errors import RunError
 from workbench.runs.catalogue.listing import Listed, Listing
 from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui.bundles import script, style
 from workbench.ui.runs.run_actions import VERBS, ActionResult, RunActions
+from workbench.ui.steering import Steering, place_of
 
 REFRESH_SECONDS = 2.0
 FIRST = 60
@@ -38,11 +40,13 @@ class RunsTable(anywidget.AnyWidget):
     Args:
         refresh_seconds: how often the folders are looked at; 0 only when asked (:meth:`refresh`).
         fork: called with a run's id when the page wants to fork it; without it, it cannot ask.
+        most_watched: how many runs the page may put into :attr:`watched`; 0 where nobody draws them.
         composed: gives the recipe (as a dictionary) that a single run's difference is shown against.
 
     Attributes:
         rows: one mapping per run, newest first (:class:`workbench.runs.catalogue.listing.Listed`).
-        selected: ids of the selected runs, newest first.
+        selected: ids of the selected runs, newest first: those that the toolbar acts on.
+        watched: ids of the runs whose curves are to be drawn, in the order in which they came.
         look: filter, sort and columns as the page has them.
         complaint: why the folders cannot be read, else empty.
         seen: whether a page has ever shown it.
@@ -53,6 +57,9 @@ class RunsTable(anywidget.AnyWidget):
 
     rows = traitlets.List(traitlets.Dict())
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    watched = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    most_watched = traitlets.Int(0).tag(sync=True)
+    place = traitlets.Unicode("", help="what the server extension calls the runs folder").tag(sync=True)
     look = traitlets.Dict().tag(sync=True)
     complaint = traitlets.Unicode("").tag(sync=True)
     verbs = traitlets.List(traitlets.Unicode(), help="what the page may ask for").tag(sync=True)
@@ -63,15 +70,18 @@ class RunsTable(anywidget.AnyWidget):
         refresh_seconds: float = REFRESH_SECONDS,
         fork: Callable[[str], None] | None = None,
         composed: Callable[[], dict[str, Any] | None] = lambda: None,
+        most_watched: int = 0,
     ) -> None:
         listing = Listing(runs_dir)
         root = listing.root
-        verbs = [verb for verb in VERBS if verb != "fork" or fork is not None]
-        super().__init__(verbs=verbs, look=_looks.get(root, {}))
+        absent = [verb for verb, there in (("fork", fork is not None), ("watch", most_watched > 0)) if not there]
+        verbs = [verb for verb in VERBS if verb not in absent]
+        super().__init__(verbs=verbs, look=_looks.get(root, {}), most_watched=most_watched, place=place_of(root))
         self.observe(lambda change: _looks.update({root: change["new"]}), names="look")
         self._runs_dir, self._fork = runs_dir, fork
         self._listing = _listings.setdefault(root, listing)
         self.actions = RunActions(root, composed)
+        self._steering = Steering(self._run, self._answer, self._soon)
         self.seen = False
         self._closed = threading.Event()
         self._wake = threading.Event()
@@ -104,12 +114,17 @@ class RunsTable(anywidget.AnyWidget):
         # A deleted run must not stay selected, or the next button would ask for it. Beyond a first look at few, none
         # is known to be gone.
         known = {row["id"] for row in found.rows}
-        if most is None and any(run_id not in known for run_id in self.selected):
-            self.selected = [run_id for run_id in self.selected if run_id in known]
+        for name in ("selected", "watched") if most is None else ():
+            if any(run_id not in known for run_id in getattr(self, name)):
+                setattr(self, name, [run_id for run_id in getattr(self, name) if run_id in known])
 
-    def chosen(self) -> list[Run]:
-        """The selected runs."""
-        return [Run(find(run_id, self._runs_dir)) for run_id in self.selected]
+    def runs(self, run_ids: Sequence[str]) -> list[Run]:
+        """The runs of these ids.
+
+        Raises:
+            RunError: one of them is gone.
+        """
+        return [Run(find(run_id, self._runs_dir)) for run_id in run_ids]
 
     def close(self) -> None:
         """Stop reading and leave the page."""
@@ -171,11 +186,30 @@ class RunsTable(anywidget.AnyWidget):
             self._workers.submit(self._send_knobs)
         elif kind == "trash":
             self._workers.submit(self._send_trash)
+        elif kind == "look":
+            self._soon()
+        elif kind in ("control", "lease"):
+            self._steering.receive(message)
         elif kind == "do" and message.get("verb") == "fork":
             # Here, since it fills the forms, which only this thread changes.
             self._do(message)
         elif kind == "do":
             self._workers.submit(self._do, message)
+
+    def _run(self, run_id: str) -> Run | None:
+        """The run of an id that a page has sent, never read as a path."""
+        try:
+            return Run(find(run_id, self._listing.root))
+        except RunError:
+            return None
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        if self.comm is not None:
+            self.send(answer)
+
+    def _soon(self) -> None:
+        """Have the folders looked at now."""
+        self._wake.set()
 
     def _send_knobs(self) -> None:
         self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._listed.rows])})

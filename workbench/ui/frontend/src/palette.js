@@ -3,7 +3,7 @@
 
 import declared from "./quantities.json" with { type: "json" };
 
-export const { axes: AXES, scalars: SCALARS, perLayer: PER_LAYER, layerStates: LAYER_STATES, workParts: WORK_PARTS, levelDashes: LEVEL_DASHES } = declared;
+export const { axes: AXES, scalars: SCALARS, perLayer: PER_LAYER, layerStates: LAYER_STATES, workParts: WORK_PARTS, levelDashes: LEVEL_DASHES, levelHelp: LEVEL_HELP, smoothing: SMOOTHING } = declared;
 const { runColours: RUNS, runDashes: DASHES } = declared;
 
 /** Heat maps from low to high. */
@@ -17,14 +17,62 @@ export function labelOf(name) {
   return SCALARS[name]?.label ?? name;
 }
 
-/** Colours of runs: one list, which both themes can show. */
+/** Colours and dashes of runs by their place among the watched: one list, which both themes can show. */
 export function palette(dark) {
-  return {
-    dark,
-    run: (i) => RUNS[i % RUNS.length],
-    // Shifted by one whenever the colours repeat.
-    dash: (i) => DASHES[(Math.floor(i / RUNS.length) + i) % DASHES.length],
-  };
+  return { dark, run: (place) => markOf(place).stroke, dash: (place) => markOf(place).dash };
+}
+
+/** The line of a run: {stroke, dash}, as run_colour and run_dash in workbench/quantities.py have it. */
+export function markOf(place) {
+  // Shifted by one whenever the colours repeat.
+  return { stroke: RUNS[place % RUNS.length], dash: DASHES[(Math.floor(place / RUNS.length) + place) % DASHES.length] };
+}
+
+/**
+ * Places of watched runs: each takes the lowest one that is free and keeps it; as places in workbench/plots/palette.py.
+ * @param {string[]} ids
+ * @param {Record<string, number>} held places of before
+ * @returns {Record<string, number>}
+ */
+export function placesOf(ids, held = {}) {
+  const places = Object.fromEntries(ids.filter((id) => id in held).map((id) => [id, held[id]]));
+  const taken = new Set(Object.values(places));
+  for (const id of ids) {
+    if (id in places) continue;
+    let free = 0;
+    while (taken.has(free)) free++;
+    places[id] = free;
+    taken.add(free);
+  }
+  return places;
+}
+
+/** Which runs the views of this page draw, and as which lines. */
+class WatchedRuns {
+  constructor() {
+    this.views = new Map();
+    this.listeners = new Set();
+  }
+
+  /** A view shows these runs (id -> place); null: it is gone. */
+  tell(view, places) {
+    if (places) this.views.set(view, places);
+    else this.views.delete(view);
+    for (const listener of this.listeners) listener();
+  }
+
+  /** {stroke, dash} of a run that is drawn somewhere, else null. */
+  markOf(id) {
+    const shown = [...this.views.values()].findLast((places) => id in places);
+    return shown ? markOf(shown[id]) : null;
+  }
+}
+
+const OF_PAGE = Symbol.for("workbench.watched");
+
+/** The one list of watched runs of a page: its widgets come in bundles of their own, and share it. */
+export function watchedRuns(page = globalThis) {
+  return (page[OF_PAGE] ??= new WatchedRuns());
 }
 
 /** `colour` (#rrggbb) with an opacity. */

@@ -2,13 +2,15 @@
 
 import { FINAL } from "../format.js";
 
-const ALIVE = ["queued", "starting", "running", "paused", "stopping"];
+/** Verbs that a run itself answers; see ../steering.js. */
+export const REQUESTS = ["pause", "resume", "stop", "checkpoint", "evaluate"];
 
-/** `states`: those in which a run can be asked; `least`, `most`: how many runs it takes. */
+/** `states`: those in which a run can be asked; `least`, `most`: how many runs it takes; `key`: on a row of the table. */
 export const ACTIONS = [
+  { verb: "watch", title: "Watch", says: "draw the curves of these runs, and of no others", group: -1 },
   { verb: "pause", title: "Pause", says: "hold after the present step, keeping memory", states: ["running"], group: 0 },
   { verb: "resume", title: "Resume", says: "go on, or go on from the last checkpoint", states: ["paused", "stopped", "failed", "lost"], group: 0 },
-  { verb: "stop", title: "Stop", says: "end after the present step, with a checkpoint", states: ["queued", "starting", "running", "paused"], group: 0 },
+  { verb: "stop", title: "Stop…", says: "end after the present step, with a checkpoint", states: ["queued", "starting", "running", "stalled", "paused"], group: 0, key: "S" },
   { verb: "checkpoint", title: "Checkpoint", says: "save a checkpoint now", states: ["running", "paused"], group: 1 },
   { verb: "evaluate", title: "Evaluate", says: "measure the held-out loss now", states: ["running", "paused"], group: 1 },
   { verb: "fork", title: "Fork…", says: "edit the recipe on the left and go on from a checkpoint as a new run", most: 1, group: 2 },
@@ -16,8 +18,8 @@ export const ACTIONS = [
   { verb: "diff", title: "Diff", says: "the knobs that differ between these runs, or from the recipe on the left", most: 12, group: 2 },
   { verb: "report", title: "Report", says: "the pictures and tables of these runs as one page", most: 6, group: 3 },
   { verb: "export", title: "Export…", says: "write the model as a folder that transformers loads", most: 1, group: 3 },
-  { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4 },
-  { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: FINAL, group: 4 },
+  { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4, key: "T" },
+  { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: FINAL, group: 4, key: "Delete" },
 ];
 
 export const TRASH_ACTIONS = [
@@ -25,8 +27,8 @@ export const TRASH_ACTIONS = [
   { verb: "empty", title: "Empty trash…", says: "remove all deleted runs for good", least: 0, group: 0 },
 ];
 
-const GOING = { checkpoint: "are not running", evaluate: "are not running", pause: "are not running", stop: "have ended", resume: "are going or finished", delete: "are going: stop them first" };
-const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: "is not running", stop: "has ended", resume: "is going or finished", delete: "is going: stop it first" };
+const GOING = { checkpoint: "are not running", evaluate: "are not running", pause: "are not running", stop: "have ended", resume: "are training or waiting, or have finished", delete: "are training or waiting: stop them first" };
+const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: "is not running", stop: "has ended", resume: "is training or waiting, or has finished", delete: "is training or waiting: stop it first" };
 
 /**
  * Which of the selected runs an action would reach.
@@ -44,12 +46,25 @@ export function possible(action, rows) {
   return { ids: fit.map((row) => row.id), why: "" };
 }
 
-/** A selection in words: "2 selected, 1 of them running". */
-export function selectionText(rows) {
-  if (!rows.length) return "none selected";
-  const going = rows.filter((row) => ALIVE.includes(row.status)).length;
-  if (rows.length === 1) return "1 selected";
-  return `${rows.length} selected${going ? `, ${going} going` : ""}`;
+/**
+ * A selection in words: "3 selected, 2 hidden by the filter".
+ * @param {number} selected in all
+ * @param {number} filtered of them, those that the filter hides
+ * @param {number} folded those in closed groups
+ */
+export function selectionText(selected, filtered = 0, folded = 0) {
+  if (!selected) return "none selected";
+  return [`${selected} selected`, filtered && `${filtered} hidden by the filter`, folded && `${folded} in closed groups`].filter(Boolean).join(", ");
+}
+
+/** What an action is called: what has not begun is cancelled, not stopped. */
+export function titleOf(action, rows) {
+  return action.verb === "stop" && rows.length && rows.every((row) => row.status === "queued") ? "Cancel…" : action.title;
+}
+
+/** A few runs by their names, more by their number. */
+export function namesOf(rows) {
+  return rows.length <= 3 ? rows.map((row) => row.name).join(", ") : `${rows.length} runs`;
 }
 
 /** Tags from what people type, as the command line takes them: `new +another -old`. */

@@ -1,20 +1,31 @@
-// One row of the table: its cells are made once and filled again and again, since rows leave and enter the window.
+// One line of the table: its cells are made once and filled again and again, since lines leave and enter the window.
 
 import { el, say } from "../dom.js";
+import { lineSample } from "../watch/samples.js";
 import { BY_KEY, whenText } from "./columns.js";
+import { shared, statText } from "./groups.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
-/** An empty row with these columns. */
-export function newLine(keys) {
+/** An empty line of a run with these columns. */
+export function newLine(columns) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
-  const cells = new Map(keys.map((key) => [key, newCell(key)]));
-  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-line" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
-  return { line, box, cells, row: null, key: "" };
+  const mark = el("button", { type: "button", class: "lab-mark", tabindex: "-1" });
+  const cells = new Map(columns.map((column) => [column.key, newCell(column)]));
+  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-line" }, el("td", { role: "gridcell", class: "lab-pick" }, box, mark), ...cells.values());
+  return { line, box, mark, cells, key: "" };
 }
 
-function newCell(key) {
-  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key === "state" ? "status" : key}${BY_KEY.get(key).number ? " lab-number" : ""}` });
+/** An empty line of a group: its runs' number where theirs have a name, means and spreads. */
+export function newGroupLine(columns) {
+  const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
+  const cells = new Map(columns.map((column) => [column.key, newCell({ ...column, key: column.key === "name" ? "name" : "" })]));
+  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-group" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
+  return { line, box, cells, key: "" };
+}
+
+function newCell({ key, number }) {
+  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key === "state" ? "status" : BY_KEY.has(key) ? key : "knob"}${number ? " lab-number" : ""}` });
   if (key === "progress") cell.append(el("span", { class: "lab-bar", "aria-hidden": "true" }, el("span")), el("span", { class: "lab-text" }));
   else if (key === "tags") cell.append(el("span", { class: "lab-chips" }), pencil(key));
   else if (key === "note") cell.append(el("span", { class: "lab-text" }), pencil(key));
@@ -28,34 +39,82 @@ function pencil(key) {
 }
 
 /**
- * Fills a row.
+ * Fills the line of a run.
  * @param {object} entry of newLine
  * @param {object} row
- * @param {{selected: boolean, current: boolean, index: number, now: number}} at
+ * @param {object} at
+ * @param {boolean} at.selected, at.current `current`: the keyboard enters the table here
+ * @param {boolean} at.inside it stands in a group
+ * @param {number} at.index of the line, at.now milliseconds
+ * @param {{stroke: string, dash: number[]} | null} at.mark of its curve, where it is drawn
+ * @param {boolean} at.watched it is drawn, or about to be
+ * @param {object[]} at.columns
  */
-export function fill(entry, row, { selected, current, index, now }) {
+export function fill(entry, row, { selected, current, inside, index, now, mark, watched, columns }) {
   const { line, box, cells } = entry;
-  // With every frame of scrolling most rows are where they were.
+  // With every frame of scrolling most lines are where they were.
   const minute = Math.floor(now / 60000);
-  const key = `${selected} ${current} ${index} ${minute}`;
-  if (entry.row === row && entry.key === key) return;
-  Object.assign(entry, { row, key });
+  const key = `${selected} ${current} ${inside} ${index} ${minute} ${watched} ${mark?.stroke} ${mark?.dash}`;
+  if (entry.row === row && entry.key === key && entry.columns === columns) return;
+  Object.assign(entry, { row, key, columns });
   line.dataset.run = row.id;
   line.dataset.status = row.status;
+  line.classList.toggle("lab-inside", inside);
+  place(entry, selected, current, index);
+  set(box, "aria-label", `select ${row.name}`);
+  fillMark(entry.mark, row, mark, watched);
+  for (const column of columns) {
+    const cell = cells.get(column.key);
+    if (FILL[column.key]) FILL[column.key](cell, row, now);
+    else text(cell, column.text(row, now));
+  }
+}
+
+/** Fills the line of a group; `closed`: its runs are not shown. */
+export function fillGroup(entry, group, { selected, some, current, index, closed, columns }) {
+  const { line, box, cells } = entry;
+  line.dataset.run = group.id;
+  place(entry, selected, current, index);
+  box.indeterminate = some && !selected;
+  set(box, "aria-label", `select the ${group.rows.length} runs of ${group.label}`);
+  set(line, "aria-expanded", String(!closed));
+  for (const column of columns) {
+    const cell = cells.get(column.key);
+    if (column.key === "name") {
+      text(cell, `${closed ? "▸" : "▾"} ${group.label} (${group.rows.length})`);
+      cell.title = group.label;
+    } else if (column.mean) {
+      const stat = group.stats.get(column.key);
+      text(cell, statText(column, stat));
+      cell.title = stat ? `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}` : "";
+    } else text(cell, BY_KEY.has(column.key) ? "" : shared(column, group.rows));
+  }
+}
+
+function place({ line, box }, selected, current, index) {
   line.classList.toggle("lab-selected", selected);
   set(line, "aria-selected", String(selected));
   // The header is row 1.
   set(line, "aria-rowindex", String(index + 2));
   set(line, "tabindex", current ? "0" : "-1");
   box.checked = selected;
-  set(box, "aria-label", `select ${row.name}`);
-  for (const [key, cell] of cells) FILL[key] ? FILL[key](cell, row, now) : text(cell, BY_KEY.get(key).text(row, now));
+}
+
+function fillMark(button, row, mark, watched) {
+  const key = mark ? `${mark.stroke} ${mark.dash}` : "";
+  if (button.dataset.mark !== key) {
+    button.dataset.mark = key;
+    button.replaceChildren(...(mark ? [lineSample({ ...mark, width: 3 })] : []));
+  }
+  set(button, "aria-pressed", String(watched));
+  set(button, "aria-label", `watch ${row.name}`);
+  button.title = watched ? "its curves are drawn; click to take them away (Enter on the row)" : "draw its curves (Enter on the row)";
 }
 
 const FILL = {
   name(cell, row) {
     text(cell, row.name);
-    cell.title = row.parent ? `${row.id}\nforked from ${row.parent.run} at step ${row.parent.step}` : row.id;
+    cell.title = row.parent ? `${row.name}\n${row.id}\nforked from ${row.parent.run} at step ${row.parent.step}` : `${row.name}\n${row.id}`;
     cell.classList.toggle("lab-fork", Boolean(row.parent));
   },
   state(cell, row) {
@@ -64,6 +123,8 @@ const FILL = {
   },
   progress(cell, row) {
     text(cell, BY_KEY.get("progress").text(row));
+    cell.firstChild.hidden = Boolean(row.queue_position);
+    cell.title = row.queue_position ? `waiting for its turn on this machine; ${row.message}` : "";
     cell.firstChild.firstChild.style.transform = `scaleX(${Math.min(1, Math.max(0, row.progress))})`;
   },
   owner(cell, row) {

@@ -1,14 +1,15 @@
 // The columns of the table of runs: what they are called, how they sort, and what stands in them. Pure.
 
-import { whole } from "../format.js";
+import { duration, whole } from "../format.js";
+import { shown } from "./sheet.js";
 
 // The order in which people look for runs: what goes on first, what went wrong next.
-const URGENCY = ["running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
+const URGENCY = ["stalled", "running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
 
 /**
  * One column.
  * `value` is what it sorts and filters by (null: nothing said), `text` what stands in a cell, `first` the direction of
- * the first click on its header, `width` in pixels.
+ * the first click on its header, `width` in pixels; `mean` writes the mean of a group of runs.
  */
 export const COLUMNS = [
   { key: "name", title: "name", first: 1, width: 190, value: (row) => row.name, text: (row) => row.name, fixed: true },
@@ -16,11 +17,11 @@ export const COLUMNS = [
     key: "state", title: "state", first: 1, width: 104,
     value: (row) => URGENCY.indexOf(row.status), text: (row) => row.status,
   },
-  { key: "progress", title: "progress", first: -1, width: 118, value: (row) => row.progress, text: (row) => `${Math.floor(100 * row.progress)}%` },
+  { key: "progress", title: "progress", first: -1, width: 118, value: (row) => row.progress, text: (row) => queueText(row) || `${Math.floor(100 * row.progress)}%` },
   { key: "step", title: "step", first: -1, width: 74, number: true, value: (row) => row.step, text: (row) => whole(row.step) },
-  { key: "loss", title: "loss", first: 1, width: 68, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss) },
-  { key: "heldout", title: "held-out", first: 1, width: 80, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss) },
-  { key: "speed", title: "tokens/s", first: -1, width: 82, number: true, value: (row) => number(row.tokens_per_second), text: speedText },
+  { key: "loss", title: "loss", first: 1, width: 68, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss), mean: (value) => value.toFixed(3) },
+  { key: "heldout", title: "held-out", first: 1, width: 80, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss), mean: (value) => value.toFixed(3) },
+  { key: "speed", title: "tokens/s", first: -1, width: 82, number: true, value: (row) => number(row.tokens_per_second), text: speedText, mean: whole },
   { key: "owner", title: "owner", first: 1, width: 84, value: (row) => row.owner || null, text: (row) => row.owner },
   { key: "device", title: "device", first: 1, width: 110, value: (row) => row.device || null, text: (row) => row.device },
   { key: "started", title: "started", first: -1, width: 98, value: (row) => row.started, text: (row, now) => since(row.started, now) },
@@ -30,8 +31,45 @@ export const COLUMNS = [
 
 export const BY_KEY = new Map(COLUMNS.map((column) => [column.key, column]));
 
+const KNOB = "knob:";
+const KNOB_WIDTH = 116;
+
+/** The key of the column of a knob, by its path in the recipe. */
+export const knobKey = (path) => KNOB + path;
+
+/** The path of a knob's column; empty for any other key. */
+export const pathOf = (key) => (key.startsWith(KNOB) ? key.slice(KNOB.length) : "");
+
+/**
+ * The column of a key: one of ours, or a knob of the recipe.
+ * @param {string} key
+ * @param {import("./filter.js").Knobs | null} knobs null while they are not there yet
+ * @returns {object | undefined} undefined when there is no such column
+ */
+export function columnOf(key, knobs) {
+  const path = pathOf(key);
+  if (!path) return BY_KEY.get(key);
+  const value = (row) => knobs?.value(path, row.id) ?? null;
+  const text = (row) => (value(row) === null ? "" : shown(value(row)));
+  return { key, title: titleOf(path), hint: path, first: 1, width: KNOB_WIDTH, value, text };
+}
+
+/** A path as short as it says something: "lr", and "optimizer" for the kind of one. */
+export function titleOf(path) {
+  const parts = path.split(".");
+  return parts.at(-1) === "kind" && parts.length > 1 ? parts.at(-2) : parts.at(-1);
+}
+
 function speedText(row) {
   return row.tokens_per_second === null || row.tokens_per_second === undefined ? "" : whole(row.tokens_per_second);
+}
+
+/** Where a run stands in the queue of its machine: "2nd, in 5 min"; empty for one that does not wait. */
+export function queueText({ queue_position: position, expected_start_seconds: seconds }) {
+  if (!position) return "";
+  const ending = { 1: "st", 2: "nd", 3: "rd" }[position % 10];
+  const place = `${position}${ending && Math.floor((position % 100) / 10) !== 1 ? ending : "th"}`;
+  return Number.isFinite(seconds) ? `${place}, in ${duration(seconds)}` : `${place} in the queue`;
 }
 
 /** What went wrong, or what it does now, stands where a note would: an empty cell helps nobody. */
@@ -72,22 +110,28 @@ export function whenText(seconds) {
  * Rows in the order of a column; what has no value comes last either way, and equal rows stay newest first.
  * @param {object[]} rows newest first
  * @param {{key: string, direction: 1 | -1} | null} sort null: newest first
+ * @param {import("./filter.js").Knobs | null} knobs where it may be sorted by one
  */
-export function sorted(rows, sort) {
-  const column = sort && BY_KEY.get(sort.key);
-  if (!column) return rows;
-  const values = new Map(rows.map((row) => [row, column.value(row)]));
+export function sorted(rows, sort, knobs = null) {
+  const column = sort && columnOf(sort.key, knobs);
+  return column ? ordered(rows, column.value, sort.direction) : rows;
+}
+
+/** Anything in the order of a value of it; what has none comes last. */
+export function ordered(all, valueOf, direction) {
+  const values = new Map(all.map((each) => [each, valueOf(each)]));
   const known = (value) => value !== null && value !== undefined && value !== "";
-  return [...rows].sort((a, b) => {
+  return [...all].sort((a, b) => {
     const [x, y] = [values.get(a), values.get(b)];
     if (!known(x) || !known(y)) return known(y) - known(x);
-    return sort.direction * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true, sensitivity: "base" }) : x - y);
+    // Knobs may be a number in one run and a word in another.
+    const plain = typeof x === "number" && typeof y === "number";
+    return direction * (plain ? x - y : String(x).localeCompare(String(y), "en", { numeric: true, sensitivity: "base" }));
   });
 }
 
 /** What a click on a header does next: its own direction, the other one, then newest first again. */
-export function nextSort(sort, key) {
-  const { first } = BY_KEY.get(key);
+export function nextSort(sort, { key, first }) {
   if (sort?.key !== key) return { key, direction: first };
   return sort.direction === first ? { key, direction: -first } : null;
 }

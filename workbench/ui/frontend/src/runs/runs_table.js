@@ -1,5 +1,6 @@
 // The table of runs: rows are data from the kernel (always text, never markup); what is asked goes back to it.
 
+import { baseOf, Server } from "../server.js";
 import { Session } from "./session.js";
 import { View } from "./view.js";
 import "./runs.css";
@@ -9,14 +10,16 @@ export default () => {
   let session = null;
   const of = (model) => {
     if (session) return session;
-    session = new Session((message) => model.send(message));
+    const server = new Server(baseOf(document), { cookies: () => document.cookie });
+    session = new Session((message) => model.send(message), { server, place: () => model.get("place") });
     model.on("msg:custom", (message, buffers) => session.hear(message, buffers));
     session.hello();
     return session;
   };
   return {
     initialize({ model }) {
-      of(model);
+      const made = of(model);
+      return () => made.close();
     },
     render({ model, el }) {
       el.classList.add("lab-runs");

@@ -1,17 +1,25 @@
-// What one table knows, whatever views show it: rows, trash, knobs, and what the kernel said last.
+// What one table knows, whatever views show it: rows, trash, knobs, and what was said last.
 
-import { pageController } from "../steering.js";
+import { Steering } from "../steering.js";
 
+import { REQUESTS } from "./actions.js";
 import { Knobs } from "./filter.js";
+import { outcomeOf } from "./outcome.js";
 import { Rows } from "./rows.js";
 
 // A kernel in the middle of a cell answers when the cell has ended.
 const PATIENCE_MS = 2500;
 
-/** One per widget; `send(message)` reaches the kernel. */
+/** One per widget. */
 export class Session {
-  constructor(send, later = (work, ms) => setTimeout(work, ms), controller = pageController()) {
-    Object.assign(this, { send, later, controller });
+  /**
+   * @param {(message: object) => void} send to the kernel
+   * @param {object} page
+   * @param {import("../server.js").Server} page.server the extension, usable or not
+   * @param {() => string} page.place what the server calls the runs folder; empty where it does not know it
+   */
+  constructor(send, { server, place, controller, later = (work, ms) => setTimeout(work, ms) }) {
+    Object.assign(this, { send, later });
     this.rows = new Rows();
     this.trash = null;
     this.knobs = null;
@@ -20,7 +28,9 @@ export class Session {
     this.sheet = null;
     this.request = 0;
     this.answered = 0;
+    this.pending = new Set();
     this.listeners = new Set();
+    this.steering = new Steering({ server, send, nameOf: (id) => (place() ? `${place()}/${id}` : undefined), stirred: () => this.#look(), controller, later });
   }
 
   /** A page mounted: everything, please. */
@@ -30,15 +40,17 @@ export class Session {
 
   /** Asks for something; what becomes of it is told in `said`. */
   ask(verb, ids, rest = {}) {
+    if (REQUESTS.includes(verb)) return this.#steer(verb, ids, rest);
     const request = ++this.request;
-    this.send({ type: "do", request, verb, runs: ids, controller: this.controller, ...rest });
+    this.send({ type: "do", request, verb, runs: ids, ...rest });
     const what = verb === "label" ? "labels" : verb;
-    this.note(`${what}: asking`);
+    this.note(`${what}: asked`);
     this.later(() => {
       if (this.answered < request && this.request === request) {
         this.note(`${what}: the kernel is busy and will do it when its cell ends`);
       }
     }, PATIENCE_MS);
+    return undefined;
   }
 
   /** Says something of the page's own. */
@@ -47,7 +59,7 @@ export class Session {
     this.#changed();
   }
 
-  /** Knobs of all runs, once per set of runs: filters by knob need them. */
+  /** Knobs of all runs, once per set of runs: what is filtered, grouped or shown by a knob needs them. */
   wantKnobs() {
     const runs = this.rows.order.join();
     if (this.knobsFor === runs) return;
@@ -67,13 +79,43 @@ export class Session {
     } else if (message.type === "said") {
       this.answered = Math.max(this.answered, message.request ?? 0);
       this.said = message;
-    } else return;
+    } else if (message.type === "notice") this.steering.heard(message);
+    else return;
     this.#changed();
   }
 
   closeSheet() {
     this.sheet = null;
     this.#changed();
+  }
+
+  close() {
+    this.steering.close();
+  }
+
+  /** Asks runs themselves, as the panel of a watched run does; one that is at it already is not asked again. */
+  #steer(verb, ids, { takeOver = false }) {
+    const free = ids.filter((id) => !this.pending.has(`${verb} ${id}`));
+    if (!free.length) return;
+    const asked = free.map((id) => ({ id, name: this.rows.byId.get(id)?.name ?? id, answer: { state: "sent", text: "", error: false } }));
+    for (const each of asked) {
+      const key = `${verb} ${each.id}`;
+      this.pending.add(key);
+      const status = { status: this.rows.byId.get(each.id)?.status };
+      this.steering.request({ id: each.id, status }, { verb, takeOver }, (answer) => {
+        each.answer = answer;
+        const outcome = outcomeOf(verb, asked);
+        if (["done", "refused", "late"].includes(answer.state)) this.pending.delete(key);
+        if (outcome.settled) this.#look();
+        this.said = outcome;
+        this.#changed();
+      });
+    }
+  }
+
+  /** The kernel is to look at the folders now, not in two seconds. */
+  #look() {
+    this.send({ type: "look" });
   }
 
   #changed() {

@@ -1,20 +1,24 @@
-// The grid of runs. Only the rows in its window are in the page, so a thousand runs cost what thirty do.
+// The grid of runs. Only the lines in its window are in the page, so a thousand runs cost what thirty do.
 
 import { el } from "../dom.js";
-import { fill, newLine } from "./cells.js";
-import { BY_KEY, COLUMNS } from "./columns.js";
+import { roving } from "../roving.js";
+import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
 import { between, scrollFor, visible } from "./rows.js";
 
 export const ROW_HEIGHT = 28;
-const KEYS = "Enter watches the run, Space selects, T edits its tags, N its note";
+const PICK_WIDTH = 72;
+const KEYS = "Enter draws the run's curves or takes them away, Space selects, S stops, T edits its tags, N its note, Delete moves it to the trash";
 
-/** The grid; what happens in it is told to `on`: sort(key), select(ids), edit(id, what, text), key(name). */
+/**
+ * The grid; what happens in it is told to `on`: sort(column), select(ids), watch(id), edit(id, what, text), fold(id),
+ * key(name, id), and editable() is asked.
+ */
 export class Table {
   constructor(on) {
     this.on = on;
-    this.rows = [];
+    this.items = [];
     this.ids = [];
-    this.selected = new Set();
+    this.look = { columns: [], selected: new Set(), watched: () => false, markOf: () => null, closed: new Set() };
     this.current = null;
     this.anchor = null;
     this.entries = new Map();
@@ -32,16 +36,16 @@ export class Table {
     this.node = el("div", { class: "lab-scroll" }, this.grid);
     this.node.addEventListener("scroll", () => this.#draw(), { passive: true });
     this.grid.addEventListener("click", (event) => this.#clicked(event));
-    this.grid.addEventListener("dblclick", (event) => this.#edit(event.target));
-    this.grid.addEventListener("keydown", (event) => this.#pressed(event));
+    this.grid.addEventListener("dblclick", (event) => this.#twice(event.target));
+    this.body.addEventListener("keydown", (event) => this.#pressed(event));
     // Text between two shift-clicks would be marked.
     this.grid.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault());
+    this.settleHead = roving(this.head, () => [...this.head.querySelectorAll("input, button")]);
     this.watcher = new ResizeObserver(() => {
       this.height = null;
       this.#draw();
     });
     this.watcher.observe(this.node);
-    this.keys = [];
   }
 
   close() {
@@ -49,24 +53,32 @@ export class Table {
   }
 
   /**
-   * Shows rows.
-   * @param {object[]} rows in the order of the table
-   * @param {{keys: string[], sort: object | null, selected: Set<string>}} look
+   * Shows lines.
+   * @param {({id: string, row: object, inside: boolean} | {id: string, group: object})[]} items in the order of the table
+   * @param {object} look
+   * @param {object[]} look.columns a new list only where something of them has changed
+   * @param {object | null} look.sort
+   * @param {Set<string>} look.selected
+   * @param {(id: string) => boolean} look.watched, look.markOf its curve is wanted; how it is drawn, or null
+   * @param {Set<string>} look.closed groups
+   * @param {boolean} look.marks whether runs can be watched here
    */
-  show(rows, { keys, sort, selected }) {
-    this.rows = rows;
-    this.ids = rows.map((row) => row.id);
-    this.selected = selected;
-    if (keys.join() !== this.keys.join()) this.#columns(keys);
-    this.#sorted(sort);
-    const all = rows.length > 0 && rows.every((row) => selected.has(row.id));
-    this.all.checked = all;
-    this.all.indeterminate = !all && rows.some((row) => selected.has(row.id));
-    this.grid.setAttribute("aria-rowcount", String(rows.length + 1));
+  show(items, look) {
+    const before = this.look.columns;
+    Object.assign(this, { items, look });
+    this.ids = items.map(({ id }) => id);
+    this.rows = items.flatMap(({ row, group }) => (row ? [row] : look.closed.has(group.id) ? group.rows : []));
+    if (look.columns !== before) this.#columns(before);
+    this.#sorted(look.sort);
+    this.grid.classList.toggle("lab-unmarked", !look.marks);
+    const chosen = this.rows.filter((row) => look.selected.has(row.id)).length;
+    this.all.checked = chosen > 0 && chosen === this.rows.length;
+    this.all.indeterminate = chosen > 0 && !this.all.checked;
+    this.grid.setAttribute("aria-rowcount", String(items.length + 1));
     this.#draw();
   }
 
-  /** Puts the keyboard on a row, scrolled into the window. */
+  /** Puts the keyboard on a line, scrolled into the window. */
   focus(id) {
     const index = this.ids.indexOf(id);
     if (index < 0) return;
@@ -78,23 +90,26 @@ export class Table {
     this.entries.get(id)?.line.focus({ preventScroll: true });
   }
 
-  #columns(keys) {
-    this.keys = keys;
+  #columns(before) {
+    const { columns } = this.look;
+    // The same columns with other values (of knobs, once they are there) keep their lines.
+    if (columns.map(({ key }) => key).join() === before.map(({ key }) => key).join()) return;
     for (const entry of this.entries.values()) entry.line.remove();
     this.entries.clear();
     // The last free text takes what is left; without it, the name.
-    const free = keys.includes("note") ? "note" : "name";
-    const widths = keys.map((key) => BY_KEY.get(key).width);
-    this.columns.replaceChildren(el("col", { style: "width:32px" }), ...keys.map((key, i) => el("col", key === free ? {} : { style: `width:${widths[i]}px` })));
-    this.grid.style.minWidth = `${32 + widths.reduce((sum, width) => sum + width, 0)}px`;
+    const free = columns.some(({ key }) => key === "note") ? "note" : "name";
+    this.columns.replaceChildren(el("col", { style: `width:${PICK_WIDTH}px` }), ...columns.map(({ key, width }) => el("col", key === free ? {} : { style: `width:${width}px` })));
+    this.grid.style.minWidth = `${PICK_WIDTH + columns.reduce((sum, { width }) => sum + width, 0)}px`;
     this.all = el("input", { type: "checkbox", class: "lab-check", "aria-label": "select all runs shown" });
-    this.all.addEventListener("change", () => this.on.select(this.all.checked ? this.ids : []));
-    this.head.replaceChildren(el("th", { role: "columnheader", scope: "col", class: "lab-pick" }, this.all), ...keys.map((key) => this.#header(BY_KEY.get(key))));
+    this.all.addEventListener("change", () => this.on.select(this.all.checked ? this.rows.map(({ id }) => id) : []));
+    this.head.replaceChildren(el("th", { role: "columnheader", scope: "col", class: "lab-pick" }, this.all), ...columns.map((column) => this.#header(column)));
+    this.settleHead();
   }
 
-  #header({ key, title, number }) {
-    const button = el("button", { type: "button", class: "lab-sort", text: title, on: { click: () => this.on.sort(key) } });
-    return el("th", { role: "columnheader", scope: "col", "data-key": key, class: `lab-${key}${number ? " lab-number" : ""}` }, button);
+  #header(column) {
+    const { key, title, number, hint } = column;
+    const button = el("button", { type: "button", class: "lab-sort", title: `${hint ?? title}: sort`, on: { click: () => this.on.sort(column) } }, el("span", { text: title }));
+    return el("th", { role: "columnheader", scope: "col", "data-key": key, class: `lab-${key.replace(/\W/g, "-")}${number ? " lab-number" : ""}` }, button);
   }
 
   #sorted(sort) {
@@ -112,33 +127,46 @@ export class Table {
   }
 
   #draw() {
-    const { rows, entries } = this;
-    const { first, last } = visible(this.node.scrollTop, this.#height(), ROW_HEIGHT, rows.length);
+    const { items, entries } = this;
+    const { first, last } = visible(this.node.scrollTop, this.#height(), ROW_HEIGHT, items.length);
     const wanted = new Set(this.ids.slice(first, last));
     const free = [];
     for (const [id, entry] of entries) {
       if (wanted.has(id)) continue;
-      // The keyboard stays in the table when its row leaves the window.
+      // The keyboard stays in the table when its line leaves the window.
       if (entry.line.contains(document.activeElement)) this.grid.focus({ preventScroll: true });
-      // Taken out first: rows that stay must not be moved, or they would lose the focus.
+      // Taken out first: lines that stay must not be moved, or they would lose the focus.
       entry.line.remove();
       entries.delete(id);
-      free.push(entry);
+      if (entry.mark) free.push(entry);
     }
     this.above.style.height = `${first * ROW_HEIGHT}px`;
-    this.below.style.height = `${(rows.length - last) * ROW_HEIGHT}px`;
-    // Where the keyboard enters: the row it was on, else the first one that is seen.
-    const entered = wanted.has(this.current) ? this.current : this.ids[Math.min(rows.length - 1, Math.ceil(this.node.scrollTop / ROW_HEIGHT))];
+    this.below.style.height = `${(items.length - last) * ROW_HEIGHT}px`;
+    // Where the keyboard enters: the line it was on, else the first one that is seen.
+    const entered = wanted.has(this.current) ? this.current : this.ids[Math.min(items.length - 1, Math.ceil(this.node.scrollTop / ROW_HEIGHT))];
     const now = Date.now();
     let at = this.body.firstChild;
     for (let index = first; index < last; index++) {
-      const row = rows[index];
-      const entry = entries.get(row.id) ?? free.pop() ?? newLine(this.keys);
-      entries.set(row.id, entry);
-      fill(entry, row, { selected: this.selected.has(row.id), current: row.id === entered, index, now });
+      const entry = this.#entry(items[index], free, { current: items[index].id === entered, index, now });
       if (entry.line === at) at = at.nextSibling;
       else this.body.insertBefore(entry.line, at);
     }
+  }
+
+  #entry({ id, row, group, inside }, free, at) {
+    const { columns, selected, watched, markOf, closed } = this.look;
+    const entry = this.entries.get(id) ?? (row && free.pop()) ?? (row ? newLine(columns) : newGroupLine(columns));
+    this.entries.set(id, entry);
+    if (row) fill(entry, row, { ...at, inside, columns, selected: selected.has(id), mark: markOf(id), watched: watched(id) });
+    else {
+      const chosen = group.rows.filter((each) => selected.has(each.id)).length;
+      fillGroup(entry, group, { ...at, columns, selected: chosen === group.rows.length, some: chosen > 0, closed: closed.has(id) });
+    }
+    return entry;
+  }
+
+  #item(id) {
+    return this.items[this.ids.indexOf(id)];
   }
 
   #clicked(event) {
@@ -146,55 +174,67 @@ export class Table {
     const id = event.target.closest("tr[data-run]")?.dataset.run;
     if (!id || event.target.closest(".lab-typing")) return;
     if (pencil) return this.#open(id, pencil.dataset.edit);
+    if (event.target.closest(".lab-mark")) {
+      // Both clicks of a double click would watch it and take it away again.
+      if (event.detail < 2) this.on.watch(id);
+      return this.focus(id);
+    }
     const box = event.target.closest(".lab-pick");
-    if (event.shiftKey) this.#range(id);
+    if (this.#item(id)?.group && !box) this.on.fold(id);
+    else if (event.shiftKey) this.#range(id);
     else if (box || event.ctrlKey || event.metaKey) this.#toggle(id);
     else if (!getSelection()?.toString()) this.#only(id);
     this.focus(id);
   }
 
-  #edit(target) {
-    const id = target.closest("tr[data-run]")?.dataset.run;
-    if (!id) return;
+  #twice(target) {
+    const id = target.closest("tr.lab-line")?.dataset.run;
+    if (!id || target.closest(".lab-pick")) return;
     if (target.closest(".lab-tags")) this.#open(id, "tags");
     else if (target.closest(".lab-note")) this.#open(id, "note");
   }
 
+  /** The runs that a line stands for. */
+  #runs(id) {
+    const item = this.#item(id);
+    return item?.group ? item.group.rows.map((row) => row.id) : item ? [id] : [];
+  }
+
   #only(id) {
     this.anchor = id;
-    this.on.select([id]);
+    this.on.select(this.#runs(id));
   }
 
   #toggle(id) {
-    const next = new Set(this.selected);
-    if (!next.delete(id)) next.add(id);
+    const runs = this.#runs(id);
+    const next = new Set(this.look.selected);
+    const whole = runs.every((each) => next.has(each));
+    for (const each of runs) whole ? next.delete(each) : next.add(each);
     this.anchor = id;
     this.on.select([...next]);
   }
 
-  #range(id) {
-    this.on.select([...new Set([...this.selected, ...between(this.ids, this.anchor ?? id, id)])]);
+  #range(id, from = this.anchor ?? id) {
+    const runs = between(this.ids, from, id).flatMap((each) => (this.#item(each).group ? [] : [each]));
+    this.on.select([...new Set([...this.look.selected, ...runs])]);
   }
 
   #pressed(event) {
-    if (event.target.closest(".lab-typing, .lab-sort, thead") || event.altKey) return;
+    if (event.target.closest(".lab-typing") || event.altKey) return;
     const { key, shiftKey } = event;
     const here = Math.max(0, this.ids.indexOf(event.target.closest("tr[data-run]")?.dataset.run ?? this.current));
     const id = this.ids[here];
-    const page = Math.max(1, Math.floor(this.#height() / ROW_HEIGHT) - 1);
-    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[key];
     if (!id) return;
-    if (move !== undefined) {
-      const to = this.ids[Math.min(this.ids.length - 1, Math.max(0, here + move))];
-      this.anchor ??= id;
-      if (shiftKey) this.on.select([...new Set([...this.selected, ...between(this.ids, this.anchor, to)])]);
-      this.focus(to);
+    if (this.#moved(key, here, shiftKey)) {
+      // Done.
     } else if (key === " ") shiftKey ? this.#range(id) : this.#toggle(id);
-    else if (key === "Enter") this.#only(id);
-    else if (key === "a" && (event.ctrlKey || event.metaKey)) this.on.select(this.ids);
+    else if (key === "Enter" && this.#item(id).group) this.on.fold(id);
+    else if (key === "Enter") event.repeat || this.on.watch(id);
+    else if (key === "a" && (event.ctrlKey || event.metaKey)) this.on.select(this.rows.map((row) => row.id));
     else if (event.ctrlKey || event.metaKey) return;
-    else if (key === "Escape" && this.selected.size) this.on.select([]);
-    else if (key === "Delete") this.on.key("delete");
+    else if (key === "Escape" && this.look.selected.size) this.on.select([]);
+    else if (key === "Delete") this.#act("delete", id);
+    else if (key.toLowerCase() === "s") this.#act("stop", id);
     else if (key.toLowerCase() === "t") this.#open(id, "tags");
     else if (key.toLowerCase() === "n") this.#open(id, "note");
     else return;
@@ -203,12 +243,31 @@ export class Table {
     event.stopPropagation();
   }
 
+  #moved(key, here, shiftKey) {
+    const page = Math.max(1, Math.floor(this.#height() / ROW_HEIGHT) - 1);
+    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[key];
+    if (move === undefined) return false;
+    const to = this.ids[Math.min(this.ids.length - 1, Math.max(0, here + move))];
+    this.anchor ??= this.ids[here];
+    if (shiftKey) this.#range(to);
+    this.focus(to);
+    return true;
+  }
+
+  /** A key acts on what is selected; on a line outside of it, on that line alone. */
+  #act(verb, id) {
+    this.current = id;
+    if (!this.#runs(id).some((each) => this.look.selected.has(each))) this.#only(id);
+    this.on.key(verb, id);
+  }
+
   /** A box in the place of the cell; Enter and leaving it keep what was typed, Escape does not. */
   #open(id, what) {
+    const { row } = this.#item(id) ?? {};
     const cell = this.entries.get(id)?.cells.get(what);
-    const row = this.rows[this.ids.indexOf(id)];
-    // Neither a column that is hidden nor a row of the trash can be edited here.
-    if (!cell || !this.on.editable()) return this.on.key(what, id);
+    // Neither a group, nor a column that is hidden, nor a row of the trash can be edited here.
+    if (!row) return;
+    if (!cell || !this.on.editable()) return this.#act(what, id);
     this.current = id;
     const before = what === "tags" ? row.tags.join(" ") : row.notes;
     const label = what === "tags" ? `tags of ${row.name}, separated by spaces` : `note on ${row.name}`;
@@ -239,28 +298,6 @@ export class Table {
 
 function spacer() {
   return el("tbody", { "aria-hidden": "true", class: "lab-spacer" });
-}
-
-/** The columns that fit where the user has chosen none. */
-export function fitting(width) {
-  if (width < 560) return ["name", "state", "progress", "loss"];
-  if (width < 860) return ["name", "state", "progress", "step", "loss", "heldout", "started", "tags"];
-  return COLUMNS.map(({ key }) => key).filter((key) => width >= 1180 || !["owner", "device"].includes(key));
-}
-
-/** What a column's box in the chooser says; the name is always there. */
-export function chooser(keys, choose) {
-  const boxes = COLUMNS.map(({ key, fixed }) => {
-    const box = el("input", { type: "checkbox", checked: keys.includes(key), disabled: Boolean(fixed), "data-key": key });
-    box.addEventListener("change", () => choose(COLUMNS.map((column) => column.key).filter((other) => boxOf.get(other).checked)));
-    return [key, box];
-  });
-  const boxOf = new Map(boxes);
-  const labels = COLUMNS.map(({ key, title }) => el("label", {}, boxOf.get(key), title));
-  const update = (shown) => {
-    for (const [key, box] of boxOf) box.checked = shown.includes(key);
-  };
-  return { node: el("fieldset", { class: "lab-chooser" }, el("legend", { text: "columns" }), ...labels), update };
 }
 
 /** Says how many runs are shown, and of how many. */

@@ -1,57 +1,67 @@
-// One view of the table of runs: head with filter, actions, questions, sheet, grid.
+// One view of the table of runs: head with filter, toolbar, grid, and one line for what was said.
 
 import { el, say } from "../dom.js";
-import { ACTIONS, TRASH_ACTIONS, possible, selectionText, tagChanges, tagsAs } from "./actions.js";
-import { nextSort, sorted } from "./columns.js";
+import { watchedRuns } from "../palette.js";
+import { roving } from "../roving.js";
+import { ACTIONS, TRASH_ACTIONS, tagsAs } from "./actions.js";
+import { Bar } from "./bar.js";
+import { Chooser, fitting, Grouping } from "./chooser.js";
+import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
-import { Question } from "./question.js";
+import { groupsOf } from "./groups.js";
+import { Said } from "./said.js";
 import { drawSheet } from "./sheet.js";
-import { Table, chooser, countText, fitting } from "./table.js";
+import { Table, countText } from "./table.js";
 
 const SAVED_AFTER_MS = 120;
-const HINT = "bert state:running tag:good lr>1e-3 -old";
+const EXAMPLE = "bert state:running tag:good lr>1e-3 -old";
 
-/** Everything that is shown of a session; `look` and `selected` are read from and written to the model. */
+/** Everything that is shown of a session; `look`, `selected` and `watched` are read from and written to the model. */
 export class View {
   constructor(root, model, session) {
     Object.assign(this, { root, model, session });
     this.inTrash = false;
     this.picked = new Set();
+    this.closed = new Set();
     this.trashFilter = "";
     this.width = 1200;
     this.drawnSheet = null;
+    this.shown = [];
+    this.unsaved = new Map();
     this.table = new Table({
-      sort: (key) => this.#look({ sort: nextSort(this.look.sort ?? null, key) }),
+      sort: (column) => this.#look({ sort: nextSort(this.look.sort ?? null, column) }),
       select: (ids) => this.select(ids),
+      watch: (id) => this.#watch(id),
+      fold: (id) => this.#fold(id),
       edit: (id, what, text) => this.#edited(id, what, text),
       editable: () => !this.inTrash,
-      key: (name, id) => this.#key(name, id),
+      key: (verb, id) => this.#key(verb, id),
     });
-    this.question = new Question(() => this.table.focus(this.table.current));
     this.#build();
-    this.unsaved = new Map();
     this.heard = () => {
       this.#keep();
       this.draw();
     };
-    session.listeners.add(this.heard);
-    model.on("change:selected", this.heard);
-    model.on("change:look", this.heard);
-    model.on("change:complaint", this.heard);
+    this.lines = watchedRuns();
+    for (const listeners of [session.listeners, this.lines.listeners]) listeners.add(this.heard);
+    for (const name of SYNCED) model.on(`change:${name}`, this.heard);
     this.watcher = new ResizeObserver(([{ contentRect }]) => {
       if (Math.abs(contentRect.width - this.width) < 1) return;
       this.width = contentRect.width;
       this.draw();
     });
     this.watcher.observe(root);
+    this.slash = (event) => this.#slashed(event);
+    document.addEventListener("keydown", this.slash);
     // Days turn into dates without any message.
     this.clock = setInterval(() => this.draw(), 60000);
     this.draw();
   }
 
   close() {
-    this.session.listeners.delete(this.heard);
-    for (const name of ["selected", "look", "complaint"]) this.model.off(`change:${name}`, this.heard);
+    for (const listeners of [this.session.listeners, this.lines.listeners]) listeners.delete(this.heard);
+    for (const name of SYNCED) this.model.off(`change:${name}`, this.heard);
+    document.removeEventListener("keydown", this.slash);
     this.watcher.disconnect();
     this.table.close();
     clearInterval(this.clock);
@@ -71,8 +81,12 @@ export class View {
     return this.inTrash ? this.trashFilter : (this.look.filter ?? "");
   }
 
-  get columns() {
-    return this.look.columns ?? fitting(this.width);
+  get keys() {
+    return (this.look.columns ?? fitting(this.width)).filter((key) => columnOf(key, null));
+  }
+
+  get watched() {
+    return this.model.get("watched") ?? [];
   }
 
   /** Selects runs; in the trash the selection is of this view alone, since nobody watches what is deleted. */
@@ -80,7 +94,6 @@ export class View {
     if (this.inTrash) this.picked = new Set(ids);
     else {
       const chosen = new Set(ids);
-      // In the order of the list: it decides the colours of the curves.
       this.#set("selected", this.session.rows.order.filter((id) => chosen.has(id)));
     }
     this.draw();
@@ -89,40 +102,63 @@ export class View {
   draw() {
     const { session } = this;
     const all = this.inTrash ? (session.trash ?? []) : session.rows.all;
-    if (asksForKnobs(this.filterText) && !this.inTrash) session.wantKnobs();
+    const by = this.inTrash ? null : (this.look.group ?? null);
+    const sort = this.look.sort ?? null;
+    if (!this.inTrash && (by || asksForKnobs(this.filterText) || this.keys.some(pathOf) || pathOf(sort?.key ?? ""))) session.wantKnobs();
     const { test, problem } = filterOf(this.filterText, session.knobs);
-    const rows = sorted(all.filter(test), this.look.sort ?? null);
+    const rows = sorted(all.filter(test), sort, session.knobs);
+    const groups = by && session.knobs ? groupsOf(rows, by, session.knobs, sort) : null;
+    const items = groups ? groups.flatMap((group) => [{ id: group.id, group }, ...this.#inside(group)]) : rows.map((row) => ({ id: row.id, row, inside: false }));
+    this.shown = items.flatMap(({ row }) => row ?? []);
     const selected = this.inTrash ? this.picked : new Set(this.model.get("selected"));
-    const known = new Map(all.map((row) => [row.id, row]));
-    this.chosen = [...selected].map((id) => known.get(id)).filter(Boolean);
-    this.table.show(rows, { keys: this.columns, sort: this.look.sort ?? null, selected });
+    const watched = new Set(this.watched);
+    const marks = !this.inTrash && this.model.get("most_watched") > 0;
+    const markOf = marks ? (id) => this.lines.markOf(id) : () => null;
+    this.table.show(items, { columns: this.#columns(), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, marks });
     this.#head(rows.length, all.length, problem);
-    this.#bar();
-    this.#said();
+    this.#selection(selected, all, rows);
+    this.said.draw(session.said);
     this.#sheet();
     this.#empty(rows.length, all.length);
   }
 
+  #inside(group) {
+    return this.closed.has(group.id) ? [] : group.rows.map((row) => ({ id: row.id, row, inside: true }));
+  }
+
+  /** A new list only where one of the columns is, or shows, something else. */
+  #columns() {
+    const { knobs } = this.session;
+    const key = this.keys.join();
+    if (this.columnsKey !== key || (this.columnsOf !== knobs && this.keys.some(pathOf))) {
+      this.columns = this.keys.map((each) => columnOf(each, knobs));
+    }
+    Object.assign(this, { columnsKey: key, columnsOf: knobs });
+    return this.columns;
+  }
+
   #build() {
-    this.filter = el("input", { type: "search", class: "lab-filter", "aria-label": "filter runs", placeholder: HINT, spellcheck: "false" });
+    this.filter = el("input", { type: "search", class: "lab-filter", "aria-label": "filter runs", "aria-keyshortcuts": "/", placeholder: `search (/)   ${EXAMPLE}`, title: `search, for example: ${EXAMPLE} ( / )`, spellcheck: "false" });
     this.filter.addEventListener("input", () => this.#filtered(this.filter.value));
+    this.filter.addEventListener("keydown", (event) => this.#leaveFilter(event));
     this.problem = el("span", { class: "lab-problem", role: "status" });
     this.count = el("span", { class: "lab-count", "aria-live": "polite" });
-    this.chooser = chooser(this.columns, (columns) => this.#look({ columns }));
-    this.chooser.node.hidden = true;
-    this.columnsButton = el("button", { type: "button", text: "Columns", "aria-expanded": "false", on: { click: () => this.#toggleColumns() } });
+    this.chooser = new Chooser((columns) => this.#look({ columns }));
+    this.chooser.node.addEventListener("keydown", (event) => this.#leaveColumns(event));
+    this.grouping = new Grouping((group) => this.#look({ group }));
+    // What there is to group by is known when the recipes are.
+    for (const kind of ["pointerdown", "focus"]) this.grouping.node.addEventListener(kind, () => this.session.wantKnobs());
+    this.columnsButton = el("button", { type: "button", text: "Columns", "aria-expanded": "false", "aria-controls": this.chooser.id, on: { click: () => this.#toggleColumns() } });
     this.trashButton = el("button", { type: "button", "aria-pressed": "false", on: { click: () => this.#toggleTrash() } });
-    const title = el("h3", { text: "Runs" });
-    this.title = title;
-    const head = el("div", { class: "lab-runs-head" }, title, this.count, this.filter, this.problem, this.columnsButton, this.trashButton);
-    this.bar = el("div", { class: "lab-actions", role: "toolbar", "aria-label": "actions on the selected runs" });
-    this.bar.addEventListener("keydown", (event) => this.#alongBar(event));
-    this.said = el("div", { class: "lab-said" });
-    this.saidText = el("span", { role: "status" });
-    this.said.append(this.saidText);
+    this.title = el("h3", { text: "Runs" });
+    const tools = el("div", { class: "lab-view", role: "toolbar", "aria-label": "what the table shows" }, this.grouping.node, this.columnsButton, this.trashButton);
+    this.settleTools = roving(tools, () => [...tools.children].filter((each) => !each.disabled));
+    const head = el("div", { class: "lab-runs-head" }, this.title, this.count, this.filter, this.problem, tools, this.chooser.node);
+    this.bar = new Bar({ ask: (verb, ids, rest) => this.#ask(verb, ids, rest), refuse: (why) => this.session.note(why, true), back: () => this.table.focus(this.table.current ?? this.shown[0]?.id) });
+    this.said = new Said(this.bar.picked, (verb, ids, rest) => this.session.ask(verb, ids, rest), () => this.session.note(""));
     this.place = el("div", { class: "lab-over-place" });
     this.note = el("p", { class: "lab-note" });
-    this.root.append(head, this.chooser.node, this.bar, this.question.node, this.said, this.place, this.table.node, this.note);
+    this.root.append(head, this.bar.node, this.place, this.table.node, this.note, this.said.node);
   }
 
   #look(change) {
@@ -162,87 +198,55 @@ export class View {
     say(this.trashButton, this.inTrash ? "Back to runs" : `Trash${trashed ? ` (${trashed})` : ""}`);
     this.trashButton.setAttribute("aria-pressed", String(this.inTrash));
     this.trashButton.disabled = !this.inTrash && !trashed;
-    this.chooser.update(this.columns);
+    this.grouping.node.disabled = this.inTrash;
+    this.grouping.show(this.look.group ?? null, this.session.knobs);
+    this.chooser.show(this.keys, this.session.knobs);
+    this.settleTools();
   }
 
-  /** The buttons are kept: one that was just pressed must not lose the focus. */
-  #bar() {
-    const { actions } = this;
-    const key = actions.map(({ verb }) => verb).join();
-    if (this.bar.dataset.key !== key) {
-      this.bar.dataset.key = key;
-      const buttons = actions.map((action, i) => {
-        const apart = i > 0 && action.group !== actions[i - 1].group ? "lab-apart" : "";
-        return el("button", { type: "button", class: apart, text: action.title, "data-verb": action.verb, tabindex: i ? "-1" : "0", on: { click: () => this.#act(action) } });
-      });
-      this.picking = el("span", { class: "lab-count" });
-      this.bar.replaceChildren(...buttons, this.picking);
-    }
-    for (const action of actions) {
-      const button = this.bar.querySelector(`[data-verb="${action.verb}"]`);
-      const { why } = possible(action, this.chosen);
-      // Still to be reached and pressed: then it says why it cannot.
-      button.setAttribute("aria-disabled", String(Boolean(why)));
-      button.title = why ? `${action.title}: ${why}` : action.says;
-    }
-    say(this.picking, selectionText(this.chosen));
+  /** Only what can be seen is acted on: somebody who deletes what stands there means nothing else. */
+  #selection(selected, all, fit) {
+    const seen = new Set(this.shown);
+    const passed = new Set(fit);
+    const mine = all.filter((row) => selected.has(row.id));
+    const chosen = mine.filter((row) => seen.has(row));
+    const folded = mine.filter((row) => passed.has(row) && !seen.has(row)).length;
+    this.bar.show(this.actions, { chosen, folded, filtered: mine.length - chosen.length - folded, trashed: this.session.rows.trashed });
   }
 
-  // A toolbar is one stop of the tabulator; arrows go along it.
-  #alongBar(event) {
-    const buttons = [...this.bar.querySelectorAll("button")];
-    const here = buttons.indexOf(document.activeElement);
-    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: buttons.length - 1 }[event.key];
-    if (to === undefined || here < 0) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const next = buttons[(to + buttons.length) % buttons.length];
-    for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
-    next.focus();
+  #ask(verb, ids, rest) {
+    if (verb !== "watch") return this.session.ask(verb, ids, rest);
+    const most = this.model.get("most_watched");
+    if (ids.length > most) return this.session.note(`watch: select at most ${most} runs; more lines nobody tells apart`, true);
+    this.#set("watched", ids);
+    return this.draw();
   }
 
-  #act(action) {
-    if (!action) return;
-    const { ids, why } = possible(action, this.chosen);
-    const { session, question } = this;
-    const many = ids.length === 1 ? this.chosen.find(({ id }) => id === ids[0]).name : `${ids.length} runs`;
-    if (why) session.note(`${action.title.replace("…", "")}: ${why}`, true);
-    else if (action.verb === "delete") question.ask({ text: `Move ${many} to the trash?`, yes: "Move to trash" }, () => session.ask("delete", ids));
-    else if (action.verb === "empty") question.ask({ text: `Remove all ${this.session.rows.trashed} deleted runs for good? They cannot come back.`, yes: "Remove for good" }, () => session.ask("empty", []));
-    else if (action.verb === "tag") {
-      question.ask({ text: `Tags of ${many}`, yes: "Change tags", label: "tags to add, and -tags to remove", value: "", hint: "good -old" }, (text) => session.ask("label", ids, tagChanges(text)));
-    } else if (action.verb === "export") {
-      question.ask({ text: `Export the model of ${many}`, yes: "Export", label: "new folder", value: `exports/${ids[0]}` }, (target) => session.ask("export", ids, { target }));
-    } else session.ask(action.verb, ids);
+  /** Draws the curves of a run beside those that are drawn, or takes them away. */
+  #watch(id) {
+    const { watched } = this;
+    const most = this.model.get("most_watched");
+    if (this.inTrash || !most) return this.select([id]);
+    if (!watched.includes(id) && watched.length >= most) return this.session.note(`${most} runs are watched: take one away first, more lines nobody tells apart`, true);
+    this.#set("watched", watched.includes(id) ? watched.filter((other) => other !== id) : [...watched, id]);
+    return this.draw();
   }
 
-  /** Keys of a row that need more than the row: its column is hidden, or a question comes first. */
-  #key(name, id) {
-    if (name !== "note") return this.#act(this.actions.find(({ verb }) => verb === name || (verb === "tag" && name === "tags")));
+  #fold(id) {
+    if (!this.closed.delete(id)) this.closed.add(id);
+    this.draw();
+  }
+
+  /** Keys of a row that need more than the row: a question comes first, or its column is hidden. */
+  #key(verb, id) {
     const row = this.session.rows.byId.get(id);
-    if (!row || this.inTrash) return;
-    const what = { text: `Note on ${row.name}`, yes: "Keep", label: "note", value: row.notes, optional: true };
-    this.question.ask(what, (text) => this.session.ask("label", [id], { notes: text }));
+    if (verb !== "note") this.bar.act(this.actions.find((action) => action.verb === (verb === "tags" ? "tag" : verb)));
+    else if (row && !this.inTrash) this.bar.askNote(row);
   }
 
   #edited(id, what, text) {
     const row = this.session.rows.byId.get(id);
     if (row) this.session.ask("label", [id], what === "tags" ? tagsAs(text, row.tags) : { notes: text });
-  }
-
-  #said() {
-    const { text, error, undo, take_over: over } = this.session.said;
-    this.said.hidden = !text;
-    say(this.saidText, text);
-    this.saidText.setAttribute("role", error ? "alert" : "status");
-    this.said.classList.toggle("lab-bad", Boolean(error));
-    const key = JSON.stringify([text, undo, over]);
-    if (this.said.dataset.key === key) return;
-    this.said.dataset.key = key;
-    this.said.replaceChildren(this.saidText);
-    if (undo?.length) this.said.append(el("button", { type: "button", text: "Undo", on: { click: () => this.session.ask("restore", undo) } }));
-    if (over) this.said.append(el("button", { type: "button", text: "Take over", title: "end the lease of whoever steers it, and ask again", on: { click: () => this.session.ask(over.verb, over.runs, { take_over: true }) } }));
-    if (error) this.said.append(el("button", { type: "button", text: "✕", "aria-label": "dismiss", on: { click: () => this.session.note("") } }));
   }
 
   #sheet() {
@@ -256,7 +260,7 @@ export class View {
 
   #closeSheet() {
     this.session.closeSheet();
-    this.table.focus(this.table.current ?? this.chosen[0]?.id);
+    this.table.focus(this.table.current ?? this.shown[0]?.id);
   }
 
   #empty(shown, all) {
@@ -268,19 +272,50 @@ export class View {
     this.table.node.hidden = shown === 0;
   }
 
+  /** "/" anywhere in the Lab, but where something is typed. */
+  #slashed(event) {
+    const lab = this.root.closest(".lab-whole") ?? this.root;
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !lab.contains(event.target)) return;
+    if (event.target.matches("input:not([type=checkbox], [type=range]), textarea, select, [contenteditable=true]")) return;
+    event.preventDefault();
+    this.filter.focus();
+    this.filter.select();
+  }
+
+  /** Enter and the arrow down go to what was found, Escape empties the box. */
+  #leaveFilter(event) {
+    if (event.key === "Enter" || event.key === "ArrowDown") this.table.focus(this.table.ids[0]);
+    else if (event.key === "Escape" && this.filter.value) this.#filtered((this.filter.value = ""));
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
   #toggleColumns() {
     const { node } = this.chooser;
     node.hidden = !node.hidden;
     this.columnsButton.setAttribute("aria-expanded", String(!node.hidden));
-    if (!node.hidden) node.querySelector("input:enabled").focus();
+    if (node.hidden) return;
+    this.session.wantKnobs();
+    this.chooser.show(this.keys, this.session.knobs);
+    node.querySelector("input:enabled").focus();
+  }
+
+  #leaveColumns(event) {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    this.#toggleColumns();
+    this.columnsButton.focus();
   }
 
   #toggleTrash() {
     this.inTrash = !this.inTrash;
     this.trashFilter = "";
     this.picked = new Set();
-    this.question.close();
+    this.bar.question.close();
     if (this.inTrash) this.session.send({ type: "trash" });
     this.draw();
   }
 }
+
+const SYNCED = ["selected", "watched", "look", "complaint", "place", "most_watched"];

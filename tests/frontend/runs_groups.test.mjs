@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
+import { BY_RECIPE, groupsOf, shared, statsOf, statText } from "../../workbench/ui/frontend/src/runs/groups.js";
+
+const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
+// Two rates with two seeds each, and one run that names no rate.
+const RUNS = [row("b-2", 3.2), row("b-1", 3.0), row("a-2", 2.5), row("a-1", 2.1), row("c", 9)];
+const KNOBS = new Knobs({
+  runs: RUNS.map(({ id }) => id),
+  same: { "optimizer.kind": "adamw" },
+  differ: { "optimizer.lr": [0.01, 0.01, 0.002, 0.002, null], seed: [2, 1, 2, 1, 1], name: RUNS.map(({ id }) => id) },
+});
+
+test("runs of one recipe stand together whatever their seed, with mean and spread", () => {
+  const groups = groupsOf(RUNS, BY_RECIPE, KNOBS);
+  assert.deepEqual(groups.map((group) => group.label), ["b · lr 0.01", "a · lr 0.002", "c · lr none"]);
+  assert.deepEqual(groups.map((group) => group.rows.map(({ id }) => id)), [["b-2", "b-1"], ["a-2", "a-1"], ["c"]]);
+  const { mean, spread, count } = groups[0].stats.get("heldout");
+  assert.ok(Math.abs(mean - 3.1) < 1e-12 && count === 2);
+  // Of a sample of two: their distance over the root of two.
+  assert.ok(Math.abs(spread - 0.2 / Math.SQRT2) < 1e-12);
+  assert.equal(statText(BY_KEY.get("heldout"), groups[0].stats.get("heldout")), "3.100 ± 0.141");
+  assert.equal(statText(BY_KEY.get("heldout"), groups[2].stats.get("heldout")), "9.000", "one run has no spread");
+  assert.equal(groups[0].stats.has("loss"), false);
+});
+
+test("groups are sorted by their means where the table is sorted by a number", () => {
+  const order = (sort) => groupsOf(sorted(RUNS, sort, KNOBS), BY_RECIPE, KNOBS, sort).map((group) => group.label[0]).join("");
+  assert.equal(order({ key: "heldout", direction: 1 }), "abc");
+  assert.equal(order({ key: "heldout", direction: -1 }), "cba");
+  assert.equal(order({ key: "name", direction: 1 }), "abc", "else as their first runs");
+});
+
+test("any knob is a column, sorts and groups", () => {
+  const column = columnOf(knobKey("optimizer.lr"), KNOBS);
+  assert.deepEqual([column.title, column.hint, column.text(RUNS[0]), column.text(RUNS[4])], ["lr", "optimizer.lr", "0.01", ""]);
+  assert.equal(columnOf(knobKey("optimizer.kind"), KNOBS).title, "optimizer");
+  assert.equal(columnOf(knobKey("optimizer.kind"), KNOBS).text(RUNS[0]), "adamw");
+  assert.equal(columnOf(knobKey("optimizer.lr"), null).text(RUNS[0]), "", "before the recipes are there");
+  assert.equal(columnOf("gone", KNOBS), undefined);
+  const sort = { key: knobKey("optimizer.lr"), direction: 1 };
+  assert.deepEqual(sorted(RUNS, sort, KNOBS).map(({ id }) => id), ["a-2", "a-1", "b-2", "b-1", "c"], "what has none comes last");
+  const groups = groupsOf(RUNS, knobKey("seed"), KNOBS);
+  assert.deepEqual(groups.map((group) => [group.label, group.rows.length]), [["seed = 2", 2], ["seed = 1", 3]]);
+  assert.equal(shared(column, groups[0].rows), "", "they differ");
+  assert.equal(shared(columnOf(knobKey("seed"), KNOBS), groups[0].rows), "2");
+});
+
+test("names of repetitions are called by what they have in common", () => {
+  const runs = ["bert seed 1", "bert seed 2"].map((name, i) => row(`r${i}`, 1, { name }));
+  const knobs = new Knobs({ runs: ["r0", "r1"], same: { "optimizer.lr": 1 }, differ: { seed: [1, 2], name: runs.map(({ name }) => name) } });
+  assert.equal(groupsOf(runs, BY_RECIPE, knobs)[0].label, "bert");
+  assert.equal(statsOf([]).size, 0);
+});

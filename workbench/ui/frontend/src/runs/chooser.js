@@ -1,0 +1,93 @@
+// What the head of the table offers: columns of our own and of any knob of the recipes, and what to group by.
+
+import { dropdown, el } from "../dom.js";
+import { COLUMNS, knobKey, pathOf } from "./columns.js";
+import { BY_RECIPE } from "./groups.js";
+
+// Of knobs that differ, those that are offered without being asked for by name.
+const OFFERED = 12;
+let choosers = 0;
+
+/** The columns that fit where the user has chosen none. */
+export function fitting(width) {
+  if (width < 560) return ["name", "state", "progress", "loss"];
+  if (width < 860) return ["name", "state", "progress", "step", "loss", "heldout", "started", "tags"];
+  return COLUMNS.map(({ key }) => key).filter((key) => width >= 1180 || !["owner", "device"].includes(key));
+}
+
+/** The columns of the table: a box for each, and a field that adds a knob's. */
+export class Chooser {
+  /** @param {(keys: string[]) => void} choose */
+  constructor(choose) {
+    this.choose = choose;
+    this.id = `lab-chooser-${(choosers += 1)}`;
+    this.boxes = el("div", { class: "lab-boxes" });
+    this.names = el("datalist", { id: `${this.id}-knobs` });
+    this.field = el("input", { type: "text", list: `${this.id}-knobs`, "aria-label": "knob to add as a column", placeholder: "a knob: lr, depth.theta …", autocomplete: "off", spellcheck: "false" });
+    this.problem = el("span", { class: "lab-unknown", role: "status" });
+    const add = el("button", { type: "submit", text: "Add column" });
+    this.form = el("form", { class: "lab-add" }, this.field, add, this.names, this.problem);
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#add(this.field.value.trim());
+    });
+    this.node = el("fieldset", { class: "lab-chooser", id: this.id }, el("legend", { text: "columns" }), this.boxes, this.form);
+    this.node.hidden = true;
+  }
+
+  /** @param {string[]} keys shown. @param {import("./filter.js").Knobs | null} knobs */
+  show(keys, knobs) {
+    this.keys = keys;
+    if (this.node.hidden || (knobs === this.knobs && keys.join() === this.drawn)) return;
+    Object.assign(this, { knobs, drawn: keys.join() });
+    const held = document.activeElement?.dataset?.key;
+    const offered = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes").slice(0, OFFERED);
+    const paths = [...new Set([...keys.map(pathOf).filter(Boolean), ...offered])];
+    const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path }))];
+    this.order = all.map(({ key }) => key);
+    this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))));
+    this.names.replaceChildren(...(knobs?.all ?? []).map((path) => el("option", { value: path })));
+    if (held) this.boxes.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
+  }
+
+  #box({ key, title, fixed }, checked) {
+    const box = el("input", { type: "checkbox", checked, disabled: Boolean(fixed), "data-key": key });
+    box.addEventListener("change", () => this.#choose(box.checked ? [...this.keys, key] : this.keys.filter((other) => other !== key)));
+    return el("label", {}, box, title);
+  }
+
+  #choose(keys) {
+    const order = this.order.filter((key) => keys.includes(key));
+    // A note takes what is left of the width, so it stands last.
+    this.choose([...order.filter((key) => key !== "note"), ...order.filter((key) => key === "note")]);
+  }
+
+  #add(text) {
+    const paths = this.knobs?.paths(text.toLowerCase()) ?? [];
+    const near = text && this.knobs?.nearest(text.toLowerCase());
+    this.problem.textContent = !text || paths.length ? "" : `no knob '${text}'${near ? `; did you mean ${near}?` : ""}`;
+    if (!text || !paths.length) return this.field.focus();
+    this.field.value = "";
+    const key = knobKey(paths[0]);
+    this.order = [...new Set([...this.order, key])];
+    return this.#choose([...this.keys, key]);
+  }
+}
+
+/** What the runs are grouped by. */
+export class Grouping {
+  /** @param {(by: string | null) => void} choose */
+  constructor(choose) {
+    this.list = dropdown("group runs by", (value) => choose(value || null));
+    this.list.node.className = "lab-grouping";
+    this.list.node.title = "put runs together: mean and spread over what is repeated";
+    this.node = this.list.node;
+  }
+
+  /** @param {string | null} by. @param {import("./filter.js").Knobs | null} knobs */
+  show(by, knobs) {
+    const differing = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes");
+    const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differing])];
+    this.list.set([["", "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
+  }
+}

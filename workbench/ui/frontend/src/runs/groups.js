@@ -1,0 +1,82 @@
+// Runs put together: by their recipe without its seed, or by the value of a knob; mean and spread of what they reached.
+// Pure.
+
+import { columnOf, COLUMNS, ordered, pathOf, titleOf } from "./columns.js";
+import { shown } from "./sheet.js";
+
+/** Groups by everything that was asked, but for the seed. */
+export const BY_RECIPE = "recipe";
+// What tells repetitions apart, and what people call them.
+const NOT_ASKED = new Set(["seed", "name", "notes"]);
+const SPREAD = COLUMNS.filter((column) => column.mean);
+// More knobs than these fit into no line.
+const NAMED_KNOBS = 3;
+
+/**
+ * The groups of rows, in the order of their means where the table is sorted by a number, else of their first rows.
+ * @param {object[]} rows as they are sorted
+ * @param {string} by BY_RECIPE, or the key of a knob's column
+ * @param {import("./filter.js").Knobs} knobs
+ * @param {{key: string, direction: 1 | -1} | null} sort
+ * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>}[]}
+ */
+export function groupsOf(rows, by, knobs, sort = null) {
+  const asked = Object.keys(knobs.differ).filter((path) => !NOT_ASKED.has(path));
+  const key = by === BY_RECIPE ? (row) => JSON.stringify(asked.map((path) => knobs.value(path, row.id))) : (row) => JSON.stringify(columnOf(by, knobs).value(row));
+  const held = new Map();
+  for (const row of rows) {
+    const id = `group:${key(row)}`;
+    if (held.has(id)) held.get(id).push(row);
+    else held.set(id, [row]);
+  }
+  const groups = [...held].map(([id, members]) => ({ id, rows: members, stats: statsOf(members) }));
+  // Those alone by which these groups differ: what all rows shown have in common tells none from another.
+  const varied = asked.filter((path) => new Set(groups.map((group) => knobs.value(path, group.rows[0].id))).size > 1);
+  for (const group of groups) group.label = by === BY_RECIPE ? recipeLabel(group.rows, varied, knobs) : knobLabel(by, group.rows[0], knobs);
+  const mean = sort && columnOf(sort.key, knobs)?.mean;
+  return mean ? ordered(groups, (group) => group.stats.get(sort.key)?.mean, sort.direction) : groups;
+}
+
+/** Mean and spread (the standard deviation of a sample; null of one run alone) of each number that some of them have. */
+export function statsOf(rows) {
+  const found = new Map();
+  for (const column of SPREAD) {
+    const values = rows.map((row) => column.value(row)).filter((value) => value !== null && value !== undefined);
+    if (!values.length) continue;
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+    found.set(column.key, { mean, spread: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null, count: values.length });
+  }
+  return found;
+}
+
+/** "3.215 ± 0.012", or the mean alone. */
+export function statText(column, stat) {
+  if (!stat) return "";
+  return stat.spread === null ? column.mean(stat.mean) : `${column.mean(stat.mean)} ± ${column.mean(stat.spread)}`;
+}
+
+/** The value of a knob that all of a group have, else empty. */
+export function shared(column, rows) {
+  const texts = new Set(rows.map((row) => column.text(row)));
+  return texts.size === 1 ? [...texts][0] : "";
+}
+
+function knobLabel(by, row, knobs) {
+  const column = columnOf(by, knobs);
+  return `${titleOf(pathOf(by))} = ${column.text(row) || "none"}`;
+}
+
+function recipeLabel(rows, varied, knobs) {
+  const names = [...new Set(rows.map((row) => row.name))];
+  const name = names.length === 1 ? names[0] : beginning(names) || names[0];
+  const told = varied.slice(0, NAMED_KNOBS).map((path) => `${titleOf(path)} ${knobs.value(path, rows[0].id) === null ? "none" : shown(knobs.value(path, rows[0].id))}`);
+  return [name, ...told, ...(varied.length > NAMED_KNOBS ? ["…"] : [])].join(" · ");
+}
+
+// What names of repetitions have in common: "bert-1", "bert-2" are "bert".
+function beginning(names) {
+  let end = names[0].length;
+  for (const name of names) while (!name.startsWith(names[0].slice(0, end))) end--;
+  return names[0].slice(0, end).replace(/[\s._-]*(seed)?[\s._=-]*$/i, "");
+}

@@ -1,0 +1,28 @@
+// What became of a verb that several runs were asked for, as one line. Pure.
+
+import { answerInWords, DONE } from "../steering.js";
+
+// More words than this nobody reads in one line.
+const MOST_PARTS = 4;
+
+/**
+ * @param {string} verb
+ * @param {{id: string, name: string, answer: {state: string, text: string, error: boolean, reason?: string}}[]} asked
+ * @returns {{text: string, error: boolean, settled: boolean, take_over: {verb: string, runs: string[]} | null}}
+ */
+export function outcomeOf(verb, asked) {
+  const parts = new Map();
+  for (const { name, answer } of asked) {
+    const words = answerInWords(verb, answer).replace(`${verb}: `, "");
+    parts.set(words, [...(parts.get(words) ?? []), name]);
+  }
+  const told = [...parts].map(([words, names]) => `${names.length > 3 ? `${names.length} runs` : names.join(", ")}: ${words}`);
+  const more = told.length - MOST_PARTS;
+  const leased = asked.filter(({ answer }) => answer.reason === "leased").map(({ id }) => id);
+  return {
+    text: `${verb}: ${told.slice(0, MOST_PARTS).join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
+    error: asked.some(({ answer }) => answer.error),
+    settled: asked.every(({ answer }) => DONE.includes(answer.state)),
+    take_over: leased.length ? { verb, runs: leased } : null,
+  };
+}

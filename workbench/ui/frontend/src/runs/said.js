@@ -1,0 +1,40 @@
+// The line under the table: what became of what was asked last. It is always there, so that nothing moves when it speaks.
+
+import { el, say } from "../dom.js";
+
+const RESTING = "Enter on a row, or its circle, draws its curves · Space selects · / searches";
+
+export class Said {
+  /**
+   * @param {Element} beside what stands at the end of the line
+   * @param {(verb: string, ids: string[], rest?: object) => void} ask
+   * @param {() => void} dismiss
+   */
+  constructor(beside, ask, dismiss) {
+    Object.assign(this, { ask, dismiss });
+    this.text = el("span", { role: "status" });
+    this.line = el("div", { class: "lab-said" }, this.text);
+    this.node = el("div", { class: "lab-foot" }, el("div", { class: "lab-outcome" }, this.line), beside);
+    this.key = "";
+  }
+
+  /** @param {{text: string, error: boolean, undo?: string[], take_over?: {verb: string, runs: string[]}}} said */
+  draw({ text, error, undo, take_over: over }) {
+    say(this.text, text || RESTING);
+    this.text.title = text;
+    this.text.setAttribute("role", error ? "alert" : "status");
+    this.line.classList.toggle("lab-resting", !text);
+    this.line.classList.toggle("lab-bad", Boolean(error));
+    const key = JSON.stringify([undo, over, Boolean(error)]);
+    if (this.key === key) return;
+    this.key = key;
+    this.line.replaceChildren(this.text);
+    if (undo?.length) this.#button("Undo", "bring them back", () => this.ask("restore", undo));
+    if (over) this.#button("Take over", "what the other has asked and is not done yet will not happen", () => this.ask(over.verb, over.runs, { takeOver: true }));
+    if (error) this.#button("✕", "dismiss", this.dismiss, "dismiss");
+  }
+
+  #button(text, title, click, label = null) {
+    this.line.append(el("button", { type: "button", text, title, "aria-label": label, on: { click: (event) => event.detail < 2 && click() } }));
+  }
+}
