@@ -30,6 +30,7 @@ WATCHERS = ("workbench.runs", "workbench.plots", "workbench.live", "workbench.se
 
 # The ground floor of the house, which stands on nothing of ours: everything else may use it.
 GROUND = {
+    "workbench.cache_folder",
     "workbench.printable",
     "workbench.profile_table",
     "workbench.assignments",
@@ -45,6 +46,7 @@ GROUND = {
 # What each part may import of us, besides itself. Longest matching prefix wins.
 MAY_IMPORT: dict[str, set[str]] = {
     "workbench.atomic": set(),
+    "workbench.cache_folder": set(),
     "workbench.errors": set(),
     "workbench.printable": set(),
     "workbench.profile_table": set(),

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from tests.forecasting.machine_rates import RATES
+from workbench.cache_folder import cache_folder
 from workbench.choices.choice import registry
-from workbench.choices.data.data import cache_folder
 from workbench.choices.execution import Mode
 from workbench.forecasting import calibration, kernel_rates
 from workbench.forecasting.calibration import calibrated

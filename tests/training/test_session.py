@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from workbench.choices.data.data import cache_folder
+from workbench.cache_folder import cache_folder
 from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipe import Recipe

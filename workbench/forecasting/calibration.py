@@ -20,9 +20,9 @@ import psutil
 import torch
 from pydantic import ValidationError
 
+from workbench.cache_folder import cache_folder
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.choice import registry
-from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.engine import Mode
 from workbench.choices.optimizers.optimizer import OptimizerChoice

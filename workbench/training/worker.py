@@ -99,7 +99,7 @@ def _move(process: Process, folder: RunFolder, lock: int, resume: bool) -> None:
 
 def _keep_compiled_graphs() -> None:
     """Compiled graphs go beside the other caches, so that the second run of a shape starts in seconds."""
-    from workbench.choices.data.data import cache_folder
+    from workbench.cache_folder import cache_folder
 
     # setdefault: a folder that the user has chosen stands.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))

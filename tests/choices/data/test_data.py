@@ -1,8 +1,6 @@
-"""What every corpus has: a tokenizer, the shape of a batch, a cache folder that the user can move."""
+"""What every corpus has: a tokenizer, the shape of a batch."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,29 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from workbench.choices.choice import registry
-from workbench.choices.data.data import Data, cache_folder
+from workbench.choices.data.data import Data
 from workbench.choices.data.embedded import Embedded
 from workbench.choices.progress import Budget, Progress
-
-
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"WORKBENCH_CACHE": "/somewhere", "XDG_CACHE_HOME": "/xdg"}, "/somewhere"),
-        ({"WORKBENCH_CACHE": "", "XDG_CACHE_HOME": "/xdg"}, "/xdg/workbench"),
-        ({"XDG_CACHE_HOME": None, "HOME": "/users/somebody"}, "/users/somebody/.cache/workbench"),
-    ],
-)
-def test_the_first_variable_that_is_set_says_where_the_cache_is(
-    variables: dict[str, str | None], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WORKBENCH_CACHE", raising=False)
-    for name, value in variables.items():
-        if value is None:
-            monkeypatch.delenv(name, raising=False)
-        else:
-            monkeypatch.setenv(name, value)
-    assert cache_folder() == Path(expected)
 
 
 @pytest.mark.parametrize(

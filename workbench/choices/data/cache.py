@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.atomic import write_bytes
-from workbench.choices.data.data import CACHE_VARIABLE, Say, cache_folder
+from workbench.cache_folder import CACHE_VARIABLE, cache_folder
+from workbench.choices.data.data import Say
 from workbench.errors import DataError
 
 MANIFEST = "manifest.json"

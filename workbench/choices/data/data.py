@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 from workbench.choices.choice import Choice, Problem, knob, one_of
@@ -116,17 +115,3 @@ class Data(Choice):
 
 def _extremes(value: int | Schedule) -> tuple[float, float]:
     return value.extremes() if isinstance(value, Schedule) else (value, value)
-
-
-CACHE_VARIABLE = "WORKBENCH_CACHE"
-
-
-def cache_folder() -> Path:
-    """``$WORKBENCH_CACHE``, else the user's cache directory."""
-    import os
-
-    # Read at every call: tests and notebooks move the cache while the process runs.
-    root = os.environ.get(CACHE_VARIABLE)
-    if root:
-        return Path(root)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "workbench"

@@ -26,7 +26,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from workbench.atomic import write_bytes
-from workbench.choices.data.data import cache_folder
+from workbench.cache_folder import cache_folder
 from workbench.errors import EngineError
 
 Say = Callable[[int, str], None]

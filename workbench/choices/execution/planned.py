@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from workbench.cache_folder import cache_folder
 from workbench.choices.choice import Problem
-from workbench.choices.data.data import cache_folder
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.native import Native, NativeEngine
