@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from tests.corpus import write_corpus
 from tests.documents import ROOT, Executed, execute
+from workbench.runs.queue.settings import write_settings
 
 pytest_plugins = ("tests.costs",)
 
@@ -39,6 +40,16 @@ def shared_cache(session_folder: Path) -> Iterator[Path]:
     folder = session_folder / "cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WORKBENCH_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def wide_queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A queue in which no run of a test waits, and which knows of nobody else's; those of ``queue`` are narrower."""
+    folder = tmp_path_factory.mktemp("queue")
+    write_settings(folder, {"cores": 10_000, "runs_per_gpu": 1000})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_QUEUE", str(folder))
         yield folder
 
 

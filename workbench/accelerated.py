@@ -30,6 +30,8 @@ from workbench.runs.in_process import IN_PROCESS, is_in_process, way_on
 from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.launchers.launcher import Handle, begin, resuming
 from workbench.runs.launchers.supervisor import REPORT_VARIABLE
+from workbench.runs.queue.outlook import notice
+from workbench.runs.queue.turn import Turn, enter
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.training.own.arguments import (
@@ -85,7 +87,7 @@ def accelerate(
     resume: str | Path | Run | None = None,
     **choices: Any,
 ) -> AcceleratedRun:
-    """Train a model of your own, in the background of this process; returns at once.
+    """Train a model of your own, in the background of this process; returns at once, and waits for no turn.
 
     The run has a folder like every other: it is watched, steered, compared and reported the same way. The trained
     weights are in ``model`` when it has ended (:meth:`AcceleratedRun.wait`), and in the checkpoints on the way.
@@ -165,6 +167,7 @@ class AcceleratedRun(Run):
         self._given = given
         self._done = threading.Event()
         self._session: Session | None = None
+        self._turn: Turn
         self._ended_because = ""
         self._error: BaseException | None = None
 
@@ -217,6 +220,10 @@ class AcceleratedRun(Run):
         self._error = None
         self._ended_because = ""
         _training[self._given.model] = self.id
+        # It never waits: model and data are in this program's memory, and whoever called goes on with them.
+        self._turn = enter(self.folder, wait=False)
+        if line := notice(self.folder, running=True, problem=self._turn.problem):
+            print(f"{self.id}: {line}")
         # Not a daemon: what it has in hand, a checkpoint first of all, is finished before the program is gone.
         threading.Thread(target=self._train, args=(recipe, lock, resume), name=f"training {self.id}").start()
         return self
@@ -243,6 +250,7 @@ class AcceleratedRun(Run):
             status.close()
             with contextlib.suppress(OSError, RunError):
                 control.dismiss_pending(self.folder, "the run has ended")
+            self._turn.leave()
             # By name: a worker of some loader may have been forked with a copy of the descriptor.
             fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)

@@ -22,6 +22,7 @@ from tests.conftest import SmallDisk
 from tests.runs.tiny import wait_until
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
+from workbench.runs.message import message_of
 from workbench.runs.state import (
     LOCK_VARIABLE,
     STALLED_SECONDS,
@@ -32,7 +33,6 @@ from workbench.runs.state import (
     fill_reserve,
     inherited_lock,
     lock_held,
-    message_of,
     process_identity,
     read_state,
     take_lock,
@@ -191,8 +191,8 @@ def test_a_silent_run_is_stalled_by_the_clock_that_nobody_sets(
         monkeypatch.setattr(time, "monotonic", lambda later=now + silence: later)
         assert actual_status(folder) == status
     state = read_state(folder)
-    assert message_of(state, "stalled").startswith(f"no sign of life for 15 s: process {os.getpid()} ")
-    assert message_of(state, "running") == "training"
+    assert message_of(folder, state, "stalled").startswith(f"no sign of life for 15 s: process {os.getpid()} ")
+    assert message_of(folder, state, "running") == "training"
     for change in ({"heartbeat_monotonic": 0.0}, {"heartbeat_monotonic": now, "boot_id": "another"}):
         write_state(folder, **change)
         assert actual_status(folder) == "running", "no sign of life yet, or by a clock that is not ours"

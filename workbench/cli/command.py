@@ -124,6 +124,11 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if the held-out loss ends above")
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
+    for starting in (train, launch):
+        starting.add_argument(
+            "--now", action="store_true", help="do not wait for a turn: train beside what trains here"
+        )
+    _add_queue(verbs)
 
     ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
@@ -222,6 +227,20 @@ def _add_engines(verbs: Any) -> None:
     engines.add_argument("action", choices=("list", "install", "remove"), metavar="list|install|remove")
     engines.add_argument("engine", nargs="?", metavar="NAME", help="for example onnxruntime")
     engines.add_argument("--python", metavar="PATH", help="the Python to install with (default: this one, if it fits)")
+
+
+def _add_queue(verbs: Any) -> None:
+    text = "what trains and what waits on this machine; move, cancel, priority, start, set"
+    queue = _verb(verbs, "queue", "queue:queue", text)
+    queue.add_argument(
+        "action", nargs="?", default="list", choices=("list", "move", "cancel", "priority", "start", "set"),
+        metavar="list|move|cancel|priority|start|set", help="what to do (default: list)",
+    )  # fmt: skip
+    queue.add_argument(
+        "arguments", nargs="*", metavar="ARGUMENT", help="move RUN PLACE among your runs (1: next); cancel RUN ...; "
+        "priority RUN NUMBER (higher goes first); start queues runs again that a reboot left; set NAME=NUMBER ... "
+        "(cores, runs_per_gpu, running_per_owner, waiting_per_owner; empty: the default)",
+    )  # fmt: skip
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:

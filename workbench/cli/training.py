@@ -17,6 +17,7 @@ from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
 from workbench.plots.terminal import follow
 from workbench.printable import plain
 from workbench.profile_table import STEPS, profile_table
+from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import read_object
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
@@ -89,9 +90,16 @@ def launch(options: argparse.Namespace) -> int:
     """Start in the background, print the run id."""
     from workbench.runs.launch import launch as start
 
-    run = start(_launchable(options), runs_dir=options.runs)
-    print(json.dumps({"run": run.id, "state": run.status, "folder": str(run.folder.path)}) if options.json else run.id)
+    # On stderr: stdout holds the id and nothing else.
+    run = start(_launchable(options), runs_dir=options.runs, queue=not options.now, say=_say)
+    status = run.status
+    answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
+    print(json.dumps(answer) if options.json else run.id)
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def fork(options: argparse.Namespace) -> int:
@@ -133,7 +141,9 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
-    run = start(recipe, on="inline", runs_dir=options.runs)
+    run = start(recipe, on="inline", runs_dir=options.runs, queue=not options.now, say=_say)
+    if run.status == "queued":
+        _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
     if options.profile:
         run.ask("profile")
     _follow_to_the_end(run)
@@ -172,7 +182,8 @@ def _follow_to_the_end(run: Run) -> None:
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, _Terminated)
         why, way_on = (f"{interrupt}: ", "") if terminated else ("", "; Ctrl-C again ends it at once")
-        print(f"\n{why}stopping after this step, with a checkpoint{way_on}", file=sys.stderr)
+        doing = "leaving the queue" if run.status == "queued" else "stopping after this step, with a checkpoint"
+        print(f"\n{why}{doing}{way_on}", file=sys.stderr)
         try:
             # Whoever else steers it: this process is about to end, and the run with it.
             run.ask("stop", take_over=True, by=str(interrupt))

@@ -22,7 +22,8 @@ from workbench.floors import Yardstick, is_causal
 from workbench.json_lines import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import FINAL, STALLED, RunState, actual_status, message_of, read_state, silent_seconds
+from workbench.runs.message import message_of
+from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.runs.steering import steering
 from workbench.telemetry import Record, number, stream_path
 
@@ -216,7 +217,7 @@ class Track:
             self._actual = actual_status(self.folder, state)
         line["status"] = self._actual if self._actual in ("lost", STALLED) or state.final else state.status
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
-        line["message"] = message_of(state, line["status"])
+        line["message"] = message_of(self.folder, state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
         evaluations, environment = (self._recorded.get(source, {}) for source in ("evaluations", "environment"))
         yardstick = Yardstick.of(evaluations, environment, causal=is_causal(self.recipe))

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from workbench.printable import plain
+from workbench.runs.message import message_of
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, actual_status, message_of, read_state
+from workbench.runs.state import FINAL, actual_status, read_state
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +52,7 @@ def _reading(run: Run) -> Reading:
 
     state = read_state(run.folder)
     status = actual_status(run.folder, state)
-    message = message_of(state, status)
+    message = message_of(run.folder, state, status)
     text = "  ".join(progress_parts({**asdict(state), "message": message}))
     return Reading(run, status, state.progress, status + message, text)
 

@@ -53,6 +53,7 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | Non
         recipe.check_here()
         recipe.execution.process()
         write_json(draft.recipe, recipe.to_dict())
+        write_json(draft.needs, {"gpus": recipe.execution.gpus()})
         fill_reserve(draft)
         write_state(draft, status="queued", message="waiting to start")
         # Taken while nobody can see the folder, so that no list ever finds a run that is not alive yet and calls it

@@ -86,6 +86,8 @@ class RunFolder:
     """Tags and notes that people gave the run; absent until the first."""
     forecast = _Part("forecast.json")
     """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
+    needs = _Part("needs.json")
+    """GPUs of which it takes one (:meth:`workbench.choices.execution.execution.Execution.gpus`); see the queue."""
     state = _Part("state.json")
     """Status, process identity and heartbeat; replaced atomically."""
     launched = _Part("launched.json")

@@ -9,6 +9,9 @@ from workbench.errors import RunError
 from workbench.runs.create import create
 from workbench.runs.folder import runs_root
 from workbench.runs.launchers import launcher_named
+from workbench.runs.launchers.launcher import Say
+from workbench.runs.queue.orphans import start_orphans
+from workbench.runs.queue.turn import check_room
 from workbench.runs.run import Run
 
 if TYPE_CHECKING:
@@ -22,16 +25,21 @@ def launch(
     name: str | None = None,
     *,
     run_id: str | None = None,
+    queue: bool = True,
+    say: Say | None = print,
 ) -> Run:
-    """Start training in the background and return at once.
+    """Start training in the background and return at once; on a busy machine the run waits for its turn.
 
-    Runs launched on one machine run side by side; give each its share with ``execution.threads``.
+    A run takes as many cores as it has ``execution.threads``, all of them where that is empty, or one GPU: two runs of
+    one thread train side by side on two cores, and a third is queued (``run.status``).
 
     Args:
         on: ``local``, a process of its own that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: what lists and plots call the run; else the recipe's name.
         run_id: of the run, for programs that must not launch it twice; else a new one.
+        queue: else it trains at once, beside whatever else does, and slows it down.
+        say: called with one line where the run waits, or shares the machine.
 
     Raises:
         RecipeError: the name does not fit a recipe, parts of it were objects of the user's, or this machine cannot
@@ -49,6 +57,9 @@ def launch(
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)
+    if queue:
+        check_room()
+    start_orphans()
     folder, lock = create(runs_root(runs_dir), lambda draft: recipe, run_id)
-    launcher.submit(folder, lock)
+    launcher.submit(folder, lock, queue=queue, say=None if say is None else lambda line: say(f"{folder.id}: {line}"))
     return Run(folder)

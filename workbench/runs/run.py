@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from html import escape
@@ -23,8 +21,11 @@ from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.in_process import refuse_elsewhere, way_on
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
-from workbench.runs.launchers.launcher import begin, child_environment, module_command, resuming
+from workbench.runs.launchers.child import run_module
+from workbench.runs.launchers.launcher import begin, resuming
 from workbench.runs.log import tail
+from workbench.runs.queue.orphans import end_orphan, start_orphan
+from workbench.runs.queue.waiting import STOPPED
 from workbench.runs.state import FINAL, RunState, actual_status, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
@@ -205,6 +206,8 @@ class Run:
         status = actual_status(self.folder, state)
         if status == "finished":
             raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
+        if status == "queued" and start_orphan(self.folder):
+            return f"queued again, attempt {state.attempt}"
         if status in ("queued", "starting", "stopping"):
             advice = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{advice}")
@@ -214,8 +217,10 @@ class Run:
         on = read_object(self.folder.launched).get("on")
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))
-        launcher.submit(self.folder, begin(self.folder, attempt=state.attempt + 1), resume=True)
-        return f"{resuming(self.folder)}, attempt {state.attempt + 1}"
+        said = [f"{resuming(self.folder)}, attempt {state.attempt + 1}"]
+        lock = begin(self.folder, attempt=state.attempt + 1)
+        launcher.submit(self.folder, lock, resume=True, say=said.append)
+        return "; ".join(said)
 
     def fork(self, step: int | None = None, *, on: str = "local", **changes: Any) -> Run:
         """Go on from a checkpoint of this run in a new run, under an edited recipe; returns at once.
@@ -234,7 +239,7 @@ class Run:
         Example:
             >>> run.fork(optimizer={"lr": 1e-3}, budget="400 steps")  # doctest: +SKIP
         """
-        return Run(fork(self.folder, changes, step, on))
+        return Run(fork(self.folder, changes, step, on, print))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -291,6 +296,8 @@ class Run:
             TimeoutError: no answer in time; the request stands.
         """
         status = self.status
+        if verb == "stop" and status == "queued" and end_orphan(self.folder):
+            return STOPPED
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status)}")
@@ -324,7 +331,7 @@ class Run:
             RunError: there is no good checkpoint, or the target exists.
         """
         target = Path(target).expanduser().absolute()
-        self._child(EXPORT, str(self.folder.path), str(target))
+        run_module(self.folder, EXPORT, str(self.folder.path), str(target))
         return target
 
     def report(self) -> Path:
@@ -333,7 +340,7 @@ class Run:
         Raises:
             RunError: it could not be drawn.
         """
-        self._child(REPORT, str(self.folder.path))
+        run_module(self.folder, REPORT, str(self.folder.path))
         return self.folder.report
 
     def watch(self, target_loss: float | None = None, keep_live: bool = False) -> Any:
@@ -348,20 +355,6 @@ class Run:
         module, _, name = MONITOR.partition(":")
         monitor = getattr(importlib.import_module(module), name)
         return monitor([self], target_loss=target_loss, keep_live=keep_live).show()
-
-    def _child(self, module: str, *arguments: str) -> None:
-        done = subprocess.run(
-            module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
-        )
-        output = done.stderr.decode("utf-8", "replace").strip()
-        for line in output.splitlines():
-            if line.startswith("warning: "):  # such as an older checkpoint in place of a damaged one
-                print(line, file=sys.stderr)
-        if done.returncode != 0:
-            # Its own message may have several lines; of a traceback only the last one speaks to people.
-            _, marker, message = f"\n{output}".rpartition("\nerror: ")
-            why = message if marker else output.rpartition("\n")[2] or f"exit code {done.returncode}"
-            raise RunError(f"run '{self.id}': {why}")
 
     def _ended(self, deadline: float) -> bool:
         if self.status in FINAL:

@@ -200,7 +200,7 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
     """
     state = state or read_state(folder)
     status = state.status
-    # A queued run waits without a process, so a free lock means nothing yet.
+    # After a reboot a run may wait without a process; its place in the queue is kept.
     if status in FINAL or status == "queued":
         return status
     if lock_held(folder):
@@ -216,18 +216,6 @@ def silent_seconds(state: RunState) -> float:
     if state.final or not state.heartbeat_monotonic or state.boot_id != boot_id():
         return 0.0
     return max(0.0, time.monotonic() - state.heartbeat_monotonic)
-
-
-def message_of(state: RunState, status: str) -> str:
-    """What a run that is in ``status`` (:func:`actual_status`) has to say, in a sentence."""
-    if status != STALLED:
-        return state.message
-    # In steps of 5 s: whoever shows only what has changed is not kept busy by it.
-    seconds = 5 * int(silent_seconds(state) // 5)
-    return (
-        f"no sign of life for {seconds} s: process {state.pid} is suspended, swapped out or waiting for a disk; the "
-        "run goes on by itself once that is over"
-    )
 
 
 def lock_held(folder: RunFolder) -> bool:

@@ -37,6 +37,7 @@ def test_numbers_and_text_say_the_same(folder: RunFolder) -> None:
         "tokens/s": "9,876",
         "tags": "",
         "forked from": "",
+        "queue": "",
         "why": "",
     }
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_a_resume_without_a_checkpoint_says_that_it_starts_again(folder: RunFold
 class Noted(LocalLauncher):
     """Starts nothing; notes where it would have."""
 
-    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
         self.seen = working_folder
         return 7
 

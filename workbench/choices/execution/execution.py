@@ -87,6 +87,17 @@ class Execution(Choice):
             raise RecipeError(f"{problem.path}: {problem.message}")
         return torch.device(device)
 
+    def gpus(self) -> list[str]:
+        """GPUs of which a run takes the first free one, as ``CUDA_VISIBLE_DEVICES`` names them; none on the CPU.
+
+        Raises:
+            RecipeError: as :meth:`resolve_device`.
+        """
+        if self.resolve_device().type != "cuda":
+            return []
+        named = [gpu.strip() for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+        return [gpu for gpu in named if gpu] or [str(index) for index in range(torch.cuda.device_count())]
+
     def device_problems(self, device: str) -> Iterator[Problem]:
         """What ``device`` (``cpu`` or ``cuda``) cannot carry out: of the one a recipe names, and of the one it gets."""
         yield from ()

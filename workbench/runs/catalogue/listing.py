@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.fields import differences, flatten
-from workbench.runs.catalogue.summary import summary
+from workbench.runs.catalogue.summary import queue_facts, summary
 from workbench.runs.find import TRASH
 from workbench.runs.folder import RunFolder, is_run_id, read_json, runs_root
-from workbench.runs.state import RunState, actual_status, message_of, read_state
+from workbench.runs.message import message_of
+from workbench.runs.state import RunState, actual_status, read_state
 
 MOST = 1000
 """Rows of a listing, the newest; older runs are counted."""
@@ -106,11 +107,12 @@ class Listing:
         folder = RunFolder(self.root / run_id)
         known = self._known.get(run_id)
         if known is not None and known.settled and known.mark == mark and not again:
-            # Whether a process of it is alive is written in no file.
+            # Whether a process of it is alive, and what is ahead of it in the queue, is written in no file of it.
             status = actual_status(folder, known.state)
-            message = known.state.error or message_of(known.state, status)
-            if (status, message) != (known.row["status"], known.row["message"]):
-                known.row = known.row | {"status": status, "message": message}
+            message = known.state.error or message_of(folder, known.state, status)
+            now = {"status": status, "message": message, **queue_facts(folder, status)}
+            if any(known.row[name] != value for name, value in now.items()):
+                known.row = known.row | now
             return
         # The mark is older than the reading: what changes meanwhile changes the mark of the next look.
         state = read_state(folder)

@@ -15,7 +15,7 @@ from workbench.runs.run import Run
 # Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
 # Columns that most lists would only be made wide by.
-_RARE = ("tags", "forked from", "why")
+_RARE = ("tags", "forked from", "queue", "why")
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
 

@@ -14,7 +14,9 @@ from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import read_labels
-from workbench.runs.state import STALLED, RunState, actual_status, message_of, read_state
+from workbench.runs.message import message_of
+from workbench.runs.queue.outlook import place_of
+from workbench.runs.state import STALLED, RunState, actual_status, read_state
 
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""
@@ -37,7 +39,8 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
         error where it failed); numbers it has not said yet are None. Where and when: ``owner`` (user), ``host``,
         ``device`` (words), ``started`` (Unix seconds of its launch, None when nothing tells). What people said:
-        ``tags`` (list), ``notes``; and of a fork ``parent``: ``{"run", "step"}``, else None.
+        ``tags`` (list), ``notes``; and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for
+        its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
     state = state or read_state(folder)
@@ -52,7 +55,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "loss": state.loss,
         "heldout_loss": state.heldout_loss,
         "tokens_per_second": state.tokens_per_second,
-        "message": state.error or message_of(state, status),
+        "message": state.error or message_of(folder, state, status),
         "owner": owner_of(folder),
         "host": state.host,
         "device": state.device,
@@ -60,7 +63,22 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "tags": list(labels.tags),
         "notes": labels.notes,
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
+        **queue_facts(folder, status),
     }
+
+
+def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:
+    """``queue_position`` (1 is next) and ``expected_start_seconds`` (from now, rounded) of a run that waits here.
+
+    None where it does not wait on this machine; ``expected_start_seconds`` also where nobody can tell.
+    """
+    place = place_of(folder) if status == "queued" else None
+    if place is None:
+        return {"queue_position": None, "expected_start_seconds": None}
+    # Rounded, so that a table that sends what has changed is quiet for most looks.
+    step = 5 if (place.seconds or 0.0) < 60 else 60
+    seconds = None if place.seconds is None else step * round(place.seconds / step)
+    return {"queue_position": place.position, "expected_start_seconds": seconds}
 
 
 def owner_of(folder: RunFolder) -> str:
@@ -98,6 +116,7 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "tokens/s": _number(facts["tokens_per_second"], ",.0f"),
         "tags": " ".join(facts["tags"]),
         "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",
+        "queue": facts["message"] if facts["status"] == "queued" else "",
         "why": _reason(facts),
     }
 

@@ -17,7 +17,8 @@ from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.in_process import refuse_elsewhere
 from workbench.runs.launchers import launcher_named
-from workbench.runs.launchers.launcher import Handle
+from workbench.runs.launchers.launcher import Handle, Say
+from workbench.runs.queue.turn import check_room
 from workbench.runs.state import lock_held, take_lock
 from workbench.telemetry import TelemetryWriter
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 
-def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local") -> RunFolder:
+def fork(
+    folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local", say: Say | None = None
+) -> RunFolder:
     """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
 
     Weights, optimizer state, place in the data, stage of growth and state of the batch rule are taken over, and every
@@ -34,14 +37,16 @@ def fork(folder: RunFolder, changes: Mapping[str, Any], step: int | None = None,
     Args:
         changes: as for :meth:`workbench.recipe.Recipe.with_`; :func:`workbench.changes.fork` says which are possible.
         step: of the checkpoint; None for the newest that is whole.
+        say: called with one line where it waits for its turn on this machine.
 
     Raises:
         RecipeError: a change that a fork cannot make, or a budget that is spent already.
         RunError: no such checkpoint, it is damaged, or the new run cannot be made.
     """
     launcher = launcher_named(on)
+    check_room()
     new, lock = create_fork(folder, changes, step, on=launcher.name)
-    launcher.submit(new, lock, resume=True)
+    launcher.submit(new, lock, resume=True, say=say)
     _tell_parent(folder, new)
     return new
 

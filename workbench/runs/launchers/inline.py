@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,8 +17,8 @@ class InlineLauncher(Launcher):
 
     name: ClassVar[str] = "inline"
 
-    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
         """See :meth:`Launcher.start`."""
         # The supervisor compares it with its parent's pid: an orphan is handed to another process, and the pid changes.
         options = ["--with-parent", str(os.getpid()), *(["--resume"] if resume else [])]
-        return start_supervisor(folder, lock, working_folder, options, own_session=False)
+        return start_supervisor(folder, descriptors, working_folder, options, own_session=False)

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,10 +21,14 @@ from workbench.runs import control
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.launchers.launch_environment import launch_environment
-from workbench.runs.state import fill_reserve, process_identity, read_state, take_lock, write_state
+from workbench.runs.queue.outlook import notice
+from workbench.runs.queue.turn import Turn, enter
+from workbench.runs.queue.waiting import mark_waiting
+from workbench.runs.state import LOCK_VARIABLE, fill_reserve, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
 RESUME_PATIENCE_SECONDS = 10.0
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,46 +55,68 @@ class Launcher(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
-        """Start a supervisor that inherits ``lock``; return its pid without waiting for anything.
+    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
+        """Start a supervisor; return its pid without waiting for anything.
+
+        Args:
+            descriptors: that it inherits (the run's lock, its place in the queue), by the environment variable that
+                tells it the number. A run whose state says ``queued`` may wait for hours.
 
         Raises:
             OSError: the process could not be started.
         """
 
-    def submit(self, folder: RunFolder, lock: int, *, resume: bool = False) -> Handle:
-        """Hand a prepared run (see :func:`begin`) over to a supervisor.
+    def submit(
+        self, folder: RunFolder, lock: int, *, resume: bool = False, queue: bool = True, say: Say | None = None
+    ) -> Handle:
+        """Hand a prepared run (see :func:`begin`) over to a supervisor; on a busy machine it waits for its turn there.
 
         Args:
             lock: descriptor of the run's lock; closed here, the supervisor holds it from now on.
             resume: go on from the last checkpoint.
+            queue: else it starts at once, whatever else trains.
+            say: called with one line where the run waits, or shares the machine.
 
         Raises:
             RunError: the supervisor could not be started; the run is marked failed.
         """
-        # Relative paths of a recipe mean what they meant at the first launch, wherever the run is resumed from.
-        first = read_object(folder.launched).get("folder") if resume else None
-        # Deleted since: a recipe of absolute paths, or of none, does not need it.
-        working_folder = Path(first) if isinstance(first, str) and Path(first).is_dir() else Path.cwd()
+        place = working_folder(folder) if resume else Path.cwd()
+        turn: Turn | None = None
         try:
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
-            handle = Handle(self.name, str(working_folder), **launch_environment())
+            handle = Handle(self.name, str(place), **launch_environment())
             write_json(folder.launched, asdict(handle))
             # Under a umask that lets the group write, nobody could trust what is named there.
             folder.launched.chmod(0o644)
-            handle = replace(handle, pid=self.start(folder, lock, working_folder, resume))
+            turn = enter(folder, wait=queue)
+            mark_waiting(folder, turn)
+            line = notice(folder, turn.running, turn.problem)
+            handle = replace(handle, pid=self.start(folder, {LOCK_VARIABLE: lock, **turn.descriptors}, place, resume))
         except OSError as error:
+            if turn is not None:
+                turn.leave()
             message = f"the supervisor of run '{folder.id}' could not be started: {error}"
             write_state(folder, status="failed", error=message)
             raise RunError(message) from None
         finally:
             # The supervisor holds a copy of its own; ours would keep the run "alive" for as long as this kernel lives.
             os.close(lock)
+            if turn is not None:
+                turn.hand_over()
+        if line and say is not None:
+            say(line)
         with contextlib.suppress(OSError):
             write_json(folder.launched, asdict(handle), durable=False)
             folder.launched.chmod(0o644)
         return handle
+
+
+def working_folder(folder: RunFolder) -> Path:
+    """Where relative paths of a run's recipe start: as at its launch, wherever it is resumed from."""
+    first = read_object(folder.launched).get("folder")
+    # Deleted since: a recipe of absolute paths, or of none, does not need it.
+    return Path(first) if isinstance(first, str) and Path(first).is_dir() else Path.cwd()
 
 
 def begin(folder: RunFolder, attempt: int = 1) -> int:

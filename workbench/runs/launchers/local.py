@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import Launcher, child_environment, module_command
 from workbench.runs.order import Order
-from workbench.runs.state import LOCK_VARIABLE
+from workbench.runs.state import read_state
 
 AFTER_SECONDS = 20.0
 """Between a launch and the loading of torch for the next one: until then the run that starts has the cores."""
@@ -22,38 +23,49 @@ class LocalLauncher(Launcher):
 
     name: ClassVar[str] = "local"
 
-    def start(self, folder: RunFolder, lock: int, working_folder: Path, resume: bool) -> int:
+    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
         """See :meth:`Launcher.start`."""
-        return start_supervisor(folder, lock, working_folder, ["--resume"] if resume else [], own_session=True)
+        return start_supervisor(folder, descriptors, working_folder, ["--resume"] if resume else [], own_session=True)
 
 
 def start_supervisor(
-    folder: RunFolder, lock: int, working_folder: Path, options: list[str], *, own_session: bool
+    folder: RunFolder,
+    descriptors: Mapping[str, int],
+    working_folder: Path,
+    options: list[str],
+    *,
+    own_session: bool,
+    python: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> int:
-    """Start ``workbench.runs.launchers.supervisor`` with the lock; returns its pid.
+    """Start ``workbench.runs.launchers.supervisor`` with the run's lock and turn; returns its pid.
 
     Args:
-        folder: the run's folder. lock: descriptor of its lock. working_folder: where recipe paths start.
+        folder: the run's folder. descriptors: see :meth:`Launcher.start`. working_folder: where recipe paths start.
         own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read).
+        python: to start it with; empty: this one. settings: environment variables beside this process's.
 
     Raises:
         OSError: the log cannot be opened or the process not started.
     """
-    arguments, environment, descriptors = [str(folder.path), *options], child_environment(), {LOCK_VARIABLE: lock}
+    arguments, environment = [str(folder.path), *options], child_environment(**settings or {})
+    command = module_command("workbench.runs.launchers.supervisor", *arguments)
+    # What is held ready has loaded torch; one that waits for its turn, perhaps for hours, must not keep that in memory.
+    here_and_now = own_session and not python and read_state(folder).status != "queued"
     # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
     with folder.log.open("ab") as log:
-        order = Order(arguments, str(working_folder), environment, log.fileno(), descriptors)
-        if own_session and (ready := held.hand_over(order)):
+        order = Order(arguments, str(working_folder), environment, log.fileno(), dict(descriptors))
+        if here_and_now and (ready := held.hand_over(order)):
             held.hold(after_seconds=AFTER_SECONDS)
             return _kept(ready)
         child = subprocess.Popen(
-            module_command("workbench.runs.launchers.supervisor", *arguments),
+            [python or command[0], *command[1:]],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=working_folder,
             env=environment | {variable: str(number) for variable, number in descriptors.items()},
-            # The flock belongs to the open file, not to a process: inherited, it is held without a gap.
+            # A flock belongs to the open file, not to a process: inherited, it is held without a gap.
             pass_fds=list(descriptors.values()),
             start_new_session=own_session,
             # A terminal sends Ctrl-C to its whole foreground group; the run is to get a request instead, and keep a

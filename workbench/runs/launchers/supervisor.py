@@ -1,4 +1,5 @@
-"""The process between a launcher and a trainer: it holds the run's lock, waits, and writes down how it ended.
+"""The process between a launcher and a trainer: it holds the run's lock, waits for its turn on this machine, then for
+the trainer's end, and writes down how it ended.
 
 ``python -m workbench.runs.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``. Small on purpose (no torch,
 no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans.
@@ -21,6 +22,9 @@ from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.log import tail
+from workbench.runs.queue.orphans import start_orphans
+from workbench.runs.queue.turn import Turn, enter, inherited
+from workbench.runs.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
 from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
 
 TRAINER = "workbench.training.worker"
@@ -61,35 +65,60 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     options = parser.parse_args(argv)
     folder = RunFolder(options.folder.absolute())
     try:
-        inherited = inherited_lock(folder)
+        passed = inherited_lock(folder)
         # Without one we were started by hand or by a scheduler, and are the first to be responsible.
         attempt = read_state(folder).attempt + 1 if options.resume else 1
-        lock = begin(folder, attempt) if inherited is None else inherited
+        lock = begin(folder, attempt) if passed is None else passed
+        turn = inherited(folder) or enter(folder)
+        mark_waiting(folder, turn)
     except (RunError, OSError) as error:
         _log(f"supervisor: {error}")
         return 2
-    code = _supervise(folder, lock, options.resume, options.with_parent, start or start_trainer)
-    # From here on the run may be resumed or deleted: a report needs no lock.
-    os.close(lock)
-    if read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
-        _report(folder)
-    return code if code >= 0 else 128 - code
-
-
-def _supervise(folder: RunFolder, lock: int, resume: bool, parent: int | None, start: Starter) -> int:
-    kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
     # Sent to whole groups by a terminal that is interrupted or closed; whether the run ends is for requests to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
     signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    why = wait_for_turn(folder, lock, turn, options.with_parent)
+    if turn.problem:
+        _log(f"supervisor: {turn.problem}")
+    if why:
+        code = _end_unbegun(folder, why)
+    else:
+        code = _supervise(folder, lock, turn, options.resume, options.with_parent, start or start_trainer)
+    turn.leave()
+    # From here on the run may be resumed or deleted: a report needs no lock.
+    os.close(lock)
+    # Others of this user may wait without a process; nobody else may come by.
+    start_orphans()
+    if not why and read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
+        _report(folder)
+    return code if code >= 0 else 128 - code
+
+
+def _end_unbegun(folder: RunFolder, why: str) -> int:
+    """Write down that a run's turn will not come; returns the exit code."""
+    try:
+        if why == ABANDONED:
+            write_state(folder, status="failed", error=_ABANDONED)
+        else:
+            write_state(folder, status="stopped", message=why)
+        control.dismiss_pending(folder, why)
+    except OSError as error:
+        _log(f"supervisor: {why}, which could not be written: {error}")
+    return 1 if why == ABANDONED else 0
+
+
+def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, parent: int | None, start: Starter) -> int:
+    kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
     try:
         arguments = [str(folder.path), *(["--resume"] if resume else [])]
-        worker = start(arguments, child_environment(), {LOCK_VARIABLE: lock})
+        where = {"CUDA_VISIBLE_DEVICES": turn.gpu} if turn.gpu else {}
+        worker = start(arguments, child_environment(**where), {LOCK_VARIABLE: lock})
     except OSError as error:
         write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
         return 127
-    code, abandoned = _wait(worker, parent)
+    code, abandoned = _wait(worker, turn, parent)
     try:
         why = _ABANDONED if abandoned else _why(code, _out_of_memory_kills() > kills_before)
         _record_end(folder, lock, code, why, log_before)
@@ -120,7 +149,7 @@ def start_trainer(
     )
 
 
-def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> tuple[int, bool]:
+def _wait(worker: subprocess.Popen[bytes], turn: Turn, parent: int | None) -> tuple[int, bool]:
     """Wait for the trainer, end what it left; its exit code (negative: a signal), whether ``parent`` had ended."""
     abandoned = False
     while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
@@ -128,6 +157,7 @@ def _wait(worker: subprocess.Popen[bytes], parent: int | None) -> tuple[int, boo
         if parent is not None and os.getppid() != parent:
             abandoned = True
             worker.kill()
+        turn.keep()
         time.sleep(_POLL_SECONDS)
     # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
     with contextlib.suppress(OSError):
@@ -152,7 +182,7 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
     control.dismiss_pending(folder, "the run has ended")
 
 
-_ABANDONED = "the process that launched this run has ended, and on='inline' means that the run ends with it."
+_ABANDONED = f"{ABANDONED}, and on='inline' means that the run ends with it."
 
 
 def _why(code: int, out_of_memory: bool) -> str:

@@ -185,7 +185,7 @@ class Lab(ipywidgets.Box):
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
             return
-        self._started(launch(recipe, runs_dir=self._runs_dir), "launched")
+        self._started(launch(recipe, runs_dir=self._runs_dir, say=None), "launched")
 
     def _started(self, run: Run, how: str) -> None:
         self.table.refresh()

@@ -1,0 +1,150 @@
+"""``workbench queue``: what trains and what waits on this machine, and changing it. Imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from workbench.errors import RunError, WorkbenchError
+from workbench.printable import plain_lines
+from workbench.runs.folder import runs_root
+from workbench.runs.queue.changes import move, set_priority, this_queue, waiting_ticket
+from workbench.runs.queue.orphans import start_orphans
+from workbench.runs.queue.outlook import Outlook, outlook
+from workbench.runs.queue.settings import NAMES, write_settings
+from workbench.runs.queue.ticket import Ticket
+from workbench.runs.run import Run
+
+Answer = tuple[str, dict[str, Any]]
+
+
+def queue(options: argparse.Namespace) -> int:
+    """Do what was asked, print what came of it.
+
+    Raises:
+        RunError: no such run waits, the arguments are wrong, or the queue is switched off or cannot be changed.
+    """
+    text, data = _ACTIONS[options.action](options)
+    print(json.dumps(data) if options.json else plain_lines(text))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> Answer:
+    _arguments(options, 0, "list")
+    folder, found = this_queue().folder, outlook(this_queue())
+    data = {
+        "folder": str(folder),
+        "cores": found.settings.capacity,
+        "threads": found.threads,
+        "training": [_as_data(ticket) for ticket in found.training],
+        "waiting": [
+            {**_as_data(ticket), "position": place.position, "expected_start_seconds": place.seconds}
+            for ticket in found.waiting
+            for place in (found.places[ticket.folder],)
+        ],
+        "without_process": [_as_data(ticket) for ticket in found.without_process],
+        "problem": found.settings.problem,
+    }
+    return _text(found), data
+
+
+def _text(found: Outlook) -> str:
+    cores = found.settings.capacity
+    lines = [f"{len(found.training)} training ({found.threads} of {cores} cores), {len(found.waiting)} waiting"]
+    lines += [f"  {each.run.id}  {_what(each)}" for each in found.training]
+    lines += [f"  {each.run.id}  {_what(each)}, {found.places[each.folder].text}" for each in found.waiting]
+    lines += [
+        f"  {each.run.id}  the process that waited is gone: `workbench queue start` queues it again"
+        for each in found.without_process
+    ]
+    return "\n".join([*lines, *filter(None, [found.settings.problem])])
+
+
+def _what(ticket: Ticket) -> str:
+    takes = (
+        f"GPU {ticket.gpu}".strip()
+        if ticket.gpus
+        else f"{ticket.threads} threads"
+        if ticket.threads > 1
+        else "1 thread"
+    )
+    priority = f", priority {ticket.priority}" if ticket.priority else ""
+    return f"{ticket.name} of {ticket.owner}, {takes}{priority}"
+
+
+def _move(options: argparse.Namespace) -> Answer:
+    run, place = _arguments(options, 2, "move RUN PLACE")
+    return _placed(move(run, _number(place, "PLACE")))
+
+
+def _priority(options: argparse.Namespace) -> Answer:
+    run, priority = _arguments(options, 2, "priority RUN NUMBER")
+    return _placed(set_priority(run, _number(priority, "NUMBER")))
+
+
+def _placed(ticket: Ticket) -> Answer:
+    place = outlook(this_queue()).places.get(ticket.folder)
+    # Its turn may have come in between.
+    text = f"{ticket.run.id}: " + ("its turn has come" if place is None else place.text)
+    return text, {"run": ticket.run.id, "position": None if place is None else place.position, "text": text}
+
+
+def _cancel(options: argparse.Namespace) -> Answer:
+    if not options.arguments:
+        raise RunError("which? `workbench queue cancel RUN ...`")
+    tickets = [waiting_ticket(this_queue().tickets(), run) for run in options.arguments]
+    said = {ticket.run.id: Run(ticket.run).stop(timeout=30.0) for ticket in tickets}
+    return "\n".join(f"{run}: {text}" for run, text in said.items()), {"cancelled": list(said)}
+
+
+def _start(options: argparse.Namespace) -> Answer:
+    _arguments(options, 0, "start [--runs DIR]")
+    started = [folder.id for folder in start_orphans(runs_root(options.runs))]
+    text = "\n".join(f"{run}: queued again" for run in started) or "no run waits without a process"
+    return text, {"started": started}
+
+
+def _set(options: argparse.Namespace) -> Answer:
+    changes = {}
+    for text in options.arguments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise RunError(f"'{text}' is not NAME=NUMBER; for example `workbench queue set cores=2`")
+        changes[name] = _number(value, name) if value else None
+    found = this_queue()
+    try:
+        found.prepare()
+        with found.locked():
+            settings = write_settings(found.folder, changes)
+    except OSError as error:
+        raise RunError(f"the queue's settings in {found.folder} cannot be changed: {error.strerror or error}") from None
+    values = {name: value for name, value in asdict(settings).items() if name in NAMES} | {"cores": settings.capacity}
+    shown = "\n".join(f"{name}={'no limit' if value is None else value}" for name, value in values.items())
+    return shown, values
+
+
+def _arguments(options: argparse.Namespace, count: int, usage: str) -> list[str]:
+    if len(options.arguments) != count:
+        raise RunError(f"`workbench queue {usage}` takes {count or 'no'} arguments, got {len(options.arguments)}")
+    arguments: list[str] = options.arguments
+    return arguments
+
+
+def _number(text: str, what: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise WorkbenchError(f"{what}: '{text}' is not a whole number") from None
+
+
+def _as_data(ticket: Ticket) -> dict[str, Any]:
+    kept = ("folder", "name", "owner", "threads", "gpu", "priority", "entered")
+    return {"run": ticket.run.id, **{name: getattr(ticket, name) for name in kept}}
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace], Answer]] = {
+    "list": _list, "move": _move, "cancel": _cancel, "priority": _priority, "start": _start, "set": _set,
+}  # fmt: skip

@@ -1,0 +1,30 @@
+"""Modules of this package that need more than a watcher has (torch, plotly), run in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder
+from workbench.runs.launchers.launcher import child_environment, module_command
+
+
+def run_module(folder: RunFolder, module: str, *arguments: str) -> None:
+    """Run a module about a run and wait for its end; its warnings go to stderr.
+
+    Raises:
+        RunError: it failed; the message is its own.
+    """
+    done = subprocess.run(
+        module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
+    )
+    output = done.stderr.decode("utf-8", "replace").strip()
+    for line in output.splitlines():
+        if line.startswith("warning: "):  # such as an older checkpoint in place of a damaged one
+            print(line, file=sys.stderr)
+    if done.returncode != 0:
+        # Its own message may have several lines; of a traceback only the last one speaks to people.
+        _, marker, message = f"\n{output}".rpartition("\nerror: ")
+        why = message if marker else output.rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise RunError(f"run '{folder.id}': {why}")

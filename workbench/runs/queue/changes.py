@@ -1,0 +1,92 @@
+"""What people change in the queue: the place of a run that waits, and its priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.errors import RunError
+from workbench.runs.queue.line import in_line, owner_of
+from workbench.runs.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
+from workbench.runs.queue.ticket import Ticket
+
+LARGEST_PRIORITY = 1000
+Change = Callable[[Ticket, list[Ticket]], list[Ticket]]
+
+
+def this_queue() -> Queue:
+    """The queue of this machine.
+
+    Raises:
+        RunError: it is switched off.
+    """
+    queue = queue_here()
+    if queue is None:
+        raise RunError(f"this machine's queue is switched off: ${QUEUE_VARIABLE} is 'off', so every run starts at once")
+    return queue
+
+
+def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
+    """The ticket of a run that waits, by its id, a unique beginning of it, or its folder.
+
+    Raises:
+        RunError: none waits by that name, or several do.
+    """
+    line = in_line(tickets)
+    path = str(Path(run).expanduser().absolute())
+    found = [ticket for ticket in line if ticket.folder == path or (run and ticket.run.id.startswith(run))]
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(ticket.run.id for ticket in (found or line)[:5]) or "nothing"
+    what = f"'{run}' begins the ids of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
+    raise RunError(f"{what}; {'of those' if found else 'what waits'}: {named}. `workbench queue` lists all")
+
+
+def set_priority(run: str, priority: int) -> Ticket:
+    """Give a run that waits another priority; 0 is usual, higher ones go first.
+
+    Raises:
+        RunError: no such run waits, or it is somebody else's.
+    """
+    if abs(priority) > LARGEST_PRIORITY:
+        raise RunError(f"priority {priority} is beyond -{LARGEST_PRIORITY}..{LARGEST_PRIORITY}; 0 is usual")
+    return _changed(run, lambda ticket, line: [replace(ticket, priority=priority)])
+
+
+def move(run: str, place: int) -> Ticket:
+    """Move a run among those of its owner that wait; it takes the priority of the one whose place it takes.
+
+    Args:
+        place: 1 for the owner's next.
+
+    Raises:
+        RunError: no such run waits, or it is somebody else's.
+    """
+    if place < 1:
+        raise RunError(f"place {place} is before the first; 1 makes a run its owner's next")
+
+    def moved(ticket: Ticket, line: list[Ticket]) -> list[Ticket]:
+        own = [each for each in line if owner_of(each) == owner_of(ticket)]
+        numbers = sorted(each.number for each in own)
+        priority = own[min(place, len(own)) - 1].priority
+        own.remove(ticket)
+        own.insert(place - 1, replace(ticket, priority=priority))
+        return [replace(each, number=number) for each, number in zip(own, numbers, strict=True)]
+
+    return _changed(run, moved)
+
+
+def _changed(run: str, change: Change) -> Ticket:
+    queue = this_queue()
+    try:
+        with queue.locked():
+            tickets = queue.tickets()
+            ticket = waiting_ticket(tickets, run)
+            for each in change(ticket, in_line(tickets)):
+                queue.change(each)
+    except PermissionError:
+        raise RunError(f"run '{ticket.run.id}' is {ticket.owner}'s; only they can change its place") from None
+    except OSError as error:
+        raise RunError(f"the queue in {queue.folder} cannot be changed: {error.strerror or error}") from None
+    return ticket

@@ -1,0 +1,241 @@
+"""What trains on this machine now, and when the turn of a run that waits is expected.
+
+The remaining seconds of what trains, and what runs ahead of it take: from how far they have come, from a budget in
+seconds, from the forecast that somebody had made, or from another run of the same shape. Where none of them tells, the
+start is unknown, and is said to be.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.json_lines import number
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.queue.line import in_line, startable, training
+from workbench.runs.queue.queue_folder import Queue, queue_here
+from workbench.runs.queue.settings import QueueSettings
+from workbench.runs.queue.ticket import Ticket
+from workbench.runs.state import RunState, lock_held, read_state
+
+LOOK_SECONDS = 1.0
+"""A look at the queue serves whoever asks within so long."""
+# A share of a run that tells how long the whole takes; the first steps compile and warm caches.
+_TELLING, _TELLING_SECONDS = 0.01, 2.0
+_SHAPE = ("data", "objective", "architecture", "depth", "execution", "budget")
+_UNKNOWN = "no one can say yet how long the runs before it take"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run stands in the queue.
+
+    Attributes:
+        position: 1 for the next one.
+        seconds: until its turn is expected; None: unknown.
+    """
+
+    position: int
+    seconds: float | None
+
+    @property
+    def text(self) -> str:
+        """In words, without the word "queued"."""
+        expected = f"start unknown: {_UNKNOWN}" if self.seconds is None else f"expected to start {about(self.seconds)}"
+        return f"position {self.position}, {expected}"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One look at a queue.
+
+    Attributes:
+        training: tickets of what trains now. waiting: of what waits, next first.
+        places: of those that wait, by run folder.
+        without_process: tickets of runs that wait and that no process holds; they are started again, or cancelled.
+        settings: limits in force.
+    """
+
+    training: list[Ticket]
+    waiting: list[Ticket]
+    places: Mapping[str, Place]
+    without_process: list[Ticket]
+    settings: QueueSettings
+
+    @property
+    def threads(self) -> int:
+        """Cores that what trains now takes."""
+        return sum(ticket.threads for ticket in self.training if not ticket.gpus)
+
+
+def outlook(queue: Queue | None = None) -> Outlook:
+    """Look at the queue of this machine now; empty where there is none."""
+    queue = queue or queue_here()
+    if queue is None:
+        return Outlook([], [], {}, [], QueueSettings())
+    tickets, settings = queue.tickets(), queue.settings()
+    seconds = expected_starts(tickets, settings, remaining_seconds(tickets))
+    waiting = in_line(tickets)
+    places = {ticket.folder: Place(n, seconds[ticket.folder]) for n, ticket in enumerate(waiting, 1)}
+    dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
+    return Outlook(training(tickets), waiting, places, dead, settings)
+
+
+def training_now() -> list[Ticket]:
+    """What trains on this machine now, as far as its queue knows: runs of this package, each with its ``threads``.
+
+    For the words beside a forecast, which is of an idle machine.
+    """
+    queue = queue_here()
+    return [] if queue is None else training(queue.tickets())
+
+
+def place_of(folder: RunFolder) -> Place | None:
+    """Where a run stands in this machine's queue, at most :data:`LOOK_SECONDS` old; None: it does not wait there."""
+    return _LATEST.outlook().places.get(str(folder.path))
+
+
+def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
+    """What whoever launches a run must hear of the queue; empty where it trains by itself.
+
+    Args:
+        running: whether its turn has come.
+        problem: found in the queue.
+    """
+    found = outlook()
+    place = None if running else found.places.get(str(folder.path))
+    where = f"queued, {place.text}" if place else shares(found) if running else ""
+    return "; ".join(filter(None, [where, found.settings.problem, problem]))
+
+
+def shares(found: Outlook) -> str:
+    """That what trains now is more than the machine has cores for, in a sentence; empty where it is not."""
+    cores, runs = found.settings.capacity, [ticket for ticket in found.training if not ticket.gpus]
+    if len(runs) < 2 or found.threads <= cores:
+        return ""
+    return f"{len(runs)} runs train here with {found.threads} threads on {cores} cores, so each is slower than forecast"
+
+
+def queued_text(folder: RunFolder, state: RunState) -> str:
+    """What a run in state ``queued`` has to say, in a sentence."""
+    place = place_of(folder)
+    if place is not None:
+        return place.text
+    # In a shared folder it may wait on another machine.
+    if lock_held(folder) or state.host not in ("", socket.gethostname()):
+        return state.message
+    return (
+        f"the process that waited for its turn is gone, as after a reboot: `workbench resume {folder.id}` queues it "
+        "again, as the next launch does"
+    )
+
+
+def expected_starts(
+    tickets: Sequence[Ticket], settings: QueueSettings, remaining: Callable[[Ticket], float | None]
+) -> dict[str, float | None]:
+    """Seconds until those that wait are expected to start, by run folder; None: unknown.
+
+    Args:
+        remaining: seconds that a run still trains, from now or from its start; None: unknown.
+    """
+    now, waiting = 0.0, in_line(tickets)
+    starts = {ticket.folder: math.inf for ticket in waiting}
+    ends = {ticket: _or_never(remaining(ticket)) for ticket in training(tickets)}
+    while waiting and now < math.inf:
+        started = {ticket.folder: gpu for ticket, gpu in startable([*ends, *waiting], settings)}
+        for ticket in [each for each in waiting if each.folder in started]:
+            starts[ticket.folder] = now
+            waiting.remove(ticket)
+            ends[replace(ticket, running=True, gpu=started[ticket.folder])] = now + _or_never(remaining(ticket))
+        now = min(ends.values(), default=math.inf)
+        ends = {ticket: end for ticket, end in ends.items() if end > now}
+    return {folder: None if math.isinf(start) else start for folder, start in starts.items()}
+
+
+def remaining_seconds(tickets: Sequence[Ticket]) -> Callable[[Ticket], float | None]:
+    """How long each still trains, from its own files and those of the others."""
+    totals: dict[str, float] = {}
+    for ticket in training(tickets):
+        total = _measured_total(read_state(ticket.run))
+        if total is not None:
+            totals[_shape(_recipe(ticket.folder))] = total
+
+    def remaining(ticket: Ticket) -> float | None:
+        state = read_state(ticket.run)
+        if state.status == "paused":
+            return None  # until somebody resumes it
+        total = _measured_total(state) or _stated_total(ticket) or totals.get(_shape(_recipe(ticket.folder)))
+        return None if total is None else max(0.0, total - state.seconds)
+
+    return remaining
+
+
+def about(seconds: float) -> str:
+    """A duration that is a guess, in words.
+
+    Example:
+        >>> about(20), about(170), about(5000)
+        ('within a minute', 'in about 3 min', 'in about 1.4 h')
+    """
+    if seconds < 45:
+        return "within a minute"
+    if seconds < 90 * 60:
+        return f"in about {round(seconds / 60) or 1} min"
+    return f"in about {seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"in about {round(seconds / 86400)} days"
+
+
+def _measured_total(state: RunState) -> float | None:
+    """Seconds of a whole run by how far it has come."""
+    if state.progress < _TELLING or state.seconds < _TELLING_SECONDS:
+        return None
+    return state.seconds / min(state.progress, 1.0)
+
+
+def _stated_total(ticket: Ticket) -> float | None:
+    budget = _recipe(ticket.folder).get("budget")
+    if isinstance(budget, dict) and budget.get("unit") == "seconds":
+        return _positive(budget.get("amount"))
+    return _positive(read_object(ticket.run.forecast).get("seconds"))
+
+
+def _positive(value: Any) -> float | None:
+    seconds = number(value)
+    return seconds if 0 < seconds < math.inf else None
+
+
+def _shape(recipe: Mapping[str, Any]) -> str:
+    """Runs of one shape take about as long: they differ in seed, name, or the optimizer's knobs."""
+    return json.dumps([recipe.get(axis) for axis in _SHAPE], sort_keys=True)
+
+
+def _recipe(folder: str) -> dict[str, Any]:
+    return read_object(RunFolder(Path(folder)).recipe)
+
+
+def _or_never(seconds: float | None) -> float:
+    return math.inf if seconds is None else seconds
+
+
+class _Latest:
+    """The last look, shared by all who show runs: a table of a thousand runs asks for each of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: tuple[float, Queue | None, Outlook] | None = None
+
+    def outlook(self) -> Outlook:
+        queue = queue_here()
+        with self._lock:
+            if self._found is None or self._found[1] != queue or time.monotonic() - self._found[0] > LOOK_SECONDS:
+                self._found = time.monotonic(), queue, outlook(queue)
+            return self._found[2]
+
+
+_LATEST = _Latest()

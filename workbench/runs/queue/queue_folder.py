@@ -1,0 +1,212 @@
+"""The folder of a machine's queue: its tickets, its settings, and the lock under which anything in it changes.
+
+``$WORKBENCH_QUEUE`` names it, and ``off`` means that runs start at once; else it is in the user's cache. Users who
+share a machine share a folder: the administrator makes one that all may write to (``chmod 1777``) and sets the variable
+for everybody. Without it each user has a queue, which knows nothing of the others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workbench.cache_folder import cache_folder
+from workbench.runs.queue.settings import QueueSettings, read_settings
+from workbench.runs.queue.ticket import SUFFIX, Ticket, decoded, encoded
+from workbench.runs.state import lock_held, read_state
+
+QUEUE_VARIABLE = "WORKBENCH_QUEUE"
+OFF = "off"
+_LOCK = "lock"
+LIMIT_BYTES = 1 << 16
+# On these a lock of one machine may be unknown to another, or to the file server's next start.
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "lustre", "gpfs", "ceph", "glusterfs", "beegfs", "9p")
+
+
+def queue_here() -> Queue | None:
+    """The queue of this machine and user; None where it is switched off."""
+    named = os.environ.get(QUEUE_VARIABLE)
+    if named == OFF:
+        return None
+    if named:
+        return Queue(Path(named).expanduser().absolute())
+    folder = cache_folder().expanduser().absolute() / "queue"
+    if _on_network(folder):
+        # A home on a file server; the queue is this machine's alone.
+        folder = Path(tempfile.gettempdir()) / f"workbench-queue-{os.getuid()}"
+    return Queue(folder)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue's folder; holds nothing itself."""
+
+    folder: Path
+
+    def settings(self) -> QueueSettings:
+        """Limits in force."""
+        return read_settings(self.folder)
+
+    def prepare(self) -> bool:
+        """Make the folder; whether there was none.
+
+        Raises:
+            OSError: it cannot be made, or in the shared folder of temporary files somebody else has made it.
+        """
+        if self.folder.is_dir():
+            new = False
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            new = True
+        if self.folder.parent == Path(tempfile.gettempdir()) and self.folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self.folder} is somebody else's")
+        return new
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process at a time looks and decides; milliseconds, and the kernel unlocks for whoever dies.
+
+        Raises:
+            OSError: the folder is gone or cannot be used.
+        """
+        path = self.folder / _LOCK
+        try:
+            # For reading, which is enough to lock it: of a shared queue one user has made it.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            # By name: a process forked meanwhile holds a copy of the descriptor, and with it the lock.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def tickets(self) -> list[Ticket]:
+        """All that can be read, the dead among them; empty where there is no folder."""
+        found = (self._read(path) for path in self.files())
+        return [ticket for ticket in found if ticket is not None]
+
+    def holds(self, ticket: Ticket) -> bool:
+        """Whether a ticket that was alive still is."""
+        found = self._read(self.folder / ticket.file)
+        return found is not None and found.alive
+
+    def files(self) -> list[Path]:
+        """The files of tickets."""
+        try:
+            with os.scandir(self.folder) as entries:
+                return [Path(entry.path) for entry in entries if entry.name.endswith(SUFFIX)]
+        except OSError:
+            return []
+
+    def sweep(self) -> list[str]:
+        """Remove what is dead and of no more use, under the lock; returns the names of damaged tickets among it.
+
+        Kept are tickets of runs that wait without a process: they are started again (:mod:`.orphans`).
+        """
+        damaged = []
+        for path in self.files():
+            try:
+                ticket = self._read(path)
+                if ticket is None and not _held(path):
+                    damaged.append(path.name)
+                elif ticket is None or ticket.alive or read_state(ticket.run).status == "queued":
+                    continue
+                path.unlink()
+            # Somebody else's, in a folder that all may write to: dead, it counts for nothing.
+            except OSError:
+                continue
+        return damaged
+
+    def create(self, ticket: Ticket) -> int:
+        """Write a ticket, under the lock; returns the descriptor that keeps it alive. It replaces one of the same run.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written to; nothing is left behind.
+        """
+        aside = self.folder / f".{secrets.token_hex(8)}"
+        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            # Before anybody can see it, so that nobody ever finds it dead.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            data = encoded(ticket)
+            if os.write(descriptor, data) != len(data):
+                raise OSError(28, os.strerror(28))
+            aside.rename(self.folder / ticket.file)
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                aside.unlink()
+            raise
+        return descriptor
+
+    def change(self, ticket: Ticket) -> None:
+        """Write a ticket that is there anew, in place, so that its lock stays; under the lock.
+
+        Raises:
+            OSError: it is gone, or somebody else's.
+        """
+        descriptor = os.open(self.folder / ticket.file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.pwrite(descriptor, encoded(ticket), 0)
+        finally:
+            os.close(descriptor)
+
+    def _read(self, path: Path) -> Ticket | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            ticket = decoded(os.read(descriptor, LIMIT_BYTES))
+            uid, held = os.fstat(descriptor).st_uid, _locked(descriptor)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        # A file of another name would make one run hold two places.
+        if ticket is None or ticket.file != path.name:
+            return None
+        # A supervisor that was killed takes its trainer with it; where the system cannot, the trainer keeps its place.
+        return replace(ticket, uid=uid, alive=held or (ticket.running and lock_held(ticket.run)))
+
+
+def _held(path: Path) -> bool:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        # Shared, so that two who look never take each other for a holder.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def _on_network(folder: Path) -> bool:
+    """Whether a folder lies, or would lie, on a file system of another machine."""
+    try:
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    except OSError:
+        return False
+    path = os.path.realpath(folder)
+    best = max((m for m in mounts if len(m) > 2 and _within(path, m[1])), key=lambda m: len(m[1]), default=None)
+    return best is not None and best[2] in _NETWORK
+
+
+def _within(path: str, mount: str) -> bool:
+    return path == mount or path.startswith(mount.rstrip("/") + "/")

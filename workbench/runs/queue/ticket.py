@@ -1,0 +1,140 @@
+"""One run's place in the queue as a file: what it takes of the machine, whose it is, whether its turn has come."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from workbench.printable import plain
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.queue.settings import physical_cores
+
+SUFFIX = ".ticket"
+OWNER_VARIABLE = "WORKBENCH_OWNER"
+# Written in place under its lock: changes must need no new space, since the disk may be full by then.
+_ROOM_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A reading of a ticket.
+
+    Attributes:
+        folder: of the run. name: what people call it. owner: in whose name it waits; data from anybody.
+        threads: cores that it takes on the CPU. gpus: of which it takes one instead, as ``CUDA_VISIBLE_DEVICES`` names
+            them; empty for a run on the CPU.
+        priority: higher ones go first. number: orders tickets of one owner and priority.
+        running: its turn has come. gpu: the one that it took, empty before and on the CPU.
+        entered: Unix seconds.
+        uid: of the user whose file it is; not written in it. alive: a process holds it.
+    """
+
+    folder: str
+    name: str = ""
+    owner: str = ""
+    threads: int = 1
+    gpus: tuple[str, ...] = ()
+    priority: int = 0
+    number: int = 0
+    running: bool = False
+    gpu: str = ""
+    entered: float = 0.0
+    uid: int = -1
+    alive: bool = True
+
+    @property
+    def run(self) -> RunFolder:
+        """The run's folder."""
+        return RunFolder(Path(self.folder))
+
+    @property
+    def file(self) -> str:
+        """Name of its file: one per run folder, however often it enters."""
+        # Runs folders that were copied hold runs of the same id.
+        return f"{self.run.id}-{hashlib.sha256(self.folder.encode()).hexdigest()[:8]}{SUFFIX}"
+
+
+_WRITTEN = tuple(field.name for field in fields(Ticket) if field.name not in ("uid", "alive"))
+
+
+def ticket_of(folder: RunFolder, priority: int = 0) -> Ticket:
+    """The ticket with which a run enters, number and time aside."""
+    recipe, needs = read_object(folder.recipe), read_object(folder.needs)
+    gpus = needs.get("gpus")
+    named = recipe.get("name")
+    return Ticket(
+        folder=str(folder.path),
+        name=plain(named if isinstance(named, str) and named else folder.id),
+        owner=present_owner(),
+        threads=_threads(recipe),
+        gpus=tuple(gpu for gpu in gpus if isinstance(gpu, str)) if isinstance(gpus, list) else (),
+        priority=priority,
+    )
+
+
+def present_owner() -> str:
+    """In whose name this process enters: ``$WORKBENCH_OWNER``, for people who share one account; else the user."""
+    return plain(os.environ.get(OWNER_VARIABLE) or _user())
+
+
+def encoded(ticket: Ticket) -> bytes:
+    """A ticket as its file holds it."""
+    fields_of = asdict(ticket)
+    return json.dumps({name: fields_of[name] for name in _WRITTEN}, indent=1).encode().ljust(_ROOM_BYTES)
+
+
+def decoded(data: bytes) -> Ticket | None:
+    """A ticket from its file; None when that is damaged."""
+    try:
+        raw = json.loads(data)
+        checked = {name: _READERS[str(field.type)](raw[name]) for name, field in _FIELDS.items()}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    ticket = Ticket(**checked)
+    return ticket if os.path.isabs(ticket.folder) and ticket.threads >= 1 else None
+
+
+def _threads(recipe: dict[str, Any]) -> int:
+    execution = recipe.get("execution")
+    asked = execution.get("threads") if isinstance(execution, dict) else None
+    if isinstance(asked, int) and asked >= 1:
+        return asked
+    # What torch takes where a recipe says nothing.
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return int(stated) if stated.isdecimal() and int(stated) else physical_cores()
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    # A number without a name, as containers have it.
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+_FIELDS = {field.name: field for field in fields(Ticket) if field.name in _WRITTEN}
+_READERS: dict[str, Any] = {
+    "str": _text,
+    "int": _whole,
+    "float": float,
+    "bool": bool,
+    "tuple[str, ...]": lambda texts: tuple(map(_text, texts)),
+}

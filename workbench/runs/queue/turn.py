@@ -1,0 +1,228 @@
+"""A run's turn: waiting for it, taking it, giving it back. Held by a process, through a descriptor of its ticket."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder
+from workbench.runs.queue.line import in_line, owner_of, startable, training
+from workbench.runs.queue.queue_folder import LIMIT_BYTES, Queue, queue_here
+from workbench.runs.queue.settings import QueueSettings
+from workbench.runs.queue.ticket import Ticket, decoded, present_owner, ticket_of
+
+TICKET_VARIABLE = "WORKBENCH_TICKET_DESCRIPTOR"
+KEEP_SECONDS = 2.0
+PATIENCE_SECONDS = 10.0
+"""For who does not take its turn; then the next one does."""
+
+
+class Turn:
+    """A run's place in the queue, or its leave to train without one.
+
+    Args:
+        queue: None: the machine has none.
+        ticket: as it was last read or written. descriptor: of its file; None without a queue.
+
+    Attributes:
+        problem: why the run does without the queue, or what was found wrong in it; empty as a rule.
+    """
+
+    def __init__(self, queue: Queue | None, ticket: Ticket, descriptor: int | None, problem: str = "") -> None:
+        self.ticket, self.problem = ticket, problem
+        self._queue, self._descriptor = queue, descriptor
+        self._mark: tuple[int, list[Ticket]] | None = None
+        self._could: dict[str, float] = {}
+        self._kept_at = 0.0
+
+    @property
+    def running(self) -> bool:
+        """Whether it may train."""
+        return self._descriptor is None or self.ticket.running
+
+    @property
+    def descriptors(self) -> dict[str, int]:
+        """What a process must inherit to hold the turn, by the variable that tells it the number."""
+        return {} if self._descriptor is None else {TICKET_VARIABLE: self._descriptor}
+
+    @property
+    def gpu(self) -> str:
+        """The GPU to train on, where there are several; empty otherwise."""
+        return self.ticket.gpu if len(self.ticket.gpus) > 1 else ""
+
+    def claim(self) -> bool:
+        """Train now, if it is this run's turn; cheap to ask again and again."""
+        if self.running or self._queue is None:
+            return True
+        try:
+            if self._nothing_new(self._queue):
+                return False
+            # Somebody may have emptied the cache.
+            self._queue.prepare()
+            with self._queue.locked():
+                self._look(self._queue)
+        except OSError as error:
+            self._do_without(error)
+        return self.running
+
+    def keep(self) -> None:
+        """Write the ticket anew where somebody deleted or damaged it; some system calls, now and then."""
+        if self._queue is None or self._descriptor is None or time.monotonic() - self._kept_at < KEEP_SECONDS:
+            return
+        self._kept_at = time.monotonic()
+        # Without space for it now, it is tried again.
+        with suppress(OSError):
+            whole = self._in_place(self._queue) and decoded(os.pread(self._descriptor, LIMIT_BYTES, 0)) is not None
+            if not whole:
+                self._queue.prepare()
+                with self._queue.locked():
+                    self._write_anew(self._queue)
+
+    def hand_over(self) -> None:
+        """Let go without giving the turn back: another process has inherited it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def leave(self) -> None:
+        """Give the turn back, or the place in the queue."""
+        if self._queue is None or self._descriptor is None:
+            return
+        # Where it cannot be removed it is dead as soon as the descriptor is closed.
+        with suppress(OSError):
+            if self._in_place(self._queue):
+                (self._queue.folder / self.ticket.file).unlink(missing_ok=True)
+        self.hand_over()
+
+    def _look(self, queue: Queue) -> None:
+        if not self._in_place(queue):
+            self._write_anew(queue)
+        tickets = queue.tickets()
+        mine = next((each for each in tickets if each.file == self.ticket.file), None)
+        if mine is None:  # damaged: what it said last is written again
+            queue.change(self.ticket)
+            return
+        self.ticket = mine
+        starting = startable(self._responsive(tickets, queue.settings()), queue.settings())
+        for ticket, gpu in starting:
+            if ticket.file == mine.file:
+                self.ticket = replace(mine, running=True, gpu=gpu)
+                queue.change(self.ticket)
+                return
+        # While there is room for somebody else, who is about to take it, the next look is a whole one again.
+        self._mark = None if starting else (queue.folder.stat().st_mtime_ns, training(tickets))
+
+    def _responsive(self, tickets: list[Ticket], settings: QueueSettings) -> list[Ticket]:
+        """Without those whose turn came a while ago and who have not taken it: suspended, or on a disk that hangs."""
+        could = {ticket.file for ticket, _ in startable(tickets, settings)}
+        self._could = {file: self._could.get(file, time.monotonic()) for file in could - {self.ticket.file}}
+        silent = {file for file, since in self._could.items() if time.monotonic() - since > PATIENCE_SECONDS}
+        return [ticket for ticket in tickets if ticket.file not in silent]
+
+    def _nothing_new(self, queue: Queue) -> bool:
+        if self._mark is None:
+            return False
+        changed_at, running = self._mark
+        # Who comes or goes changes the folder; who is killed lets go of a lock.
+        return queue.folder.stat().st_mtime_ns == changed_at and all(queue.holds(ticket) for ticket in running)
+
+    def _in_place(self, queue: Queue) -> bool:
+        assert self._descriptor is not None
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(queue.folder / self.ticket.file))
+        except OSError:
+            return False
+
+    def _write_anew(self, queue: Queue) -> None:
+        new = queue.create(self.ticket)
+        self.hand_over()
+        self._descriptor = new
+
+    def _do_without(self, error: OSError) -> None:
+        self.problem = _without(self._queue, error)
+        self.hand_over()
+
+
+def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
+    """Take a place in this machine's queue for a run, and its turn at once where there is room.
+
+    Args:
+        wait: else its turn comes now, whatever else trains.
+
+    A queue that cannot be used keeps no run from training: it begins, and :attr:`Turn.problem` says why.
+    """
+    queue = queue_here()
+    ticket = ticket_of(folder, priority)
+    if queue is None:
+        return Turn(None, ticket, None)
+    try:
+        queue.prepare()
+        with queue.locked():
+            damaged = queue.sweep()
+            tickets = queue.tickets()
+            number = 1 + max((each.number for each in tickets), default=0)
+            ticket = replace(ticket, number=number, running=not wait, entered=time.time())
+            for each in tickets:
+                # It waited before, and its process is gone.
+                if each.file == ticket.file:
+                    ticket = replace(ticket, number=each.number, priority=each.priority, entered=each.entered)
+            turn = Turn(queue, ticket, queue.create(ticket), _removed(damaged))
+    except OSError as error:
+        return Turn(None, ticket, None, _without(queue, error))
+    turn.claim()
+    return turn
+
+
+def inherited(folder: RunFolder) -> Turn | None:
+    """The turn that the parent process passed on, if it is this run's."""
+    # Removed, since in a grandchild the same number would stand for another file.
+    text = os.environ.pop(TICKET_VARIABLE, "")
+    queue = queue_here()
+    if queue is None or not text.isdigit():
+        return None
+    ticket = next((each for each in queue.tickets() if each.run == folder), None)
+    turn = None if ticket is None else Turn(queue, ticket, int(text))
+    # A number proves nothing.
+    if turn is None or not turn._in_place(queue):
+        return None
+    os.set_inheritable(int(text), False)
+    return turn
+
+
+def check_room() -> None:
+    """Refuse a further run that would wait, where its owner has as many as the queue allows.
+
+    Raises:
+        RunError: that many wait.
+    """
+    queue = queue_here()
+    limit = None if queue is None else queue.settings().waiting_per_owner
+    if queue is None or limit is None:
+        return
+    tickets = queue.tickets()
+    mine = [ticket for ticket in in_line(tickets) if owner_of(ticket) == (os.getuid(), present_owner())]
+    if len(mine) >= limit:
+        raise RunError(
+            f"{len(mine)} of your runs wait already, and the queue of this machine allows {limit}: wait, cancel some "
+            "(`workbench queue cancel RUN`), or raise waiting_per_owner (`workbench queue set`)"
+        )
+
+
+def _removed(damaged: list[str]) -> str:
+    if not damaged:
+        return ""
+    return (
+        f"damaged tickets were removed from the queue ({', '.join(damaged)}); if a run of yours waited there without a "
+        "process, `workbench queue start` queues it again"
+    )
+
+
+def _without(queue: Queue | None, error: OSError) -> str:
+    where = "" if queue is None else f" in {queue.folder}"
+    return (
+        f"the queue{where} cannot be used ({error.strerror or error}), so the run does not wait: it starts beside "
+        "whatever else trains here. $WORKBENCH_QUEUE names another folder"
+    )

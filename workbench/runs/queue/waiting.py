@@ -1,0 +1,62 @@
+"""How a supervisor waits for its run's turn: it looks, and it obeys a stop. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from workbench.runs import control
+from workbench.runs.folder import RunFolder
+from workbench.runs.queue.turn import Turn
+from workbench.runs.state import write_state
+
+LOOK_SECONDS = 0.2
+WAITING = "waiting for its turn on this machine"
+STOPPED = "taken out of the queue before it began"
+ABANDONED = "the process that launched this run has ended"
+
+
+def mark_waiting(folder: RunFolder, turn: Turn) -> None:
+    """Have the state of a run say that it waits, where it does.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not turn.running:
+        write_state(folder, status="queued", message=WAITING)
+
+
+def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, parent: int | None = None) -> str:
+    """Wait until the run may train; returns nothing then, else why it will not: :data:`STOPPED` or :data:`ABANDONED`.
+
+    Args:
+        lock: descriptor of the run's lock.
+        parent: pid of the process that the run is tied to.
+    """
+    if turn.claim():
+        return ""
+    while not turn.claim():
+        # Deleted or moved away with its folder: nothing of it is to come back.
+        if os.fstat(lock).st_nlink == 0 or not folder.lock.exists():
+            return STOPPED
+        if parent is not None and os.getppid() != parent:
+            return ABANDONED
+        if _asked_to_stop(folder):
+            return STOPPED
+        time.sleep(LOOK_SECONDS)
+    with suppress(OSError):
+        write_state(folder, status="starting", message="starting")
+    return ""
+
+
+def _asked_to_stop(folder: RunFolder) -> bool:
+    """Answer a stop; anything else that was asked waits for the trainer."""
+    for request in control.pending(folder):
+        if request.verb == "stop":
+            refused = control.refusal(folder, request)
+            with suppress(OSError):
+                control.answer(folder, request.id, not refused, refused or STOPPED)
+            if not refused:
+                return True
+    return False
