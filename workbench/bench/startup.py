@@ -86,7 +86,7 @@ def first_point(recipe: Recipe, runs_dir: Path, *, ready: bool = False) -> tuple
         held.hold()
         time.sleep(LOADING_SECONDS)
     began = time.perf_counter()
-    run = launch(recipe, runs_dir=runs_dir)
+    run = launch(recipe, runs_dir=runs_dir, queue=False, say=None)
     try:
         _wait_for_a_point(run)
         return time.perf_counter() - began, read_object(run.folder.environment)["start_seconds"]
@@ -102,7 +102,7 @@ def _repeated(recipe: Recipe, repeats: int, runs_dir: Path, *, ready: bool = Fal
 
 @contextmanager
 def _training(recipe: Recipe, runs_dir: Path) -> Iterator[None]:
-    run = launch(recipe, runs_dir=runs_dir)
+    run = launch(recipe, runs_dir=runs_dir, queue=False, say=None)
     try:
         _wait_for_a_point(run)
         yield
