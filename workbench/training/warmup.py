@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from workbench.choices.data.data import cache_folder
+from workbench.cache_folder import cache_folder
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
