@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     # Most tests look at no report, and drawing one takes a process; those that do ask for `reports`.
     os.environ["WORKBENCH_REPORT"] = "off"
+    # Whoever tests processes counts them.
+    os.environ["WORKBENCH_HOLD"] = "off"
     sys.addaudithook(_notice_process)
     if config.getoption("--write-durations"):
         config.pluginmanager.register(DurationsWriter())

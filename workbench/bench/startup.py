@@ -112,7 +112,8 @@ def _training(recipe: Recipe, runs_dir: Path) -> Iterator[None]:
 
 def _wait_for_a_point(run: Run) -> None:
     reader = TelemetryReader(run.folder.telemetry)
-    while not reader.poll("scalars")["scalars"]:
+    # What the reader holds: the stream itself begins with a rewind.
+    while not (reader.poll("scalars") and reader.telemetry.scalars):
         if run.state.final:
             run.outcome()
         time.sleep(LOOK_SECONDS)

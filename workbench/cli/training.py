@@ -19,6 +19,7 @@ from workbench.printable import plain
 from workbench.profile_table import STEPS, profile_table
 from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import read_object
+from workbench.runs.launchers import held
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.runs.run import Run
@@ -90,8 +91,13 @@ def launch(options: argparse.Namespace) -> int:
     """Start in the background, print the run id."""
     from workbench.runs.launch import launch as start
 
-    # On stderr: stdout holds the id and nothing else.
-    run = start(_launchable(options), runs_dir=options.runs, queue=not options.now, say=_say)
+    # While this process loads torch to read the recipe, the trainer does on another core.
+    held.hold()
+    try:
+        # On stderr: stdout holds the id and nothing else.
+        run = start(_launchable(options), runs_dir=options.runs, queue=not options.now, say=_say)
+    finally:
+        held.release()
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import select
 import socket
 import sys
 import time
@@ -20,7 +21,7 @@ def main() -> int:
     """Load torch, wait for a run and train it; returns the exit code."""
     began = time.time()
     with socket.socket(fileno=int(os.environ[CHANNEL_VARIABLE])) as channel:
-        _load()
+        _load(channel)
         order = Order.receive(channel)
     if order is None:
         return 0
@@ -34,9 +35,12 @@ def main() -> int:
     return worker.main(order.arguments, began=since)
 
 
-def _load() -> None:
+def _load(channel: socket.socket) -> None:
     """What a run loads before its first step; nothing here may start a thread, or ask for a GPU."""
     for name in ("workbench.training.session", "torch._dynamo", "torch._inductor.compile_fx"):
+        # A run that is there already may need no compiler.
+        if name.startswith("torch") and select.select([channel], [], [], 0.0)[0]:
+            return
         importlib.import_module(name)
 
 

@@ -26,7 +26,8 @@ def waiting(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.
     """The supervisor that waits, its trainer loading; both are gone with the test, and whoever follows them."""
     # Pytest changes a variable of its own with every step of a test.
     monkeypatch.setattr(held, "LATE", (*held.LATE, "PYTEST_"))
-    held.hold()
+    monkeypatch.delenv(held.VARIABLE)
+    held.hold(again_after=60.0)
     process = held._held[0].process
     # A run that comes earlier starts as ever.
     wait_until(lambda: bool(psutil.Process(process.pid).children()), 30, "the trainer")
@@ -90,16 +91,26 @@ def test_what_does_not_fit_is_left_and_ends(
         order = Order([str(folder.path)], str(folder.path), {}, log.fileno(), {LOCK_VARIABLE: lock})
         assert held.hand_over(order) is None
         assert waiting.poll() is not None
-        assert held.hand_over(order) is None, "there is none for a second run"
+    (next_one,) = held._held
+    assert next_one.process.pid != waiting.pid, "there is none for a second run"
     os.close(lock)
     assert not lock_held(folder), "it must not keep the lock of a run that somebody else trains"
+
+
+@pytest.mark.parametrize("why", ["switched off", "little memory"])
+def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if why == "little memory":
+        monkeypatch.delenv(held.VARIABLE)
+        monkeypatch.setattr(held, "LEAST_BYTES", 1 << 60)
+    held.hold()
+    assert held._held == []
 
 
 @pytest.mark.process
 def test_they_end_with_whoever_holds_them() -> None:
     code = (
-        "from workbench.runs.launchers import held; import time\n"
-        "held.hold(); print(held._held[0].process.pid, flush=True); time.sleep(600)"
+        "import os; from workbench.runs.launchers import held; import time\n"
+        "del os.environ[held.VARIABLE]; held.hold(); print(held._held[0].process.pid, flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None

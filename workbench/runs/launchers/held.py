@@ -16,10 +16,16 @@ import sys
 import threading
 from typing import Any, NamedTuple
 
+import psutil
+
 from workbench.runs.launchers.launcher import child_environment, module_command
 from workbench.runs.order import TAKEN, Order
 
 SUPERVISOR = "workbench.runs.launchers.waiting"
+VARIABLE = "WORKBENCH_HOLD"
+"""``off``: none is held."""
+LEAST_BYTES = 2 << 30
+"""Of free memory, below which none is held: the two take some 400 MB."""
 ANSWER_SECONDS = 1.0
 """For the supervisor to take a run; it does nothing else."""
 LATE = ("CUDA_", "HF_", "HIP_", "NVIDIA_", "ROCR_", "WORKBENCH_")
@@ -31,18 +37,22 @@ class _Held(NamedTuple):
     process: subprocess.Popen[bytes]
     channel: socket.socket
     surroundings: Any
+    again_after: float | None
 
 
 _held: list[_Held] = []
 _one_at_a_time = threading.Lock()
 
 
-def hold(after_seconds: float = 0.0) -> None:
+def hold(after_seconds: float = 0.0, again_after: float | None = None) -> None:
     """Have a supervisor and a trainer ready soon, unless that is so; returns at once.
 
     Args:
         after_seconds: before torch is loaded, so that it does not take a core from what starts now.
+        again_after: the same for the next two, once these have a run; None: no others.
     """
+    if os.environ.get(VARIABLE) == "off" or psutil.virtual_memory().available < LEAST_BYTES:
+        return
     with _one_at_a_time:
         if _held and _held[0].process.poll() is None:
             return
@@ -65,7 +75,7 @@ def hold(after_seconds: float = 0.0) -> None:
             return
         finally:
             theirs.close()
-        _held.append(_Held(process, ours, _surroundings()))
+        _held.append(_Held(process, ours, _surroundings(), again_after))
 
 
 def hand_over(order: Order) -> subprocess.Popen[bytes] | None:
@@ -74,19 +84,21 @@ def hand_over(order: Order) -> subprocess.Popen[bytes] | None:
         if not _held:
             return None
         # Taken or not, it is there for no second run.
-        process, channel, surroundings = _held.pop()
+        process, channel, surroundings, again_after = _held.pop()
     with channel:
-        if surroundings == _surroundings() and _taken(order, channel):
-            return process
-    # It may have the order and be too slow to say so: two must never train one run.
-    _end(process)
-    return None
+        taken = surroundings == _surroundings() and _taken(order, channel)
+    if not taken:
+        # It may have the order and be too slow to say so: two must never train one run.
+        _end(process)
+    if again_after is not None:
+        hold(again_after, again_after)
+    return process if taken else None
 
 
 def release() -> None:
     """Let go of what is held, if anything is: it ends."""
     with _one_at_a_time:
-        for process, channel, _ in _held:
+        for process, channel, *_ in _held:
             channel.close()
             _end(process)
         _held.clear()

@@ -14,9 +14,6 @@ from workbench.runs.launchers.launcher import Launcher, child_environment, modul
 from workbench.runs.order import Order
 from workbench.runs.state import read_state
 
-AFTER_SECONDS = 20.0
-"""Between a launch and the loading of torch for the next one: until then the run that starts has the cores."""
-
 
 class LocalLauncher(Launcher):
     """A supervisor in its own session: survives a kernel's interrupt, restart and end, papermill's, the terminal's."""
@@ -56,7 +53,6 @@ def start_supervisor(
     with folder.log.open("ab") as log:
         order = Order(arguments, str(working_folder), environment, log.fileno(), dict(descriptors))
         if here_and_now and (ready := held.hand_over(order)):
-            held.hold(after_seconds=AFTER_SECONDS)
             return _kept(ready)
         child = subprocess.Popen(
             [python or command[0], *command[1:]],

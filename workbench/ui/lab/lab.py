@@ -16,6 +16,7 @@ from workbench.runs.find import find
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
+from workbench.runs.launchers import held
 from workbench.runs.run import Run
 from workbench.ui import cell_widgets
 from workbench.ui.compose.composer import Composer, default_recipe
@@ -32,6 +33,8 @@ from workbench.ui.watch.monitor import Monitor
 WATCHED_AT_MOST = 8
 DRAWN_WITHIN_SECONDS = 10.0
 """After that a page is no longer waited for: it has been closed, or cannot draw."""
+HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS = 5.0, 20.0
+"""Before a trainer is held ready, and after a launch the next one: until then page or run have the cores."""
 _OURS = "workbench.ui."
 _PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
@@ -130,6 +133,8 @@ class Lab(ipywidgets.Box):
             return self._text()
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
         self._displayed = True
+        # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
+        held.hold(HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS)
         self.forecast.show(self.composer.recipe)
         return super()._repr_mimebundle_(**kwargs)
 
