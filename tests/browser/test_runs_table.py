@@ -14,6 +14,7 @@ from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.many_runs import copies, trained_run
 from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.servers import Server
+from tests.browser.steer import trained_meanwhile
 from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder, read_json, write_json
@@ -38,6 +39,12 @@ _SCROLLED = """async () => {
 _ON_TOP = """cell => {
     const box = cell.getBoundingClientRect();
     return cell.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+}"""
+
+_EVERY_WORD = """line => {
+    window.words = [];
+    const heard = new MutationObserver(() => window.words.push(line.textContent));
+    heard.observe(line, {childList: true, subtree: true, characterData: true});
 }"""
 
 
@@ -331,6 +338,32 @@ def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, f
     expect(chosen(page)).to_have_text("2 selected, 2 in closed groups")
     groups.first.press("Enter")
     expect(chosen(page)).to_have_text("2 selected")
+
+
+def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, corpus: Path, tmp_path: Path) -> None:
+    with trained_meanwhile(corpus, tmp_path / "going") as run:
+        table_of(page, server, tmp_path / "going", "asked.ipynb")
+        said = page.locator(".lab-said")
+        said.evaluate(_EVERY_WORD)
+        page.locator(".lab-line").first.click()
+        action(page, "Evaluate").click()
+        expect(said).to_contain_text(f"evaluate: {run.name}: held-out loss")
+        action(page, "Checkpoint").click()
+        expect(said).to_contain_text(f"checkpoint: {run.name}: saved step-")
+        assert [words for words in page.evaluate("window.words") if "refused" in words] == []
+
+        page.keyboard.press("s")
+        question = page.locator(".lab-runs .wb-question")
+        expect(question).to_contain_text(f"Stop {run.name}?")
+        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
+        question.get_by_role("button", name="Keep training").click()
+        expect(question).to_be_hidden()
+        assert run.status == "running"
+        page.locator(".lab-line").first.press("s")
+        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".lab-line .lab-status")).to_have_text("stopped")
+        expect(action(page, "Stop")).to_have_attribute("aria-disabled", "true")
 
 
 def test_names_stay_in_sight_and_arrows_are_whole(page: Page, server: Server, few: list[RunFolder]) -> None:

@@ -17,12 +17,12 @@ export class Question {
     this.box = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
     this.yes = el("button", { type: "submit", class: "wb-yes" });
     this.no = el("button", { type: "button", on: { click: () => this.close(true) } });
-    this.node = el("form", { class: "wb-question", role: "alertdialog", tabindex: "-1", "data-lm-suppress-shortcuts": "true" }, this.text, this.box, this.yes, this.no);
-    this.node.hidden = true;
-    this.node.addEventListener("submit", (event) => {
+    const submit = (event) => {
       event.preventDefault();
       this.answer();
-    });
+    };
+    this.node = el("div", { class: "wb-question", role: "alertdialog", tabindex: "-1" }, el("form", { on: { submit } }, this.text, this.box, this.yes, this.no));
+    this.node.hidden = true;
     this.node.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.preventDefault();

@@ -60,6 +60,7 @@ export function fill(entry, row, { selected, current, inside, index, now, mark, 
   line.dataset.run = row.id;
   line.dataset.status = row.status;
   line.classList.toggle("lab-inside", inside);
+  set(line, "aria-level", inside ? "2" : null);
   place(entry, selected, current, index);
   set(box, "aria-label", `select ${row.name}`);
   fillMark(entry.mark, row, mark, watched);
@@ -78,6 +79,7 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
   box.indeterminate = some && !selected;
   set(box, "aria-label", `select the ${group.rows.length} runs of ${group.label}`);
   set(line, "aria-expanded", String(!closed));
+  set(line, "aria-level", "1");
   for (const column of columns) {
     const cell = cells.get(column.key);
     if (column.key === "name") {
@@ -162,5 +164,7 @@ function text(cell, value) {
 
 // A write that changes nothing still makes the browser and screen readers look again.
 function set(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  if (node.getAttribute(name) === value) return;
+  if (value === null) node.removeAttribute(name);
+  else node.setAttribute(name, value);
 }

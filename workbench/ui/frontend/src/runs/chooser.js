@@ -25,13 +25,16 @@ export class Chooser {
     this.names = el("datalist", { id: `${this.id}-knobs` });
     this.field = el("input", { type: "text", list: `${this.id}-knobs`, "aria-label": "knob to add as a column", placeholder: "a knob: lr, depth.theta …", autocomplete: "off", spellcheck: "false" });
     this.problem = el("span", { class: "lab-unknown", role: "status" });
-    const add = el("button", { type: "submit", text: "Add column" });
-    this.form = el("form", { class: "lab-add" }, this.field, add, this.names, this.problem);
-    this.form.addEventListener("submit", (event) => {
+    const add = el("button", { type: "button", text: "Add column" });
+    this.add = el("div", { class: "lab-add" }, this.field, add, this.names, this.problem);
+    // Not a form: with a list of suggestions, browsers do not agree on whether Enter sends one.
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
       event.preventDefault();
       this.#add(this.field.value.trim());
     });
-    this.node = el("fieldset", { class: "lab-chooser", id: this.id }, el("legend", { text: "columns" }), this.boxes, this.form);
+    add.addEventListener("click", () => this.#add(this.field.value.trim()));
+    this.node = el("fieldset", { class: "lab-chooser", id: this.id }, el("legend", { text: "columns" }), this.boxes, this.add);
     this.node.hidden = true;
   }
 
@@ -48,6 +51,7 @@ export class Chooser {
     this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))));
     this.names.replaceChildren(...(knobs?.all ?? []).map((path) => el("option", { value: path })));
     if (held) this.boxes.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
+    if (knobs && this.wanted) this.#add(this.wanted);
   }
 
   #box({ key, title, fixed }, checked) {
@@ -63,9 +67,12 @@ export class Chooser {
   }
 
   #add(text) {
+    // The recipes are read when the columns are opened; whoever is faster need not type it again.
+    this.wanted = this.knobs ? "" : text;
     const paths = this.knobs?.paths(text.toLowerCase()) ?? [];
     const near = text && this.knobs?.nearest(text.toLowerCase());
-    this.problem.textContent = !text || paths.length ? "" : `no knob '${text}'${near ? `; did you mean ${near}?` : ""}`;
+    const unknown = this.knobs ? `no knob '${text}'${near ? `; did you mean ${near}?` : ""}` : "reading the recipes";
+    this.problem.textContent = !text || paths.length ? "" : unknown;
     if (!text || !paths.length) return this.field.focus();
     this.field.value = "";
     const key = knobKey(paths[0]);

@@ -70,6 +70,8 @@ export class Table {
     this.rows = items.flatMap(({ row, group }) => (row ? [row] : look.closed.has(group.id) ? group.rows : []));
     if (look.columns !== before) this.#columns(before);
     this.#sorted(look.sort);
+    // Lines that open and close make it a tree for screen readers.
+    this.grid.setAttribute("role", items.some(({ group }) => group) ? "treegrid" : "grid");
     this.grid.classList.toggle("lab-unmarked", !look.marks);
     const chosen = this.rows.filter((row) => look.selected.has(row.id)).length;
     this.all.checked = chosen > 0 && chosen === this.rows.length;
