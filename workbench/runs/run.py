@@ -296,12 +296,13 @@ class Run:
             TimeoutError: no answer in time; the request stands.
         """
         status = self.status
-        if verb == "stop" and status == "queued" and end_orphan(self.folder):
-            return STOPPED
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status)}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
+        if verb == "stop" and status == "queued" and end_orphan(self.folder):
+            # Nothing of it is there to answer.
+            control.answer(self.folder, request, True, STOPPED)
         if timeout is None:
             return request
         answer = requests.wait(self.folder, request, timeout, said)
