@@ -20,7 +20,7 @@ def places(tmp_path: Path) -> Places:
 def test_a_server_has_its_own_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.delenv("WORKBENCH_RUNS", raising=False)
-    assert Places.of_server(str(tmp_path)) == Places(tmp_path / "runs", tmp_path / "runtime" / "workbench")
+    assert Places.of_server(str(tmp_path)) == Places(tmp_path / "runs", tmp_path / "runtime" / "workbench", tmp_path)
     monkeypatch.setenv("WORKBENCH_RUNS", "mine")
     assert Places.of_server(str(tmp_path)).here == tmp_path / "mine"
     monkeypatch.setenv("WORKBENCH_RUNS", "/shared/runs")
@@ -35,6 +35,20 @@ def test_a_folder_of_a_kernel_is_a_place(tmp_path: Path, places: Places) -> None
     with pytest.raises(Refused, match="404") as refusal:
         places.folder("here", other.id)
     assert "no runs" in refusal.value.text
+
+
+def test_folders_of_kernels_in_the_root_folder_are_listed_once(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    places = Places(root / "runs", tmp_path / "notes", root)
+    inside, gone, outside = root / "notebooks" / "runs", root / "gone" / "runs", tmp_path / "rooted" / "runs"
+    for folder in (root / "runs", inside, outside):
+        folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root)
+    for folder in (root / "runs", tmp_path / "link" / "runs", gone, outside):
+        register(places.notes, folder)
+    key = register(places.notes, inside)
+    assert places.listed() == {"here": root / "runs", key: inside}
+    assert Places(root / "runs", places.notes).listed() == {"here": root / "runs"}
 
 
 def test_refusals_name_the_latest_runs(places: Places) -> None:

@@ -59,6 +59,15 @@ def registered(notes: Path, key: str) -> Path | None:
     return Path(path) if os.path.isabs(path) and key_of(Path(path)) == key else None
 
 
+def all_registered(notes: Path) -> dict[str, Path]:
+    """Every runs folder that was written down, by its key; some may be gone."""
+    try:
+        keys = sorted(entry.name for entry in os.scandir(notes))
+    except OSError:
+        return {}
+    return {key: path for key in keys if (path := registered(notes, key)) is not None}
+
+
 def key_of(runs_dir: Path) -> str:
     """The key of a runs folder: a hash of its path, 32 hexadecimal digits."""
     return hashlib.sha256(os.fsencode(runs_dir)).hexdigest()[:32]

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
+from workbench.server.all_runs import AllRuns
 from workbench.server.follower import Follower
 from workbench.server.registered_runs import Places, Refused
 
@@ -36,9 +37,9 @@ class WorkbenchHandler(APIHandler):
     # An open page polls without end; a hub must still find the server idle.
     _track_activity = False
 
-    def initialize(self, places: Places, follower: Follower) -> None:
+    def initialize(self, places: Places, follower: Follower, all_runs: AllRuns) -> None:
         """Tornado's constructor: what the server shows, and what it has read of it."""
-        self.places, self.follower = places, follower
+        self.places, self.follower, self.all_runs = places, follower, all_runs
 
     async def reading(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that reads files in a thread.

@@ -1,6 +1,7 @@
 """The extension's handlers, under ``<base url>workbench/api``. A run is named ``<place>/<run id>``.
 
 =====================================  =================================================================
+``GET  /runs?most=..``                 all runs, those under way first (:mod:`workbench.server.all_runs`)
 ``GET  /telemetry?run=..&since=..``    what is new of one or several (see :class:`TelemetryHandler`)
 ``POST /runs/<place>/<id>/control``    ``{"verb": ...}``; answers with the id of the request
 ``GET  /runs/<place>/<id>/control/<request>``  what became of it
@@ -20,6 +21,7 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
 from tornado import web
 
+from workbench.server.all_runs import MOST, AllRuns
 from workbench.server.base import WorkbenchHandler
 from workbench.server.follower import Follower
 from workbench.server.registered_runs import HERE, Places, Refused
@@ -65,15 +67,26 @@ class TelemetryHandler(WorkbenchHandler):
         return self.follower.message(folders, since, seq, extra)
 
 
+class RunsHandler(WorkbenchHandler):
+    """All runs."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """See :meth:`workbench.server.all_runs.AllRuns.look`."""
+        self.reply(await self.reading(self.all_runs.look, self.count("most", MOST, MOST)))
+
+
 def routes(base_url: str, places: Places, follower: Follower | None = None) -> list[tuple[str, type, dict[str, Any]]]:
     """The handlers and where they stand.
 
     Args:
         base_url: of the server, ``/`` or a hub's prefix.
     """
-    shared = {"places": places, "follower": follower or Follower()}
+    shared = {"places": places, "follower": follower or Follower(), "all_runs": AllRuns(places)}
     part = "([^/]+)"
     table = {
+        "/runs": RunsHandler,
         "/telemetry": TelemetryHandler,
         f"/runs/{part}/{part}/control": ControlHandler,
         f"/runs/{part}/{part}/control/{part}": OutcomeHandler,

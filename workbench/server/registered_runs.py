@@ -10,7 +10,7 @@ from pathlib import Path
 from jupyter_core.paths import jupyter_runtime_dir
 from tornado.web import HTTPError
 
-from workbench.live.registered_roots import NOTES, registered
+from workbench.live.registered_roots import NOTES, all_registered, registered
 from workbench.runs.find import run_ids
 from workbench.runs.folder import RUNS_VARIABLE, RunFolder, is_run_id
 
@@ -43,16 +43,18 @@ class Places:
     Args:
         here: the server's own runs folder.
         notes: where kernels write down theirs (:mod:`workbench.live.registered_roots`).
+        within: the server's root folder: runs folders in it are listed, beside its own. None: its own alone.
     """
 
     here: Path
     notes: Path
+    within: Path | None = None
 
     @classmethod
     def of_server(cls, root_dir: str) -> Places:
         """``$WORKBENCH_RUNS``, else ``runs`` in the server's root folder; notes in Jupyter's runtime folder."""
         here = Path(root_dir, os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
-        return cls(here, Path(jupyter_runtime_dir(), NOTES))
+        return cls(here, Path(jupyter_runtime_dir(), NOTES), Path(root_dir).expanduser().absolute())
 
     def root(self, place: str) -> Path:
         """The runs folder of a place.
@@ -68,6 +70,19 @@ class Places:
                 " showed one of its runs (run the cell again)",
             )
         return root
+
+    def listed(self) -> dict[str, Path]:
+        """The runs folders whose runs a list of all shows, by place: notes of other projects are none of its."""
+        found = {HERE: self.here}
+        if self.within is None:
+            return found
+        known, inside = {os.path.realpath(self.here)}, os.path.realpath(self.within) + os.sep
+        for place, root in all_registered(self.notes).items():
+            real = os.path.realpath(root)
+            if real not in known and real.startswith(inside) and os.path.isdir(real):
+                known.add(real)
+                found[place] = root
+        return found
 
     def run_ids(self, place: str) -> list[str]:
         """Ids of a place's runs, newest first."""

@@ -1,0 +1,51 @@
+"""The list of all runs: those under way first, of every place once, without what no page needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.conftest import Server
+from tests.ui.live import run_folder
+from workbench.live.registered_roots import register
+from workbench.runs.state import write_state
+from workbench.server.all_runs import AllRuns
+from workbench.server.registered_runs import Places
+
+
+def test_runs_under_way_come_first_then_the_newest(tmp_path: Path) -> None:
+    places = Places(tmp_path / "runs", tmp_path / "notes", tmp_path)
+    old = run_folder(places.here / "20260101-000000-old", name="old")
+    for day in (2, 3):
+        run_folder(places.here / f"2026010{day}-000000-done", "finished", False, name=f"done {day}")
+    waits = run_folder(tmp_path / "notebooks" / "runs" / "20260104-000000-waits", "queued", False, name="waits")
+    key = register(places.notes, waits.path.parent)
+    all_runs = AllRuns(places)
+    found = all_runs.look()
+    assert [(row["run"], row["place"], row["status"]) for row in found["runs"]] == [
+        (f"{key}/{waits.id}", "notebooks/runs", "queued"),
+        (f"here/{old.id}", "", "running"),
+        ("here/20260103-000000-done", "", "finished"),
+        ("here/20260102-000000-done", "", "finished"),
+    ]
+    assert found["counts"] == {"queued": 1, "running": 1, "finished": 2}
+    write_state(old, status="running", step=7, loss=2.5)
+    fewer = all_runs.look(2)
+    assert [(row["name"], row["step"], row["loss"]) for row in fewer["runs"]] == [("waits", 0, None), ("old", 7, 2.5)]
+    assert fewer["counts"] == found["counts"]
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("server")
+def test_a_page_is_told_of_runs_and_a_stranger_is_not(server: Server) -> None:
+    folder = run_folder(server.elsewhere / "20260101-000000-a1b2c3d4", "finished", False, name="a <b>run</b>")
+    answer = server.client.get("/runs")
+    assert answer.status == 200
+    row = next(row for row in answer.json["runs"] if row["id"] == folder.id)
+    assert (row["run"], row["name"], row["place"]) == (f"{server.key}/{folder.id}", "a <b>run</b>", "notebooks/runs")
+    counted = server.client.get("/runs", most=0).json
+    assert counted["runs"] == []
+    assert counted["counts"]["finished"] >= 1
+    assert server.client.get("/runs", most="-1").status == 400
+    assert server.stranger.get("/runs").status == 403

@@ -1,0 +1,58 @@
+"""All runs that a server shows, for a list beside the notebooks: which train, which wait, what they have reached."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from workbench.runs.catalogue.listing import Listing
+from workbench.runs.state import FINAL
+from workbench.server.registered_runs import HERE, Places
+
+MOST = 200
+"""Runs of one answer: those under way and the newest of the others."""
+_FACTS = (
+    "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "started",
+)  # fmt: skip
+
+
+class AllRuns:
+    """The runs of every listed place, read as they change; safe to ask from several threads."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._listings: dict[Path, Listing] = {}
+        self._lock = threading.Lock()
+
+    def look(self, most: int = MOST) -> dict[str, Any]:
+        """Every run that has not ended, then the newest, at most ``most`` of them. Reads files.
+
+        Returns:
+            ``runs``: of each ``run`` (its name at the server), ``place`` (words, empty for the server's own folder)
+            and facts of :func:`workbench.runs.catalogue.summary.summary`; ``counts``: of all runs, by status.
+
+        Raises:
+            OSError: a runs folder cannot be read.
+        """
+        rows = [
+            {"run": f"{place}/{row['id']}", "place": self._words(place, root), **{fact: row[fact] for fact in _FACTS}}
+            for place, root in self._places.listed().items()
+            for row in self._listing(root).look().rows
+        ]
+        rows.sort(key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
+        rows.sort(key=lambda row: row["status"] in FINAL)
+        return {"runs": rows[:most], "counts": dict(Counter(row["status"] for row in rows))}
+
+    def _words(self, place: str, root: Path) -> str:
+        # A path within what the server shows anyway; where it lies on the machine is none of the page's business.
+        return "" if place == HERE or self._places.within is None else _relative(root, self._places.within)
+
+    def _listing(self, root: Path) -> Listing:
+        with self._lock:
+            return self._listings.setdefault(root, Listing(root))
+
+
+def _relative(root: Path, within: Path) -> str:
+    return str(root.resolve().relative_to(within.resolve()))
