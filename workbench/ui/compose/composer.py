@@ -14,7 +14,7 @@ from workbench.choices.choice import Problem
 from workbench.choices.progress import Budget
 from workbench.errors import WorkbenchError
 from workbench.recipe import AXES, Recipe
-from workbench.ui.compose.composition import Composition
+from workbench.ui.compose.composition import Composition, State
 from workbench.ui.compose.difference_view import DifferenceView
 from workbench.ui.compose.differences import change_text
 from workbench.ui.compose.form import ChoiceKnob, Form
@@ -155,6 +155,11 @@ class Composer(ipywidgets.VBox):
     def load(self, recipe: Recipe, baseline: Recipe | None = None) -> None:
         """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (by default the recipe itself)."""
         self.composition.begin(baseline or recipe, None, recipe.to_dict())
+        self._put()
+
+    def restore(self, state: State) -> None:
+        """Show what another composer was left with, knobs that are not valid included."""
+        self.composition.begin(state.base, state.source, state.fields)
         self._put()
 
     def undo(self) -> None:

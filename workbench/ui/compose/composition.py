@@ -34,6 +34,19 @@ class State:
         """What ``base`` is called."""
         return title_of(self.source) if self.source else "the given recipe"
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, for another kernel."""
+        return {"fields": dict(self.fields), "base": self.base.to_dict(), "source": self.source}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> State:
+        """What :meth:`to_dict` gave.
+
+        Raises:
+            RecipeError, KeyError: the recipe it began with is none any more.
+        """
+        return cls(given["fields"], Recipe(**given["base"]), given["source"])
+
 
 def described(before: State, after: State) -> str:
     """The change from one state to the next in a few words."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import ipywidgets
+import traitlets
 
+from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.catalogue import run_list
-from workbench.runs.find import find
+from workbench.runs.find import find, run_ids
+from workbench.runs.folder import runs_root
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
@@ -20,6 +24,7 @@ from workbench.runs.launchers import held
 from workbench.runs.run import Run
 from workbench.ui import cell_widgets
 from workbench.ui.compose.composer import Composer, default_recipe
+from workbench.ui.compose.composition import State
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.headless import headless
@@ -57,11 +62,14 @@ class Lab(ipywidgets.Box):
         composer: the forms. forecast: of what they say. table: the runs. All three are made when they are first asked
             for, which a live Lab does at once. monitor: what is watched, None if nothing is.
         fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
+        kept: all that a new kernel needs to show the same again (:meth:`restore`), as JSON; follows every change.
 
     Example:
         >>> import workbench as wb
         >>> wb.Lab()  # doctest: +SKIP
     """
+
+    kept = traitlets.Dict()
 
     def __init__(
         self, recipe: Recipe | None = None, runs_dir: str | Path | None = None, *, live: bool | None = None
@@ -117,6 +125,20 @@ class Lab(ipywidgets.Box):
         self.composer.load(point.longer(), point.recipe)
         self._composed()
 
+    def restore(self, before: Mapping[str, Any]) -> None:
+        """Compose, fork and watch what another Lab did, from its :attr:`kept`; runs that are gone are left out.
+
+        Raises:
+            RecipeError, KeyError: it is of a version whose knobs were others.
+        """
+        state, there = State.from_dict(before), set(run_ids(runs_root(self._runs_dir)))
+        if (fork := before["fork"]) is not None:
+            with contextlib.suppress(RunError):
+                self.fork_point = ForkPoint.of(find(fork["run"], self._runs_dir), fork["step"])
+                self.fork_bar.show(self.fork_point.folder, self.fork_point.step)
+        self.composer.restore(state)
+        self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
+
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
         cell_widgets.forget(self)
@@ -158,7 +180,7 @@ class Lab(ipywidgets.Box):
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         body = ipywidgets.Box(self._regions())
         body.add_class("lab-body")
-        self.children = (Page(), Frame(), body)
+        self.children = (Page(), Frame(self.model_id or ""), body)
         self._composed()
 
     def _text(self) -> dict[str, str]:
@@ -207,6 +229,7 @@ class Lab(ipywidgets.Box):
                 self._to_watch()
 
     def _to_watch(self) -> None:
+        self._keep()
         # ipywidgets stumbles over a view that is taken away while the page still loads it.
         loading = self.monitor is not None and time.monotonic() < self._drawn_by
         self._waiting = self.table.seen and loading
@@ -244,8 +267,17 @@ class Lab(ipywidgets.Box):
         self.launch_button.disabled = bool(why)
         self.launch_button.tooltip = f"not now: {why}" if why else "train this recipe in a process of its own"
         self._because(why)
+        self._keep()
         if self._displayed:
             self.forecast.show(recipe)
+
+    def _keep(self) -> None:
+        point = self.fork_point
+        self.kept = {
+            **self.composer.composition.state.to_dict(),
+            "fork": None if point is None else {"run": point.folder.id, "step": point.step},
+            "watched": list(self.table.watched),
+        }
 
     def _composed_fields(self) -> dict[str, Any] | None:
         recipe = self.composer.recipe
