@@ -15,8 +15,10 @@ test:
 	$(MAKE) -j2 $(KERNELS) lint types browser
 	$(TESTS)
 
+# At the root, with one runs folder for pages, for cells of notebooks in any folder, and for a terminal here.
 lab: $(STAMP)
-	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_quickstart.ipynb
+	WORKBENCH_RUNS="$(CURDIR)/runs" $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
+		--ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb
 
 # loadgroup: browser tests share one JupyterLab, and one Chromium at a time is enough for two cores.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -78,7 +80,8 @@ compat: browser
 	.venv-compat/bin/python -m pip install --quiet "ipykernel==6.31.*"
 	.venv-compat/bin/python -m pytest tests/ui/test_live_kernel.py tests/ui/test_cell_widgets.py tests/browser/test_quickstart.py
 
-$(STAMP): pyproject.toml constraints.txt
+# The extension of JupyterLab is copied into the environment: where another one was built, it is installed again.
+$(STAMP): pyproject.toml constraints.txt workbench/ui/static/labextension/package.json
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt "torch==2.13.0"

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -143,10 +144,25 @@ def _environment(home: Path) -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
         "IPYTHONDIR": "ipython",
     }
-    # The server extension is on as an installed package turns it on, also where this one is not installed.
-    paths = [str(REPOSITORY / "jupyter-config"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     own = {name: str(home / folder) for name, folder in folders.items()}
-    return {**os.environ, **own, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    # Both extensions are there as an installed package brings them, also where this one, or an older one, is installed.
+    installed = install_shared_data(home / "installed")
+    for name, folder in (("JUPYTER_CONFIG_PATH", "etc/jupyter"), ("JUPYTER_PATH", "share/jupyter")):
+        own[name] = os.pathsep.join(filter(None, [str(installed / folder), os.environ.get(name, "")]))
+    return {**os.environ, **own}
+
+
+def install_shared_data(prefix: Path) -> Path:
+    """Put what installing the package puts outside of it (pyproject.toml) below ``prefix``, which is returned."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    for source, target in project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"].items():
+        place = prefix / target
+        if (REPOSITORY / source).is_dir():
+            shutil.copytree(REPOSITORY / source, place, dirs_exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(REPOSITORY / source, place)
+    return prefix
 
 
 def _wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:

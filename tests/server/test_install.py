@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,23 @@ def test_the_package_takes_its_configuration_to_where_servers_look() -> None:
     assert target == "etc/jupyter/jupyter_server_config.d"
     assert REPOSITORY / source / "workbench.json" == CONFIG / "jupyter_server_config.d" / "workbench.json"
     assert (REPOSITORY / source / "workbench.json").is_file()
+
+
+def test_a_wheel_brings_both_extensions(tmp_path: Path) -> None:
+    builder = pytest.importorskip("hatchling.builders.wheel", reason="needs hatchling, which builds the wheel")
+    wheel = next(builder.WheelBuilder(str(REPOSITORY)).build(directory=str(tmp_path), versions=["standard"]))
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.partition(".data/data/")[2]: name for name in archive.namelist() if ".data/data/" in name}
+        assert "etc/jupyter/jupyter_server_config.d/workbench.json" in names
+        place = "share/jupyter/labextensions/workbench"
+        build = json.loads(archive.read(names[f"{place}/package.json"]))["jupyterlab"]["_build"]
+        script = build["load"].partition("?")[0]
+        # What it loads when a run is watched lies beside it, and is what kernels send.
+        for file in (script, "static/remoteEntry.css", "static/monitor.js", "static/monitor.css"):
+            assert f"{place}/{file}" in names
+        sent = REPOSITORY / "workbench" / "ui" / "static" / "monitor.js"
+        assert archive.read(names[f"{place}/static/monitor.js"]) == sent.read_bytes()
+        assert not [name for name in archive.namelist() if "node_modules" in name]
 
 
 @pytest.mark.process

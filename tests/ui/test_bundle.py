@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -38,6 +39,20 @@ def test_every_bundle_is_one_module_of_these_sources(path: Path) -> None:
     assert code.startswith(f"/* sources sha256:{fingerprint()}"), stale
     assert code.count("export default") == 1
     assert not re.search(r"https?://(?!www\.w3\.org/)|\bimport\s*[\"'{(]", code.partition("*/")[2])
+
+
+def test_the_extension_of_jupyterlab_is_made_of_these_sources_and_says_so() -> None:
+    folder = STATIC / "labextension"
+    manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    script, _, version = manifest["jupyterlab"]["_build"]["load"].partition("?v=")
+    assert fingerprint().startswith(version), "the sources changed: run `npm ci && npm run build`"
+    assert len(version) == 16
+    code = (folder / script).read_text(encoding="utf-8")
+    assert code.startswith(f"/* sources sha256:{fingerprint()}")
+    assert not re.search(r"https?://(?!www\.w3\.org/)|XMLHttpRequest|WebSocket", code.partition("*/")[2])
+    # Loaded with every page of JupyterLab; the live view comes when a run is watched.
+    assert len(code) < 40_000
+    assert "_JUPYTERLAB" in code
 
 
 def test_licence_notices_travel_with_the_code_they_cover(bundle: str) -> None:

@@ -53,3 +53,13 @@ for (const name of ["page.js", "lab/frame.js", "runs/runs_table.js", ...["curve_
 }
 await bundle("watch/monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);
+
+// JupyterLab's extension: pyproject.toml installs this folder, and beside its script the bundle of the live view.
+const folder = join(target, "labextension");
+await build({ ...options, outdir: undefined, outfile: join(folder, "static/remoteEntry.js"), globalName: undefined, entryPoints: [join(here, "src/labextension/entry.js")], banner: { js: `${stamp} */` }, write: true });
+const version = JSON.parse(readFileSync(join(here, "package.json"), "utf8")).version;
+const description = "Workbench: compose, launch and watch pre-training runs";
+// The query names the sources: a browser may keep each for ever, and asks anew after an update.
+const load = `static/remoteEntry.js?v=${fingerprint().slice(0, 16)}`;
+const manifest = { name: "workbench", version, description, license: "Apache-2.0", jupyterlab: { extension: true, outputDir: ".", _build: { load, extension: "./extension" } } };
+writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);

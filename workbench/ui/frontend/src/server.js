@@ -63,6 +63,16 @@ export class Server {
     return this.base !== null && this.now() >= this.absentUntil;
   }
 
+  /**
+   * All runs, those under way first.
+   * @param {number | null} most how many of them; null for as many as the server tells
+   * @returns {Promise<{runs: object[], counts: object} | null>} null when it cannot tell
+   */
+  async runs(most = null) {
+    const response = this.usable ? await this.#ask(most === null ? "runs" : `runs?most=${most}`) : null;
+    return response?.ok ? response.json() : null;
+  }
+
   /** @returns {Promise<{header: object, block: DataView} | null>} null when it cannot tell */
   async news(names, since, seq, extra) {
     const query = new URLSearchParams({ seq: String(Math.max(0, seq)) });

@@ -1,4 +1,8 @@
 import "./frame.css";
+
+import { el as element } from "../dom.js";
+import { TABS } from "../labextension/tabs.js";
+
 // The regions of the Lab: names for screen readers, links that jump to them, borders that move by pointer and keyboard.
 const REGIONS = [
   ["lab-compose", "Compose"],
@@ -86,7 +90,19 @@ function links(root) {
   });
 }
 
-function render({ el }) {
+/** Where JupyterLab has our extension: a button that shows the Lab a second time, in a tab and at full height. */
+function opener(root, model) {
+  const tabs = globalThis[TABS];
+  const row = root.querySelector(".lab-start");
+  if (!tabs?.has(root) || !row) return [];
+  const label = "Open this Lab in a tab";
+  const icon = element("i", { class: "fa fa-external-link", "aria-hidden": "true" });
+  const button = element("button", { type: "button", class: "lab-tool lab-tab", title: label, "aria-label": label, on: { click: () => tabs.open(root, model.get("lab")) } }, icon);
+  row.append(button);
+  return [button];
+}
+
+function render({ model, el }) {
   let waiting = 0;
   let added = [];
   el.classList.add("lab-links");
@@ -109,6 +125,7 @@ function render({ el }) {
     el.replaceChildren(...links(root));
     added = Object.keys(BORDERS).map((name) => border(body, name));
     body.append(...added);
+    added.push(...opener(root, model));
     const button = body.querySelector(".lab-launch");
     const why = body.querySelector(".lab-why");
     if (button && why) {

@@ -1,0 +1,184 @@
+"""The Workbench's own place in JupyterLab: a tile, the Lab in a tab, runs in the side panel and in the status bar."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import RESULTS, Open
+from tests.browser.lab import open_lab
+from tests.browser.looks import drawn_pixels
+from tests.browser.servers import Server, jupyterlab
+from tests.browser.steer import stop, trained_meanwhile
+from tests.runs.tiny import wait_until
+from workbench.runs.run import Run
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
+    """A JupyterLab of its own, whose kernels keep runs in the server's own runs folder, as `make lab` starts it."""
+    home = tmp_path_factory.mktemp("labextension")
+    with jupyterlab(home, home / "notebooks" / "runs") as found:
+        yield dataclasses.replace(found, runs=found.root / "runs")
+
+
+@pytest.fixture(scope="module")
+def run(server: Server, corpus: Path) -> Iterator[Run]:
+    """A run that goes on for long; no kernel knows of it."""
+    with trained_meanwhile(corpus, server.runs) as live:
+        yield live
+
+
+def jupyter(page: Page, server: Server) -> None:
+    """JupyterLab with nothing but its launcher."""
+    page.goto(f"{server.url}/lab?reset&token={server.token}")
+    expect(page.locator(".jp-Launcher")).to_be_visible()
+
+
+def lab_of(page: Page) -> Locator:
+    """The Lab's tab, all of it there: to take a view away that JupyterLab still loads is an error in its console."""
+    lab = page.locator(".wb-dock-lab:visible")
+    expect(lab.locator(".wb-dock-cover")).to_be_hidden()
+    expect(lab.locator(".lab-composer")).to_be_visible()
+    expect(lab.locator(".lab-runs .lab-actions").first).to_be_visible()
+    expect(lab.locator(".lab-border")).to_have_count(2)
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
+    return lab
+
+
+def rate(lab: Locator) -> Locator:
+    """The box of the learning rate."""
+    knob = lab.locator(".lab-knob", has=lab.page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
+    return knob.locator("input[type=text]").first
+
+
+def session(server: Server) -> dict[str, Any]:
+    """The one session of the Lab."""
+    (found,) = server.ask("api/sessions")
+    return found
+
+
+def remembered(server: Server, text: str) -> None:
+    """Until JupyterLab has saved its layout, which it does a moment after each change."""
+    wait_until(lambda: text in str(server.ask("lab/api/workspaces/default")), what=f"{text} in the saved layout")
+
+
+def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server) -> None:
+    page = new_page()
+    jupyter(page, server)
+    page.locator(".jp-LauncherCard", has_text="Workbench").click()
+    lab = lab_of(page)
+    assert session(server)["name"] == session(server)["path"] == "Workbench"
+    # The tab is the Lab's alone, to its last line.
+    tab, body = lab.bounding_box(), lab.locator(".lab-body").bounding_box()
+    assert tab is not None
+    assert body is not None
+    assert tab["height"] - 40 < body["height"] <= tab["height"]
+    assert lab.evaluate("tab => tab.scrollHeight <= tab.clientHeight")
+    page.screenshot(path=RESULTS / "labextension-lab.png")
+
+    rate(lab).fill("0.0035")
+    rate(lab).press("Tab")
+    verdict = lab.locator(".lab-verdict")
+    expect(verdict).to_contain_text("1 knob changed")
+    remembered(server, "workbench-lab")
+    kernel = session(server)["kernel"]["id"]
+    page.reload()
+    lab = lab_of(page)
+    expect(rate(lab)).to_have_value("0.0035")
+    assert session(server)["kernel"]["id"] == kernel
+
+    # Dead of itself: the server starts another process, and the tab what was in it.
+    find_kernel(kernel).send_signal(signal.SIGKILL)
+    expect(page.locator(".wb-dock-cover")).to_contain_text("It starts again with what you had composed")
+    lab = lab_of(page)
+    expect(rate(lab)).to_have_value("0.0035")
+    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+
+    # Shut down by somebody: the tab starts another one when it is told to.
+    server.shut_kernels_down()
+    page.locator(".wb-dock-cover").get_by_role("button", name="Start it again").click()
+    lab = lab_of(page)
+    expect(rate(lab)).to_have_value("0.0035")
+    assert session(server)["kernel"]["id"] != kernel
+    rate(lab).fill("0.0045")
+    rate(lab).press("Tab")
+    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    expect(lab.get_by_role("button", name="Launch")).to_be_enabled()
+
+    # Closed and opened again, by the palette's command: the same kernel's Lab.
+    page.evaluate("window.jupyterapp.commands.execute('application:close')")
+    expect(page.locator(".wb-dock-lab")).to_have_count(0)
+    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    expect(rate(lab_of(page))).to_have_value("0.0045")
+
+
+def find_kernel(kernel_id: str) -> psutil.Process:
+    """The process of a kernel."""
+    for process in psutil.process_iter(["cmdline"]):
+        if any(kernel_id in part for part in process.info["cmdline"] or ()):
+            return process
+    raise AssertionError(f"no process of kernel {kernel_id}")
+
+
+def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, server: Server, run: Run) -> None:
+    page = new_page()
+    jupyter(page, server)
+    status = page.locator(".wb-dock-status")
+    expect(status).to_have_text("1 training")
+    status.click()
+    panel = page.locator(".wb-dock-panel")
+    line = panel.locator("li").first
+    expect(line).to_contain_text(run.name)
+    expect(line).to_contain_text(re.compile(r"running · loss \d\.\d{3} · \d"))
+    line.click()
+    monitor = page.locator(".wb-dock-watch .wb-monitor")
+    expect(monitor.locator(".wb-pill").first).to_have_text("running")
+    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
+    page.screenshot(path=RESULTS / "labextension-runs.png")
+    remembered(server, "workbench-watch")
+    page.reload()
+    expect(monitor.locator(".wb-pill").first).to_have_text("running")
+    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
+    # Asked by the server alone, it stops.
+    stop(page)
+    expect(monitor.locator(".wb-pill").first).to_have_text("stopped")
+    expect(status).to_have_text("0 training")
+    expect(panel.locator("li").first).to_contain_text("stopped")
+    assert server.ask("api/kernels") == []
+
+
+def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path) -> None:
+    open_lab(page, server, corpus)
+    cell = page.locator(".jp-NotebookPanel")
+    cell.get_by_role("button", name="Open this Lab in a tab").click()
+    lab = lab_of(page)
+    expect(lab.locator(".lab-tab")).to_be_hidden()
+    rate(lab).fill("0.0025")
+    rate(lab).press("Tab")
+    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    # One Lab in two places.
+    page.locator(".lm-TabBar-tab", has_text="lab.ipynb").first.click()
+    expect(rate(cell.locator(".lab-whole"))).to_have_value("0.0025")
+    assert len(server.ask("api/kernels")) == 1
+
+
+def test_the_launcher_and_the_palette_name_it(page: Page, server: Server) -> None:
+    jupyter(page, server)
+    assert page.locator(".jp-LauncherCard", has_text="Workbench").get_attribute("title")
+    page.keyboard.press("Control+Shift+c")
+    page.keyboard.type("workbench")
+    items = page.locator(".lm-CommandPalette-itemLabel")
+    expect(items.filter(has_text="Open Workbench")).to_be_visible()
+    expect(items.filter(has_text="Show Runs")).to_be_visible()
+    page.keyboard.press("Escape")

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
+import { RunList, summaryOf } from "../../workbench/ui/frontend/src/labextension/run_list.js";
+import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
+import { factsOf } from "../../workbench/ui/frontend/src/labextension/runs_panel.js";
+
+const offer = (name, more = {}) => ({ get: async () => () => name, ...more });
+
+test("of a shared module the copy in use is taken, else the newest", async () => {
+  assert.ok(newer("4.10.0", "4.9.2"));
+  assert.ok(newer("4.6.1", "4.6"));
+  assert.ok(!newer("4.6.0", "4.6.0"));
+  assert.ok(!newer("3.9.9", "4.0.0"));
+  assert.ok(newer("5.0.0", "4.6.0-beta.1"));
+  assert.equal(await shared({ a: { "4.9.2": offer("old"), "4.10.0": offer("new") } }, "a"), "new");
+  assert.equal(await shared({ a: { "4.9.2": offer("used", { loaded: 1 }), "4.10.0": offer("new") } }, "a"), "used");
+});
+
+test("a front end without a launcher is given no plugin, and nothing is loaded there", async () => {
+  const ours = container("http://hub.example/lab/extensions/workbench/static/remoteEntry.js?v=1");
+  const broken = { get: () => assert.fail("loaded") };
+  ours.init({ "@jupyterlab/apputils": { "4.2.0": broken } });
+  assert.deepEqual((await ours.get("./extension"))().default, []);
+});
+
+test("the status bar counts what trains, and names others only where there are some", () => {
+  assert.equal(summaryOf({}), "0 training");
+  assert.equal(summaryOf({ running: 1, stalled: 1, starting: 1, finished: 9, queued: 0 }), "3 training");
+  assert.equal(summaryOf({ running: 1, paused: 1, queued: 2 }), "1 training, 1 paused, 2 queued");
+});
+
+test("a line says state, loss and progress, and everything under the pointer", () => {
+  const run = { run: "here/a", place: "notebooks/runs", id: "a", name: "<b>x", status: "failed", message: "out of memory", step: 7, loss: 2.5, heldout_loss: null, progress: 0.5 };
+  assert.equal(factsOf(run).short, "failed · loss 2.500 · 50.0%");
+  assert.equal(factsOf(run).long, "<b>x (a)\nfailed: out of memory\nstep 7, loss 2.500\nin notebooks/runs");
+});
+
+test("the list is asked for while it is read, the counts seldom, and nothing while the page is hidden", async () => {
+  const page = { reading: false, hidden: false, time: 0 };
+  const asked = [];
+  const server = {
+    answer: { runs: [], counts: { running: 1 } },
+    async runs(most) {
+      asked.push([page.time, most]);
+      return server.answer && { ...server.answer, runs: most === 0 ? [] : [{ run: "here/a" }] };
+    },
+  };
+  const list = new RunList(server, { reading: () => page.reading, hidden: () => page.hidden, now: () => page.time });
+  let drawn = 0;
+  list.listeners.add(() => (drawn += 1));
+  const pass = async (seconds) => {
+    for (let i = 0; i < seconds; i += 1) {
+      await list.tick();
+      page.time += 1000;
+    }
+  };
+  await pass(6);
+  assert.deepEqual(asked.splice(0), [[0, 0], [5000, 0]]);
+  assert.deepEqual([list.counts, list.runs, list.heard, drawn], [{ running: 1 }, [], true, 2]);
+  page.reading = true;
+  await pass(4);
+  assert.deepEqual(asked.splice(0), [[6000, null], [8000, null]], "at once when it is opened");
+  assert.equal(list.runs.length, 1);
+  page.hidden = true;
+  await pass(9);
+  assert.deepEqual(asked, []);
+  page.hidden = false;
+  server.answer = null;
+  await pass(1);
+  assert.deepEqual([list.heard, list.runs.length, list.counts], [false, 1, { running: 1 }], "what was heard stays");
+});
+
+test("the model without a kernel keeps values and tells of changes", () => {
+  const model = new ServedModel("here/a");
+  assert.deepEqual(model.get("served"), ["here/a"]);
+  assert.equal(model.get("snapshot"), null);
+  const heard = [];
+  const hear = () => heard.push(model.get("advice"));
+  model.on("change:advice", hear);
+  model.set("advice", "one");
+  model.off("change:advice", hear);
+  model.set("advice", "two");
+  assert.deepEqual(heard, ["one"]);
+  assert.equal(model.send({ type: "resync" }), undefined);
+});

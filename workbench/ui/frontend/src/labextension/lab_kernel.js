@@ -1,0 +1,79 @@
+// The kernel of the Lab that has a tab: started, named and found again by itself, with a widget manager like a
+// notebook's. There is one per page; what was composed is kept by the kernel's side (workbench/ui/lab/tab.py).
+
+export const WIDGET = "application/vnd.jupyter.widget-view+json";
+// In the server's root folder, so that its runs folder is the server's own. The path is what pages find it again by.
+const NAME = "Workbench";
+const SHOW = "from workbench.ui.lab.tab import lab_of_tab\nlab_of_tab()";
+
+export class LabKernel {
+  /**
+   * @param {object} lab JupyterLab's modules
+   * @param {object} services JupyterLab's service manager
+   * @param {object} rendermime JupyterLab's registry of renderers
+   */
+  constructor(lab, services, rendermime) {
+    this.lab = lab;
+    const { sessions: sessionManager, kernelspecs: specsManager, kernels: kernelManager } = services;
+    // JupyterLab knows consoles and notebooks: a click on it among the running kernels opens a console on it.
+    const options = { sessionManager, specsManager, kernelManager, path: NAME, name: NAME, type: "console", kernelPreference: { autoStartDefault: true } };
+    this.context = new lab.apputils.SessionContext(options);
+    this.rendermime = rendermime.clone();
+    this.manager = null;
+  }
+
+  /** Connects to the session that is there, or starts one; false where no kernel can be started by itself. */
+  async connect() {
+    const { context } = this;
+    // Shut down elsewhere: the server has forgotten the session, but JupyterLab still holds on to it.
+    if (context.session?.kernel?.status === "dead") context.session.dispose();
+    const choice = this.began ? !context.session?.kernel && (await context.startKernel()) : await context.initialize();
+    this.began = true;
+    if (choice || !context.session?.kernel) return false;
+    this.manager ??= this.#manage();
+    await this.manager;
+    return true;
+  }
+
+  /**
+   * Has the kernel make its Lab, or name the one that it has.
+   * @returns {Promise<{data: object} | {error: string}>} what a page draws it from, or why there is none
+   */
+  async ask() {
+    const answer = { error: "the kernel shows no Lab" };
+    const future = this.context.session.kernel.requestExecute({ code: SHOW, store_history: false });
+    future.onIOPub = ({ header, content }) => {
+      if (content.data?.[WIDGET]) answer.data = content.data;
+      if (header.msg_type === "error") answer.error = `${content.ename}: ${content.evalue}`;
+    };
+    await future.done;
+    return answer;
+  }
+
+  /** The manager of ipywidgets takes a notebook's context; of that it uses the session, the saved state and addresses. */
+  #manage() {
+    const resolve = (url) => Promise.resolve(url);
+    const notebook = {
+      sessionContext: this.context,
+      saveState: { connect() {} },
+      model: { getMetadata: () => undefined },
+      urlResolver: { resolveUrl: resolve, getDownloadUrl: resolve },
+    };
+    return new Promise((done) => {
+      // It hands itself to the renderers that wait for it: the only way to learn that it is ready.
+      const waiting = {
+        set manager(found) {
+          setTimeout(() => done(found));
+        },
+      };
+      this.lab["jupyterlab-manager"].registerWidgetManager(notebook, this.rendermime, [waiting].values());
+    });
+  }
+}
+
+/** A widget's view, drawn with the renderers of the kernel that it lives in. */
+export async function rendered({ rendermime: { MimeModel } }, renderers, data) {
+  const renderer = renderers.createRenderer(WIDGET);
+  await renderer.renderModel(new MimeModel({ data, trusted: true }));
+  return renderer;
+}

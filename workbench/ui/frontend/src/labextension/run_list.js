@@ -1,0 +1,46 @@
+// All runs as the server tells them: the list while somebody looks at it, otherwise and less often the counts alone.
+
+const LIST_EVERY_MS = 2000;
+const COUNT_EVERY_MS = 5000;
+const TRAINING = ["starting", "running", "stopping", "stalled"];
+
+/** What the status bar says: "2 training, 1 queued". */
+export function summaryOf(counts) {
+  const training = TRAINING.reduce((sum, status) => sum + (counts[status] ?? 0), 0);
+  const others = ["paused", "queued"].filter((status) => counts[status]).map((status) => `${counts[status]} ${status}`);
+  return [`${training} training`, ...others].join(", ");
+}
+
+export class RunList {
+  /**
+   * @param {Server} server see server.js
+   * @param {object} page what it needs of the page, and what tests replace; `reading`: whether the list is in sight
+   */
+  constructor(server, { reading, hidden = () => document.hidden, now = Date.now }) {
+    Object.assign(this, { server, reading, hidden, now });
+    this.runs = [];
+    this.counts = {};
+    // Whether the server answers; null before it was asked.
+    this.heard = null;
+    this.listeners = new Set();
+    this.askedAt = -Infinity;
+    this.askedAll = this.asking = false;
+  }
+
+  /** To be called about once a second. */
+  async tick() {
+    const all = this.reading();
+    const due = (all && !this.askedAll) || this.now() - this.askedAt >= (all ? LIST_EVERY_MS : COUNT_EVERY_MS) - 50;
+    if (this.asking || this.hidden() || !due) return;
+    Object.assign(this, { asking: true, askedAll: all, askedAt: this.now() });
+    try {
+      const found = await this.server.runs(all ? null : 0);
+      this.heard = found !== null;
+      if (found) this.counts = found.counts;
+      if (found && all) this.runs = found.runs;
+    } finally {
+      this.asking = false;
+    }
+    for (const listener of this.listeners) listener();
+  }
+}
