@@ -47,7 +47,7 @@ def test_a_forecast_finds_its_tokens_in_a_report_as_well() -> None:
     assert used((PLOTS / "forecast.css").read_text(encoding="utf-8")) <= defined(report)
 
 
-@pytest.mark.parametrize("name", ["page", "monitor", "runs_table", "forecast_panel"])
+@pytest.mark.parametrize("name", ["page", "monitor", "runs_table", "forecast_panel", "labextension/static/remoteEntry"])
 def test_every_root_brings_the_tokens(name: str) -> None:
     static = Path(workbench.ui.__file__).parent / "static" / f"{name}.css"
     assert defined(THEME.read_text(encoding="utf-8")) <= defined(static.read_text(encoding="utf-8"))

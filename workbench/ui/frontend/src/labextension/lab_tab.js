@@ -35,7 +35,7 @@ export class LabTab {
   open(icon) {
     if (this.widget && !this.widget.isDisposed) return this.widget;
     this.panel = new this.lab.widgets.Panel();
-    this.panel.addClass("wb-dock-lab");
+    this.panel.node.classList.add("wb-dock-lab", "wb-theme");
     this.panel.node.append(this.cover);
     this.widget = tabOf(this.lab, this.panel, { id: "workbench-lab", label: "Workbench", icon, caption: "Compose, launch and watch runs" });
     this.#show(WORDS.starting);
@@ -129,7 +129,7 @@ export async function openBeside(lab, shell, notebook, model, icon) {
   const there = [...shell.widgets("main")].find((widget) => widget.id === id);
   if (there) return shell.activateById(id);
   const panel = new lab.widgets.Panel();
-  panel.addClass("wb-dock-lab");
+  panel.node.classList.add("wb-dock-lab", "wb-theme");
   const renderer = await rendered(lab, notebook.content.rendermime, { [WIDGET]: { model_id: model, version_major: 2, version_minor: 0 } });
   panel.addWidget(renderer);
   const tab = tabOf(lab, panel, { id, label: `Lab in ${notebook.title.label}`, icon, caption: `The Lab of ${notebook.context.path}` });

@@ -88,7 +88,7 @@ class Dock {
     Object.assign(this.panel.title, { icon: this.icon, caption: "Runs of the Workbench" });
     this.shell.add(this.panel, "left", { rank: 350 });
     const button = el("button", { type: "button", class: "wb-dock-status", title: "Show the runs of the Workbench", on: { click: () => commands.execute(RUNS) } });
-    const item = new Widget({ node: el("div", {}, button) });
+    const item = new Widget({ node: el("div", { class: "wb-dock-bar wb-theme" }, button) });
     bar?.registerStatusItem("workbench:training", { item, align: "left", rank: 20, isActive: () => list.heard === true });
     list.listeners.add(() => {
       say(button, summaryOf(list.counts));
@@ -127,7 +127,7 @@ class Dock {
     const id = `workbench-watch-${run}`;
     const there = this.watched.find((tab) => tab.id === id);
     if (there) return there;
-    const host = el("div", { class: "wb-dock-watch" });
+    const host = el("div", { class: "wb-dock-watch wb-theme" });
     const content = new this.lab.widgets.Widget({ node: host });
     const tab = tabOf(this.lab, content, { id, label: name, icon: this.icon, caption: `Run ${run.split("/")[1]}` });
     tab.watch = { run, name };

@@ -29,7 +29,7 @@ export class RunsView {
     this.note = el("p", { class: "wb-dock-note" });
     this.rows = el("ul", { class: "wb-dock-runs", "aria-label": "runs" });
     const open = el("button", { type: "button", class: "wb-dock-open", text: "Open Workbench", on: { click: compose } });
-    this.root = el("div", { class: "wb-dock-panel" }, el("header", {}, el("h2", { text: "Runs" }), open), this.note, this.rows);
+    this.root = el("div", { class: "wb-dock-panel wb-theme" }, el("header", {}, el("h2", { text: "Runs" }), open), this.note, this.rows);
     list.listeners.add(() => this.draw());
     this.draw();
   }
@@ -52,7 +52,7 @@ export class RunsView {
     let shown = null;
     const title = el("span", { class: "wb-dock-name" });
     const facts = el("span", { class: "wb-dock-facts" });
-    const bar = el("span", { class: "wb-dock-bar", "aria-hidden": "true" });
+    const bar = el("span", { class: "wb-dock-share", "aria-hidden": "true" });
     const button = el("button", { type: "button", on: { click: () => this.watch(shown) } }, title, facts, bar);
     const line = {
       root: el("li", {}, button),
@@ -64,7 +64,7 @@ export class RunsView {
         button.title = `${long}\n\nClick to watch it.`;
         line.root.dataset.status = run.status;
         line.root.classList.toggle("wb-dock-ended", FINAL.includes(run.status));
-        bar.style.setProperty("--wb-share", String(run.progress ?? 0));
+        bar.style.setProperty("--dock-share", String(run.progress ?? 0));
       },
     };
     this.lines.set(name, line);
