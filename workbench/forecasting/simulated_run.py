@@ -11,6 +11,7 @@ from workbench.choices.architectures.flops import step_flops
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import SHARE
+from workbench.choices.execution.micro_batches import divisors
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -106,8 +107,7 @@ class Simulator:
         limit = plan.budget or SHARE * self.rates.memory_bytes
         point = self._point(_at(Progress(0, 0, 0.0, self.recipe.budget), 0.5 / POINTS))
         if plan.largest:
-            ends = {data.fewest_rows, data.most_rows}
-            for rows in (rows for rows in range(max(ends), 0, -1) if all(end % rows == 0 for end in ends)):
+            for rows in reversed(divisors(data.fewest_rows, data.most_rows)):
                 self.batches = BatchSize(self.recipe, rows)
                 point.shape = self.batches.shape(point.progress)
                 if self._memory(point, False).planned <= limit:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from workbench.choices.execution.memory_fit import LOOSE, Kept
 from workbench.choices.execution.memory_plan import MemoryPlan
+from workbench.choices.execution.micro_batches import divisors
 from workbench.choices.execution.plan import Plan, Trial
 from workbench.planning.trials import Trials
 
@@ -183,7 +184,7 @@ def _micro_batches(trials: Trials) -> list[Candidate]:
     if trials.recipe.execution.micro_batch_size is not None:
         return []
     largest = trials.rows - (trials.rows == trials.recipe.data.most_rows)
-    sizes = [rows for rows in range(largest, 0, -1) if trials.rows % rows == 0]
+    sizes = [rows for rows in reversed(divisors(trials.rows)) if rows <= largest]
     return [Candidate("micro_batch_size", rows) for rows in sizes[:: -(-len(sizes) // MOST_SIZES) or 1]]
 
 

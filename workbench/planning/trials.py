@@ -17,6 +17,7 @@ import torch
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.execution.memory_fit import Kept, measured
+from workbench.choices.execution.micro_batches import divisors
 from workbench.choices.execution.planned import Planned
 from workbench.errors import RecipeError
 from workbench.ops.timing import LEAST_ROUNDS, Sample, measure, wait_for
@@ -157,12 +158,12 @@ class Trials:
         """The defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it may."""
         length, most = self.recipe.data.longest, self.recipe.data.most_rows
         limit = max(1, TOKENS[self.device.type] // length)
-        divisors = [rows for rows in range(1, most + 1) if most % rows == 0 and rows <= limit]
+        sizes = [rows for rows in divisors(most) if rows <= limit]
         # From few rows on: where a step of many takes a minute, looking at it would take the whole calibration.
-        self.rows = next((rows for rows in divisors if rows * length >= FEW_TOKENS), divisors[-1])
+        self.rows = next((rows for rows in sizes if rows * length >= FEW_TOKENS), sizes[-1])
         few = self._training({})
         seconds = self._seconds(few)
-        fitting = [rows for rows in divisors if rows <= self.rows * STEP_SECONDS / seconds]
+        fitting = [rows for rows in sizes if rows <= self.rows * STEP_SECONDS / seconds]
         if not fitting or fitting[-1] == self.rows:
             self.step_seconds = seconds
             return few

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.environment import EngineEnvironment
+from workbench.choices.execution.micro_batches import divisors
 from workbench.errors import RecipeError
 
 
@@ -116,8 +117,7 @@ class Execution(Choice):
         size = self.micro_batch_size or recipe.data.most_rows
         if size == "auto" or size == 1:
             return []
-        half = max(part for part in range(1, size // 2 + 1) if size % part == 0)
-        return [f"execution.micro_batch_size {half} or less (the same mathematics in smaller pieces)"]
+        return [f"execution.micro_batch_size {divisors(size)[-2]} or less (the same mathematics in smaller pieces)"]
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """What the device that is named cannot carry out, and micro-batches whose rows do not divide the batch."""
@@ -132,8 +132,7 @@ class Execution(Choice):
             # A batch smaller than a micro-batch is one by itself, when a schedule begins or ends with it.
             if rows % size == 0 or (rows < size and rows != recipe.data.most_rows):
                 continue
-            # Divisors only: graphs are compiled for one shape, and equal parts let a mean of means be the mean.
-            legal = [part for part in range(1, rows + 1) if rows % part == 0]
+            legal = divisors(rows)
             shown = ", ".join(map(str, legal if len(legal) <= 12 else [*legal[:6], "...", *legal[-5:]]))
             yield Problem(
                 "execution.micro_batch_size",

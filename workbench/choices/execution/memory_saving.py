@@ -27,6 +27,7 @@ from workbench.choices.execution.memory_fit import (
     step_bytes,
 )
 from workbench.choices.execution.memory_plan import MemoryPlan
+from workbench.choices.execution.micro_batches import divisors
 from workbench.choices.execution.optimizer_states import STORAGES, StoredMoments
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
@@ -181,8 +182,7 @@ class MemorySavingEngine(Engine):
         room: float = (plan.budget - weights if plan.budget else SHARE * free_bytes(self.device)) - taken
         kept, data = measured(model, rehearse), self.recipe.data
         if plan.largest:
-            ends = {data.fewest_rows, data.most_rows}
-            legal = [rows for rows in range(1, max(ends) + 1) if all(end % rows == 0 for end in ends)]
+            legal = divisors(data.fewest_rows, data.most_rows)
 
             def backward(loss: Tensor) -> None:
                 self.backward(loss, 1.0)
@@ -191,7 +191,7 @@ class MemorySavingEngine(Engine):
             self.micro_batch_size = largest_rows(legal, room, kept, rehearse, backward)
             within = plan.budget or room + weights + taken
             self.settled = (
-                f"{self.micro_batch_size} of {counted_rows(max(ends))} per micro-batch: the most that fit "
+                f"{self.micro_batch_size} of {counted_rows(data.most_rows)} per micro-batch: the most that fit "
                 f"{within / 2**30:.3g} GiB"
             )
         else:
