@@ -70,7 +70,10 @@ class Benchmark:
 
     def recalled(self, folder: Path | None) -> dict[str, float] | None:
         """Remembered seconds by candidate; None without a valid file."""
-        record = recalled(folder, self.name, self.subject)
+        return self.seconds_in(recalled(folder, self.name, self.subject))
+
+    def seconds_in(self, record: Record | None) -> dict[str, float] | None:
+        """Seconds by candidate that a record of this benchmark holds; None where it holds no valid ones."""
         try:
             seconds = {name: float(record.value[name]) for name in self.candidates} if record else {}
         except (KeyError, TypeError, ValueError):
@@ -134,7 +137,8 @@ def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
     Returns:
         The contradiction; None without one, or if nothing is remembered.
     """
-    remembered, record = benchmark.recalled(folder), recalled(folder, benchmark.name, benchmark.subject)
+    record = recalled(folder, benchmark.name, benchmark.subject)
+    remembered = benchmark.seconds_in(record)
     if remembered is None or record is None or record.confirmed:
         return None
     found = measure(benchmark.samples(), rounds=LEAST_ROUNDS, least_seconds=0.0, limit_seconds=0.0)
