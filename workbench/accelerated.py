@@ -32,8 +32,9 @@ from workbench.runs.launchers.launcher import Handle, begin, resuming
 from workbench.runs.launchers.supervisor import REPORT_VARIABLE
 from workbench.runs.queue.outlook import notice
 from workbench.runs.queue.turn import Turn, enter
+from workbench.runs.result import Result
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.runs.state import ENDED_WELL, FINAL, actual_status, read_state
 from workbench.training.own.arguments import (
     budget_of,
     check_choices,
@@ -171,7 +172,7 @@ class AcceleratedRun(Run):
         self._ended_because = ""
         self._error: BaseException | None = None
 
-    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> Result:
         """As :meth:`Run.wait_blocking`; interrupted (Ctrl-C), the run is stopped with a checkpoint first."""
         try:
             return super().wait_blocking(timeout, poll)
@@ -181,7 +182,7 @@ class AcceleratedRun(Run):
             print(f"run '{self.id}' ended at step {self.state.step}{way_on(self.folder, self.status)}")
             raise
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> Result:
         """The result of a run that ended; the weights are in the model then. Raises as :meth:`Run.outcome`."""
         if self.status in FINAL:
             self._done.wait()
@@ -256,7 +257,7 @@ class AcceleratedRun(Run):
             os.close(lock)
             _training.pop(given.model, None)
             self._done.set()
-        if read_state(self.folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
+        if read_state(self.folder).status in ENDED_WELL and os.environ.get(REPORT_VARIABLE) != "off":
             # A picture that cannot be drawn does not make a good run fail.
             with contextlib.suppress(RunError, OSError):
                 self.report()
@@ -315,6 +316,8 @@ def _resumed(
     check_depth(recipe.depth, model, loss, path, stack, look)
     given = Given(model, loader, heldout, loss, stack, look)
     stands = {axis: choice.model_dump(mode="json") for axis, choice in _stand_ins(given, path).items()}
+    if "frozen" not in began.model_fields_set:  # of before it was written down
+        stands["architecture"]["frozen"] = 0
     now = recipe.with_(**stands)
     _refuse_others(earlier, recipe.diff(now))
     return _again(AcceleratedRun(earlier.folder, given))
@@ -329,6 +332,10 @@ def _refuse_others(run: Run, knobs: Mapping[str, tuple[Any, Any]]) -> None:
         )
 
 
+def _frozen(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
+
+
 def _stand_ins(given: Given, path: str) -> dict[str, Any]:
     """What stands for the user's objects in the recipe, by axis."""
     model, loader, named = given.model, given.loader, getattr(given.loss, "__name__", type(given.loss).__name__)
@@ -336,7 +343,11 @@ def _stand_ins(given: Given, path: str) -> dict[str, Any]:
     content: Tensor | Any = given.look.batch.content
     return {
         "architecture": OwnModel(
-            model=type(model).__name__, parameters=count_parameters(model), layers=len(given.layers), stack=path
+            model=type(model).__name__,
+            parameters=count_parameters(model),
+            frozen=_frozen(model),
+            layers=len(given.layers),
+            stack=path,
         ),
         "objective": OwnLoss(loss=OWN_LOSS if given.loss is loss_of_model else named),
         "data": OwnLoader(

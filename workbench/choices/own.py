@@ -29,6 +29,7 @@ class OwnModel(Architecture):
     kind: Literal["own_model"] = "own_model"
     model: str = knob("", "class of the model")
     parameters: int = knob(0, "numbers in its parameters, frozen ones included", ge=0)
+    frozen: int = knob(0, "of these, numbers in parameters that were frozen before the run", ge=0)
     layers: int = knob(1, "layers of its stack; 1 where it has none: the model as a whole", ge=1)
     stack: str = knob("", "name of the module that holds its layers; empty where it has no stack")
     # Of those that all architectures have, only the model knows these: no recipe says them.
@@ -49,6 +50,11 @@ class OwnModel(Architecture):
     def least_parameters(self, tokens: int) -> int:
         """All that the model has."""
         return self.parameters
+
+    @property
+    def frozen_parameters(self) -> int:
+        """Those that were frozen before the run; what a depth method freezes trains at other times."""
+        return self.frozen
 
     def block_parameters(self) -> int:
         """Not known by matrix, (D, D) and the like: FLOPs of such a model are counted on a pass through it."""

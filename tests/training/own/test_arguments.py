@@ -30,6 +30,19 @@ pytestmark = pytest.mark.process
 PLD = {"depth": "progressive_drop"}
 
 
+class Unprepared(nn.Module):
+    """Without what torch's own ``__init__`` makes."""
+
+
+class Unhashable(nn.Linear):
+    """As a dataclass is by default."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__(8, 3)
+
+
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
@@ -94,6 +107,9 @@ PLD = {"depth": "progressive_drop"}
         (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
         ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),
+        (Unprepared.__new__(Unprepared), {}, r"this Unprepared was never set up; .* with super\(\).__init__\(\)"),
+        (Unhashable(), {}, r"a Unhashable cannot be hashed, .* @dataclass\(eq=False\)"),
+        (stacked(), {"layers": ["blocks"]}, "layers: the name of a module is needed, got list"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_before_anything_starts(
@@ -102,7 +118,8 @@ def test_what_cannot_be_is_said_before_anything_starts(
     with pytest.raises(RecipeError, match=message):
         start(model, shuffled(), **{"loss": cross_entropy, **options})
     assert not (tmp_path / "runs").exists()
-    assert isinstance(model, str) or not any("forward" in vars(module) for module in model.modules())
+    sound = isinstance(model, torch.nn.Module) and not isinstance(model, Unprepared | Unhashable)
+    assert not sound or not any("forward" in vars(module) for module in model.modules())
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,11 @@ class Architecture(Choice):
         """Numbers that a model with a vocabulary of so many tokens has at least: without norms, biases and heads."""
         return self.layers * self.block_parameters() + tokens * self.width
 
+    @property
+    def frozen_parameters(self) -> int:
+        """Numbers in parameters that never train: without gradients and optimizer states."""
+        return 0
+
     def mixing_parameters(self) -> int:
         """Those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D, 3D)."""
         return 3 * self.width**2

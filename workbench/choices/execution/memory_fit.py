@@ -52,8 +52,9 @@ def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
 
 
 def step_bytes(model: TrainingModel, plan: MemoryPlan, moments: int) -> int:
-    """Bytes of gradients and of the optimizer's state, so many moments for every parameter, beside the weights."""
-    return sum(4 * p.numel() + moments * plan.moment_bytes(p.numel()) for p in model.parameters())
+    """Bytes of gradients and of the optimizer's state, so many moments, of all that trains; the weights come on top."""
+    trained = (parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return sum(4 * numbers + moments * plan.moment_bytes(numbers) for numbers in trained)
 
 
 def largest_rows(

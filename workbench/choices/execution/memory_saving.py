@@ -265,8 +265,9 @@ def least_bytes(recipe: Any, plan: MemoryPlan) -> dict[str, int]:
     """Bytes by part that a recipe's model takes at least, without activations, norms and biases; ``all`` is the sum."""
     architecture, tokens = recipe.architecture, recipe.data.tokenizer.asked_size()
     numbers = architecture.least_parameters(tokens)
-    moments = len(recipe.optimizer.moments) * plan.moment_bytes(numbers)
-    parts = {"weights": 4 * numbers, "gradients": 4 * numbers, "optimizer states": moments}
+    trained = numbers - architecture.frozen_parameters
+    moments = len(recipe.optimizer.moments) * plan.moment_bytes(trained)
+    parts = {"weights": 4 * numbers, "gradients": 4 * trained, "optimizer states": moments}
     return parts | {"all": sum(parts.values())}
 
 

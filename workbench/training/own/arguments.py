@@ -36,8 +36,18 @@ def check_model(model: Any) -> None:
     """Refuse what has no weights to train.
 
     Raises:
-        RecipeError: it is no module, or has no parameters, or only frozen ones.
+        RecipeError: it is no module, or no sound one, or has no parameters, or only frozen ones.
     """
+    if isinstance(model, nn.Module):
+        name = type(model).__name__
+        # Torch itself stumbles over both, with words that name neither the model nor the way out.
+        if "_parameters" not in vars(model):
+            raise RecipeError(f"model: this {name} was never set up; its __init__ must begin with super().__init__()")
+        if type(model).__hash__ is None:
+            raise RecipeError(
+                f"model: a {name} cannot be hashed, and torch keeps modules in sets; a dataclass that is a module is "
+                "declared with @dataclass(eq=False)"
+            )
     if not isinstance(model, nn.Module) or not any(True for _ in model.parameters()):
         raise RecipeError(f"model: a torch.nn.Module with parameters is needed, got {type(model).__name__}")
     if not any(parameter.requires_grad for parameter in model.parameters()):

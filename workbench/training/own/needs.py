@@ -59,6 +59,8 @@ def find_stack(model: nn.Module, named: str | None, depth: Any) -> tuple[str, li
         RecipeError: there is no such stack, none although ``depth`` needs one, or several of equal rights.
     """
     if named is not None:
+        if not isinstance(named, str):
+            raise RecipeError(f"layers: the name of a module is needed, got {type(named).__name__}")
         return named, list(stack_named(model, named).children())
     found, kind = stacks(model), type(model).__name__
     if not found:
