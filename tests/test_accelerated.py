@@ -288,8 +288,8 @@ class TestTheRunFolder:
         expected = -0.5 * math.log(0.5) - 0.5 * math.log(0.5 / 29)
         assert floor is not None
         assert floor.unigram == pytest.approx(expected, rel=0.1)
-        assert run.result()["learned"] == "nothing yet"
-        first = run.result()["heldout_loss"]
+        assert run.result["learned"] == "nothing yet"
+        first = run.result["heldout_loss"]
         again = start(
             model, run._given.loader, run._given.heldout, budget="1 steps", optimizer={"kind": "adamw", "lr": 1e-12}
         )

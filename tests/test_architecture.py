@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.runs.checkpoints": set(),
     "workbench.runs.order": set(),
     "workbench.runs": {
-        "workbench", "workbench.telemetry", "workbench.recipe", "workbench.changes",
+        "workbench", "workbench.atomic", "workbench.telemetry", "workbench.recipe", "workbench.changes",
         "workbench.huge_pages",
     },
     "workbench.plots": {"workbench", "workbench.atomic", "workbench.telemetry", "workbench.runs"},
@@ -115,6 +115,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
         "workbench.presets", "workbench.runs", "workbench.plots",
     },
+    "workbench.comparison": {"workbench.runs", "workbench.plots", "workbench.ui"},
     "workbench.accelerated": {
         "workbench.choices", "workbench.recipe", "workbench.training", "workbench.runs",
     },
@@ -328,7 +329,7 @@ def test_public_names_have_docstrings() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Recipe", "Run", "accelerate", "choices", "forecast", "launch", "presets", "runs",
+        "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "runs",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

@@ -16,7 +16,7 @@ import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
-from tests.documents import Executed
+from tests.documents import ROOT, Executed, blocks
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -50,15 +50,51 @@ class TestRules:
         for cell in _code(path):
             assert len(cell.source.splitlines()) <= LONGEST_CELL, cell.id
 
-    def test_what_it_imports_of_us_is_there(self, path: Path) -> None:
+    def test_all_it_needs_of_us_is_wb(self, path: Path) -> None:
         for cell in _code(path):
-            for node in ast.walk(ast.parse(cell.source)):
-                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("workbench"):
-                    exec(ast.unparse(node), {})
+            assert inner_imports(cell.source) == [], cell.id
 
     def test_papermill_can_read_every_parameter(self, path: Path) -> None:
         parameters = papermill.inspect_notebook(str(path))
         assert set(re.findall(r"^(\w+) = ", _code(path)[0].source, re.MULTILINE)) == set(parameters)
+
+
+def inner_imports(source: str) -> list[str]:
+    """Lines of code (with or without a notebook's ``await``) that import anything of ours but ``workbench as wb``."""
+    found = []
+    for node in ast.walk(compile(source, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)):
+        if isinstance(node, ast.Import):
+            ours = [(name.name, name.asname) for name in node.names if name.name.split(".")[0] == "workbench"]
+            if any(each != ("workbench", "wb") for each in ours):
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "workbench":
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_the_readmes_python_needs_nothing_else_either() -> None:
+    examples = blocks(ROOT / "README.md", "python")
+    examples += [
+        "\n".join(line[1:] for line in difference.splitlines() if line.startswith("+"))
+        for difference in blocks(ROOT / "README.md", "diff")
+    ]
+    assert any("import workbench as wb" in example for example in examples)
+    assert [line for example in examples for line in inner_imports(example)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "inner"),
+    [
+        ("import workbench as wb\nimport torch\nawait wb.launch(r).wait()", 0),
+        ("from workbench.plots.static import facts_html", 1),
+        ("def f():\n    import workbench.runs as runs", 1),
+        ("import json, workbench", 1),
+        ("from workbench import presets", 1),
+        ("import workbenches", 0),
+    ],
+)
+def test_an_import_from_within_is_found(source: str, inner: int) -> None:
+    assert len(inner_imports(source)) == inner
 
 
 def test_the_two_that_everything_names_are_there() -> None:

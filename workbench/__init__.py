@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench import choices, forecast, presets, runs
     from workbench.accelerated import accelerate
+    from workbench.comparison import compare
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Recipe": "workbench.recipe:Recipe",
     "accelerate": "workbench.accelerated:accelerate",
+    "compare": "workbench.comparison:compare",
     "presets": "workbench.presets",
     "choices": "workbench.choices",
     "forecast": "workbench.forecast",  # a callable module: see there
@@ -29,7 +31,7 @@ _HOMES = {
     "Run": "workbench.runs.run:Run",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
-__all__ = ["Lab", "Recipe", "Run", "accelerate", "choices", "forecast", "launch", "presets", "runs"]
+__all__ = ["Lab", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "runs"]
 
 
 def __getattr__(name: str) -> Any:

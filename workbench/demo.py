@@ -23,12 +23,12 @@ from rich.text import Text
 from workbench import presets
 from workbench.errors import RunError, RunFailed, TargetMissed, WorkbenchError
 from workbench.plots import terminal
-from workbench.plots.facts import decimal, facts, heldout_loss, learned_in_words, measured
+from workbench.plots.facts import facts
 from workbench.plots.report import write_report
-from workbench.plots.results import outcome, require, verdict, write_outcome
-from workbench.printable import plain
+from workbench.printable import decimal, plain
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
+from workbench.runs.measured import heldout_loss, learned_in_words, measured
 from workbench.runs.run import Run
 from workbench.runs.view import RunView
 
@@ -95,8 +95,8 @@ def compare(recipes: Sequence[Recipe], out: Path, runs_dir: Path | None, console
         raise
     views = [run.view() for run in runs]
     console.print(table(views))
-    for view in views:
-        console.print(Text(verdict(outcome(view))))
+    for run in runs:
+        console.print(Text(str(run.result)))
     written = write_all(views, runs, notebook, out)
     for what, path in written.items():
         # Unwrapped, so that a path can be copied from a narrow terminal. (`Text`: nothing of a run is read as markup.)
@@ -127,15 +127,15 @@ def follow(runs: Sequence[Run], console: Console) -> None:
         RunFailed: as soon as one of them failed or is lost.
     """
     terminal.follow(*runs, console=console)
-    for view in (run.view() for run in runs):
-        if view.status in ("failed", "lost"):
+    for run in runs:
+        if run.status in ("failed", "lost"):
             # The run's own words are the error; the caller stops the others.
-            require(outcome(view))
+            run.result.require()
 
 
 def stop(runs: Sequence[Run], console: Console) -> None:
     """Ask every run that is still going to stop, and wait until it has."""
-    going = [run for run in runs if not run.view().final]
+    going = [run for run in runs if not run.final]
     for run in going:
         console.print(Text(f"stopping {run.id}"))
         try:
@@ -143,10 +143,10 @@ def stop(runs: Sequence[Run], console: Console) -> None:
         except RunError:
             continue  # it ended in the meantime
     deadline = time.monotonic() + STOP_PATIENCE_SECONDS
-    while time.monotonic() < deadline and any(not run.view().final for run in going):
+    while time.monotonic() < deadline and any(not run.final for run in going):
         time.sleep(0.3)
     for run in going:
-        if not run.view().final:
+        if not run.final:
             console.print(Text(f"{run.id} has not stopped yet; `workbench stop {run.id}` asks again"))
 
 
@@ -172,8 +172,8 @@ def write_all(views: Sequence[RunView], runs: Sequence[Run], notebook: Path, out
     """Executed notebook, interactive report, results; returns what was written by name."""
     out.mkdir(parents=True, exist_ok=True)
     written = {"report": write_report(views, out / "report.html"), "notebook": out / "demo.ipynb"}
-    for index, view in enumerate(views):
-        written[f"results of {plain(view.name)}"] = write_outcome(outcome(view), out / f"results-{index}.json")
+    for index, run in enumerate(runs):
+        written[f"results of {plain(run.name)}"] = run.result.write(out / f"results-{index}.json")
     parameters = {"run_ids": [run.id for run in runs], "runs_dir": str(runs[0].folder.path.parent)}
     _execute(notebook, written["notebook"], parameters)
     return {what: path.absolute() for what, path in written.items()}

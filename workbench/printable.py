@@ -1,8 +1,11 @@
-"""Text of anybody made fit for a terminal, a table or a picture. Standard library only."""
+"""Text of anybody, and numbers, made fit for a terminal, a table or a picture. Standard library only."""
 
 from __future__ import annotations
 
+import math
+
 LONGEST_NAME = 48
+UNKNOWN = "-"
 
 
 def plain(text: object, longest: int = LONGEST_NAME) -> str:
@@ -20,3 +23,25 @@ def plain(text: object, longest: int = LONGEST_NAME) -> str:
 def plain_lines(text: object) -> str:
     """Several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
+
+
+def decimal(value: float | None, digits: int) -> str:
+    """Fixed decimals, or a dash for what is not known."""
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def count(value: float | None) -> str:
+    """A number of things, short: 812, 12,345, 3.42M, 1.10B.
+
+    Example:
+        >>> count(12345), count(3_420_000), count(None)
+        ('12,345', '3.42M', '-')
+    """
+    if value is None:
+        return UNKNOWN
+    if not math.isfinite(value):
+        return str(value)
+    for size, letter in ((1e9, "B"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:.2f}{letter}"
+    return f"{value:,.0f}"

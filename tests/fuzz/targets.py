@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from tests.fuzz.mutations import damaged_bytes, damaged_text, json_text, nested
 from workbench import presets
-from workbench.errors import RecipeError, WorkbenchError
+from workbench.errors import RecipeError
 from workbench.json_lines import parsed
 from workbench.live.track import Track
 from workbench.plots.report import report_html
@@ -168,8 +168,7 @@ class RunFolders(Target):
             if problem_with(path) is None:
                 state_of(path)
         steps_of(folder), origin_of(folder)
-        with contextlib.suppress(WorkbenchError):
-            run.result()
+        str(run), repr(run.result), run.result._repr_html_(), run.plan
         view = RunView.read(folder)
         Track(folder).poll()
         if random.random() < 0.01:

@@ -89,7 +89,7 @@ def test_no_runs():
 @pytest.mark.process
 def test_no_global_figure_and_no_torch():
     code = (
-        "import sys, workbench.plots.static, workbench.plots.report, workbench.plots.results;"
+        "import sys, workbench.plots.static, workbench.plots.report, workbench.runs.result;"
         "print([m for m in ('torch', 'matplotlib.pyplot', 'IPython', 'ipywidgets') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,7 +23,7 @@ def test_differences_only(view):
 
 
 def test_asked_by_axis(view):
-    page = tables.choices_table(view)
+    page = tables.choices_table(view.recipe)
     assert '<th scope="row">optimizer</th><td>adamw</td><td>lr 0.003</td>' in page
 
 
@@ -32,8 +32,8 @@ def test_everything_from_a_run_is_escaped(view):
     bad = replace(view, recipe=attack, environment={"data": attack, **attack}, name="<script>n")
     bad.telemetry.events[0]["text"], kept = "<script>t", bad.telemetry.events[0]["text"]
     pages = [
-        tables.recipe_table([bad], differing_only=False), tables.choices_table(bad), tables.environment_table([bad]),
-        tables.fingerprint(bad),
+        tables.recipe_table([bad], differing_only=False), tables.choices_table(bad.recipe),
+        tables.environment_table([bad]), tables.fingerprint(bad),
         tables.events_table(bad), tables.result_table([bad]),
     ]  # fmt: skip
     bad.telemetry.events[0]["text"] = kept

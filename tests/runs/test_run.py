@@ -46,7 +46,8 @@ def end(run: Run, status: str = "finished", after: float = 0.0, **changes: Any) 
 
 def test_wait_blocks_until_the_end(alive: Run) -> None:
     end(alive, after=0.3)
-    assert alive.wait(poll=0.01) == {"run": alive.id, "state": "finished", **RESULT}
+    result = alive.wait(poll=0.01)
+    assert (result.run, result.state, result.steps, result.heldout_loss) == (alive.id, "finished", 3, 2.5)
 
 
 def test_wait_gives_up_in_time_and_the_run_goes_on(alive: Run) -> None:
@@ -75,7 +76,7 @@ def test_awaiting_lets_others_run(alive: Run) -> None:
 
     end(alive, after=0.5)
     results = asyncio.run(wait_for_all())
-    assert results == [{"run": alive.id, "state": "finished", **RESULT}] * 5
+    assert [(result["run"], result["heldout_loss"]) for result in results] == [(alive.id, 2.5)] * 5
     assert ticks > 10
 
 
@@ -96,19 +97,26 @@ def test_a_bad_end_is_an_error_with_a_way_out(folder: RunFolder, status: str) ->
 
 
 def test_results_before_the_end(alive: Run) -> None:
-    with pytest.raises(RunError, match="no result: it is running"):
-        alive.result()
+    with pytest.raises(RunError, match="has not ended: it is running"):
+        alive.outcome()
+    write_state(alive.folder, loss=5.5)
+    write_json(alive.folder.evaluations, {"result": {"steps": 1, "heldout_loss": 9.0}})
+    result = alive.result
+    # What a former attempt ended with is no result of one that goes on.
+    assert (result.state, result.steps, result.train_loss, result.heldout_loss) == ("running", 3, 5.5, None)
+    assert str(alive) == f"{alive.id}: running 25%, step 3, loss 5.500"
+    write_json(alive.folder.evaluations, {})
     write_state(alive.folder, status="stopped", tokens=99)
-    assert alive.result() == {
-        "run": alive.id,
-        "state": "stopped",
-        "steps": 3,
-        "tokens": 99,
-        "seconds": 0.0,
-        "tokens_per_second": None,
-        "train_loss": None,
-        "heldout_loss": None,
-    }
+    assert (alive.outcome().state, alive.outcome().tokens, alive.result.heldout_loss) == ("stopped", 99, None)
+
+
+def test_what_a_run_was_made_with_is_there_once_it_is_known(alive: Run) -> None:
+    assert (alive.environment, alive.plan, alive.final) == ({}, None, False)
+    write_json(alive.folder.environment, {"cores": 2, "plan": {"knobs": {"precision": "fp32"}}})
+    assert alive.environment["cores"] == 2
+    assert alive.plan == {"knobs": {"precision": "fp32"}}
+    write_state(alive.folder, status="finished")
+    assert alive.final
 
 
 def test_requests_are_answered_refused_or_left_standing(alive: Run) -> None:
@@ -239,22 +247,19 @@ def test_interrupting_the_kernel_only_ends_the_waiting(alive: Run, kernel: tuple
     assert alive.status == "running"
 
 
-def test_a_finished_run_has_what_its_trainer_wrote(folder: RunFolder) -> None:
-    write_state(folder, status="finished", step=9)
-    with pytest.raises(RunError, match="no result: it is finished"):
-        Run(folder).result()
-    write_json(folder.evaluations, {"result": {"steps": 9, "heldout_loss": 2.5}})
-    assert Run(folder).result() == {"run": folder.id, "state": "finished", "steps": 9, "heldout_loss": 2.5}
+def test_an_ended_run_has_what_its_trainer_wrote_and_else_what_its_state_says(folder: RunFolder) -> None:
+    write_state(folder, status="finished", step=9, tokens=96, seconds=1.25, loss=3.0)
+    found = Run(folder).outcome()
+    assert (found.steps, found.tokens, found.seconds, found.train_loss) == (9, 96, 1.25, 3.0)
+    assert (found.heldout_loss, found.error) == (None, "")
+    write_json(folder.evaluations, {"result": {"steps": 9, "train_loss": 2.75, "heldout_loss": 2.5, "seconds": 1.5}})
+    found = Run(folder).result
+    assert (found.state, found.train_loss, found.heldout_loss, found.seconds) == ("finished", 2.75, 2.5, 1.5)
+    assert found.path == str(folder.path)
 
 
-def test_a_stopped_run_has_what_its_state_says(folder: RunFolder) -> None:
-    write_state(folder, status="stopped", step=3, tokens=96, seconds=1.23456, loss=3.0)
-    found = Run(folder).result()
-    assert (found["steps"], found["tokens"], found["seconds"], found["train_loss"]) == (3, 96, 1.235, 3.0)
-    assert found["heldout_loss"] is None
-
-
-def test_a_lost_run_has_none(folder: RunFolder) -> None:
-    write_state(folder, status="running")
-    with pytest.raises(RunError, match="it is lost"):
-        Run(folder).result()
+def test_a_lost_run_has_what_it_said_last(folder: RunFolder) -> None:
+    write_state(folder, status="running", step=4)
+    assert (Run(folder).result.state, Run(folder).result.steps) == ("lost", 4)
+    with pytest.raises(RunFailed, match="is lost"):
+        Run(folder).outcome()

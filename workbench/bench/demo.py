@@ -13,7 +13,6 @@ from rich.console import Console
 from workbench import presets
 from workbench.bench.result import save
 from workbench.demo import SECONDS, follow, prepare, stop
-from workbench.plots.results import outcome
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
@@ -58,7 +57,7 @@ def measure(recipes: Sequence[Recipe], seeds: Sequence[int], runs_dir: Path | No
             stop(runs, console)
             raise
         for recipe, run in zip(recipes, runs, strict=True):
-            found.append({**outcome(run.view()), "recipe": recipe.name, "seed": seed})
+            found.append({**run.result, "recipe": recipe.name, "seed": seed})
     floors = {name: found[0][name] for name in ("unigram_entropy", "bigram_entropy")}
     gaps = [floors["unigram_entropy"] - run["heldout_loss"] for run in found if run["recipe"] == recipes[-1].name]
     return {

@@ -95,11 +95,9 @@ def watch(options: argparse.Namespace) -> int:
         print(f"\nrun '{run.id}' is {status}" + ("" if status in FINAL else "; it goes on"), file=sys.stderr)
     status = run.status
     if options.json:
-        result = run.result() if status in ("finished", "stopped") else {"run": run.id, "state": status}
-        print(json.dumps(result))
+        print(json.dumps(run.result.brief))
     elif status in FINAL:
-        result = run.outcome()
-        print(summary_of_result(run, result))
+        print(summary_of_result(run, run.outcome()))
     return 1 if status in ("failed", "lost") else 0
 
 

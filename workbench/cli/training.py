@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from workbench.assignments import assignment
-from workbench.errors import RecipeError, RunError, RunFailed, TargetMissed
+from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.plots.terminal import follow
 from workbench.printable import plain
 from workbench.profile_table import STEPS, profile_table
@@ -26,6 +26,7 @@ from workbench.runs.run import Run
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
+    from workbench.runs.result import Result
 
 BYTES_PER_TOKEN = 32
 """More than any tokenizer's tokens have on average: text of fewer bytes may not fill a batch."""
@@ -165,7 +166,7 @@ def train(options: argparse.Namespace) -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         raise
-    return _conclude(run, result, options)
+    return _conclude(run, result.against(options.target_loss), options)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -198,25 +199,19 @@ def _follow_to_the_end(run: Run) -> None:
         follow(run)
 
 
-def _conclude(run: Run, result: dict[str, Any], options: argparse.Namespace) -> int:
+def _conclude(run: Run, result: Result, options: argparse.Namespace) -> int:
     if options.profile and not run.folder.profile.exists():
         # A budget in seconds or tokens may hold fewer steps than anybody knew.
         print("no profile: the run was over before enough of its steps could be looked into", file=sys.stderr)
-    loss, target = result.get("heldout_loss"), options.target_loss
-    # A loss that was not measured meets no target.
-    missed = target is not None and not (isinstance(loss, (int, float)) and loss <= target)
     if options.json:
-        target_keys = {} if target is None else {"target_loss": target, "target_met": not missed}
-        print(json.dumps({**result, "folder": str(run.folder.path), **target_keys}))
+        print(json.dumps({**result.brief, "folder": result["path"]}))
     else:
         print(summary(run, result))
-    if missed:
-        shown = "was not measured" if loss is None else f"ended at {loss:.4f} nats"
-        raise TargetMissed(f"target missed: the held-out loss of run '{run.id}' {shown}, target {target:g}")
+    result.require()
     return 0
 
 
-def summary(run: Run, result: dict[str, Any]) -> str:
+def summary(run: Run, result: Result) -> str:
     """What a run achieved, as lines of text."""
 
     def number(key: str, form: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve
-from workbench.plots.facts import UNKNOWN, count, measured
+from workbench.printable import UNKNOWN, count
+from workbench.runs.measured import measured
 from workbench.telemetry import number
 
 if TYPE_CHECKING:

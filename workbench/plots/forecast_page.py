@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.plots.facts import count
 from workbench.plots.forecast_facts import (
     ALONE,
     Compared,
@@ -24,6 +23,7 @@ from workbench.plots.forecast_facts import (
 )
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
 from workbench.plots.tables import escape
+from workbench.printable import count
 from workbench.quantities import SCALARS, WORK_PARTS, scalar
 
 STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")

@@ -9,11 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench.plots.curves import SMOOTHING, Curve, curve, heldout_curve, smooth, thin
-from workbench.plots.facts import heldout_loss
 from workbench.plots.figure import finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import plotly_dash, plotly_text
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
+from workbench.runs.measured import heldout_loss
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView

@@ -19,7 +19,6 @@ import workbench
 from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
 from workbench.plots.curves import axes_of
-from workbench.plots.facts import failure, learned_in_words
 from workbench.plots.figure import template
 from workbench.plots.forecast_facts import compared, whole_forecast
 from workbench.plots.forecast_page import STYLE, comparison_html, forecast_html
@@ -41,6 +40,7 @@ from workbench.plots.tables import (
 from workbench.printable import plain
 from workbench.quantities import PER_LAYER
 from workbench.runs.folder import RunFolder
+from workbench.runs.measured import failure, learned_in_words
 from workbench.runs.view import RunView
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _recipes(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "Recipe"
-    tables = recipe_table(views, differing_only=True) if several else choices_table(views[0])
+    tables = recipe_table(views, differing_only=True) if several else choices_table(views[0].recipe)
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
     return f"<h2>{heading}</h2>{tables}{whole}"
 

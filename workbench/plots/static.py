@@ -15,12 +15,13 @@ import numpy as np
 
 from workbench.plots.activity import stages
 from workbench.plots.curves import X_LABELS, curve, heldout_curve, smooth, thin, x_at_steps
-from workbench.plots.facts import facts, failure, heldout_loss
+from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text
 from workbench.printable import plain, plain_lines
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
+from workbench.runs.measured import failure, heldout_loss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,16 +74,27 @@ def summary_html(views: Sequence[RunView]) -> str:
     Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page. Runs that
     ended before their first step have no picture.
     """
-    if not any(map(has_curves, views)):
+    return _summary_html(views, summary_png(views) if any(map(has_curves, views)) else b"")
+
+
+def _summary_html(views: Sequence[RunView], picture: bytes) -> str:
+    if not picture:
         return f'<div class="workbench-summary">{facts_html(views)}</div>'
     # In the HTML itself: an attachment or a file beside the notebook is lost when it is mailed or converted.
-    image = base64.b64encode(summary_png(views)).decode()
+    image = base64.b64encode(picture).decode()
     described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
     return (
         f'<div class="workbench-summary">{facts_html(views)}'
         f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
         f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
     )
+
+
+def summary_bundle(views: Sequence[RunView]) -> dict[str, Any]:
+    """:func:`summary_html`, the picture alone and :func:`summary_text`, by MIME type."""
+    picture = summary_png(views) if any(map(has_curves, views)) else b""
+    image = {"image/png": picture} if picture else {}
+    return {"text/html": _summary_html(views, picture), **image, "text/plain": summary_text(views)}
 
 
 def has_curves(view: RunView) -> bool:

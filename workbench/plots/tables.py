@@ -5,14 +5,15 @@ from __future__ import annotations
 import html
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.fields import differences, flatten
 from workbench.plots.curves import heldout_curve, x_at_steps
-from workbench.plots.facts import count, decimal, facts, measured
+from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
-from workbench.printable import plain
+from workbench.printable import count, decimal, plain
+from workbench.runs.measured import measured
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -50,10 +51,10 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
 
-def choices_table(view: RunView) -> str:
-    """The recipe, one row per axis: the choice and its knobs in a line."""
+def choices_table(recipe: Mapping[str, Any]) -> str:
+    """A recipe as JSON has it, one row per axis: the choice and its knobs in a line."""
     rows = []
-    for axis, value in view.recipe.items():
+    for axis, value in recipe.items():
         # Name and notes stand in the page's heading, and the version is of no interest to people.
         if axis in ("name", "notes", "schema_version"):
             continue

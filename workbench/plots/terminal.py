@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from workbench.printable import plain
+from workbench.runs.measured import progress_parts
 from workbench.runs.message import message_of
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
@@ -48,8 +49,6 @@ def follow(*runs: Run, console: Console | None = None) -> None:
 
 
 def _reading(run: Run) -> Reading:
-    from workbench.plots.facts import progress_parts
-
     state = read_state(run.folder)
     status = actual_status(run.folder, state)
     message = message_of(run.folder, state, status)

@@ -6,6 +6,7 @@ import importlib
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,10 @@ from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
 from workbench.runs.launchers.launcher import begin, resuming
 from workbench.runs.log import tail
+from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
 from workbench.runs.queue.waiting import STOPPED
+from workbench.runs.report import report
 from workbench.runs.state import FINAL, RunState, actual_status, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
@@ -33,9 +36,9 @@ from workbench.telemetry import Telemetry, read_telemetry
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
+    from workbench.runs.result import Result
 
-EXPORT, REPORT = "workbench.training.export", "workbench.plots.report"
-MONITOR = "workbench.ui.watch.monitor:Monitor"
+EXPORT, MONITOR = "workbench.training.export", "workbench.ui.watch.monitor:Monitor"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
 
@@ -80,6 +83,11 @@ class Run:
         return actual_status(self.folder)
 
     @property
+    def final(self) -> bool:
+        """Whether it has ended: finished, stopped, failed or lost."""
+        return self.status in FINAL
+
+    @property
     def recipe(self) -> Recipe:
         """What was asked. (Imports torch, through the choices.)
 
@@ -98,30 +106,27 @@ class Run:
         """Everything it has said so far."""
         return read_telemetry(self.folder.telemetry)
 
-    def result(self) -> dict[str, Any]:
-        """What the run achieved: ``run, state`` and the result of ``evaluations.json`` (losses in nats).
+    @property
+    def result(self) -> Result:
+        """What the run achieved, or has so far: losses, floors, what was learned, speed.
 
-        A run that was stopped before it could evaluate anything has only what its state says.
-
-        Raises:
-            RunError: it has no result (yet).
+        It never raises for a run that goes on, failed or never began: ``state`` says so, and what nobody knows is None.
         """
-        state = self.state
-        status = actual_status(self.folder, state)
-        result = read_object(self.folder.evaluations).get("result")
-        if not isinstance(result, dict):
-            if status != "stopped":
-                raise RunError(f"run '{self.id}' has no result: it is {status}")
-            result = {
-                "steps": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 3),
-                "tokens_per_second": state.tokens_per_second, "train_loss": state.loss,
-                "heldout_loss": state.heldout_loss,
-            }  # fmt: skip
-        return {"run": self.id, "state": status, **result}
+        from workbench.runs.result import Result  # its XML would slow down every `workbench runs`
 
-    def wait(
-        self, timeout: float | None = None, poll: float = 0.2
-    ) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
+        return Result.of(RunView.read(self.folder, telemetry=False), self.folder.path)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Versions, device, measured rates and data of the run; empty until its trainer has written them."""
+        return read_object(self.folder.environment)
+
+    @property
+    def plan(self) -> dict[str, Any] | None:
+        """What a calibration chose and tried for execution ``auto`` or ``memory``; None for every other run."""
+        return self.environment.get("plan")
+
+    def wait(self, timeout: float | None = None, poll: float = 0.2) -> Result | Coroutine[Any, Any, Result]:
         """Wait for the run to end; returns its result. ``await run.wait()`` lets other callbacks run meanwhile.
 
         Called from a coroutine, or from a notebook cell that uses ``await``, this returns an awaitable
@@ -140,14 +145,14 @@ class Run:
             return self.wait_async(timeout, poll)
         return self.wait_blocking(timeout, poll)
 
-    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> Result:
         """:meth:`wait` that always blocks, whoever calls it."""
         deadline = _deadline(timeout)
         while not self._ended(deadline):
             time.sleep(poll)
         return self.outcome()
 
-    async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> dict[str, Any]:
+    async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> Result:
         """:meth:`wait` that always has to be awaited."""
         # Here, since it would double the time that `workbench runs` takes to answer.
         import asyncio
@@ -157,7 +162,7 @@ class Run:
             await asyncio.sleep(poll)
         return self.outcome()
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> Result:
         """The result of a run that ended.
 
         Raises:
@@ -174,7 +179,9 @@ class Run:
                 f"run '{self.id}' is lost: all of its processes ended without saying why, at step {self.state.step}"
                 + way_on(self.folder, status)
             )
-        return self.result()
+        if status not in FINAL:
+            raise RunError(f"run '{self.id}' has not ended: it is {status}")
+        return self.result
 
     def stop(self, timeout: float | None = None) -> str:
         """Stop after the present step, with a checkpoint (no evaluation: :meth:`evaluate` before). See :meth:`ask`."""
@@ -335,14 +342,16 @@ class Run:
         run_module(self.folder, EXPORT, str(self.folder.path), str(target))
         return target
 
-    def report(self) -> Path:
-        """Write ``report.html`` from what the run has said so far; returns its path.
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page from what the run has said so far; returns its path, which a notebook shows as a link.
+
+        Args:
+            path: the file; None for ``report.html`` in the run's folder.
 
         Raises:
             RunError: it could not be drawn.
         """
-        run_module(self.folder, REPORT, str(self.folder.path))
-        return self.folder.report
+        return report([self.folder], path)
 
     def watch(self, target_loss: float | None = None, keep_live: bool = False) -> Any:
         """Show the live view in the present notebook cell and return it (:class:`workbench.ui.watch.monitor.Monitor`).
@@ -366,6 +375,9 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.status})"
+
+    def __str__(self) -> str:
+        return progress_line(self.name, self.status, asdict(self.state))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.folder == other.folder

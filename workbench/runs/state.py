@@ -26,7 +26,8 @@ from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, json_bytes, read_object, write_json
 
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
-FINAL = ("finished", "stopped", "failed", "lost")
+ENDED_WELL = ("finished", "stopped")
+FINAL = (*ENDED_WELL, "failed", "lost")
 STALLED = "stalled"
 """Never written: what :func:`actual_status` calls a run that is alive and has been silent for too long."""
 # A heartbeat comes every second; a slow disk, or a library that keeps Python from running, is no silence yet.

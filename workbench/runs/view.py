@@ -42,12 +42,13 @@ class RunView:
     forecast: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: RunFolder, reader: TelemetryReader | None = None) -> RunView:
+    def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:
         """Everything about a run now. Missing or damaged parts read as empty.
 
         Args:
             reader: of its telemetry, for views that follow it: only what is new is read, and the views share the
                 reader's growing :class:`Telemetry`. Without one a long run is thinned.
+            telemetry: False leaves it empty: of a long run it is all but a millisecond of the reading.
         """
         state = read_state(folder)
         # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
@@ -57,7 +58,10 @@ class RunView:
             state = read_state(folder)
         if reader is not None:
             reader.poll()
-        telemetry = read_telemetry(folder.telemetry) if reader is None else reader.telemetry
+        if reader is not None:
+            records = reader.telemetry
+        else:
+            records = read_telemetry(folder.telemetry) if telemetry else Telemetry()
         return cls(
             id=folder.id,
             name=name_of(folder),
@@ -66,7 +70,7 @@ class RunView:
             state=asdict(state),
             environment=read_object(folder.environment),
             evaluations=_readable(read_object(folder.evaluations)),
-            telemetry=telemetry,
+            telemetry=records,
             labels=read_labels(folder),
             origin=origin_of(folder),
             forecast=read_object(folder.forecast),

@@ -1,4 +1,4 @@
-"""Whether the present cell is run by a program that keeps the notebook, without a page that would draw its widgets."""
+"""Whether a page would draw the widgets of the present cell, or a program runs it that keeps the notebook."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def headless() -> bool:
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     allowed = (parent.get("content") or {}).get("allow_stdin", True)
     return not allowed and not os.environ.get("SERVER_SOFTWARE", "").startswith("voila/")
+
+
+def in_page() -> bool:
+    """Whether a page shows the output of the present cell; False in a terminal and in plain Python, too."""
+    return getattr(get_ipython(), "kernel", None) is not None and not headless()

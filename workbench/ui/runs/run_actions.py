@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from workbench.runs.comparison import compare, differences
 from workbench.runs.find import find
 from workbench.runs.folder import read_json
 from workbench.runs.labels import label
-from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.run import REPORT, Run
+from workbench.runs.report import report
+from workbench.runs.run import Run
 from workbench.runs.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
@@ -164,13 +163,7 @@ class RunActions:
 def _drawn(runs: Sequence[Run]) -> bytes:
     """The report of several runs; drawn by another process, since pictures would hold up this one's cells."""
     with tempfile.TemporaryDirectory(prefix="workbench-") as aside:
-        page = Path(aside, "report.html")
-        folders = [str(run.folder.path) for run in runs]
-        command = module_command(REPORT, *folders, "--out", str(page))
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=child_environment())
-        if done.returncode != 0:
-            raise RunError(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "no report was drawn")
-        return page.read_bytes()
+        return report([run.folder for run in runs], Path(aside, "report.html")).read_bytes()
 
 
 def _names(runs: Sequence[Run]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import anywidget
@@ -21,6 +20,7 @@ from IPython.display import display
 
 from workbench.errors import RunError
 from workbench.live.view import view_of
+from workbench.printable import plain
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
@@ -28,12 +28,11 @@ from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
 from workbench.ui import cell_widgets
 from workbench.ui.bundles import script, style
+from workbench.ui.saved_output import view_bundle
 from workbench.ui.steering import Steering, place_of
 from workbench.ui.watch.feed import Feed
 from workbench.ui.watch.figures import Figures
 from workbench.ui.watch.saved_picture import SavedPicture
-
-_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Monitor(anywidget.AnyWidget):
@@ -76,7 +75,7 @@ class Monitor(anywidget.AnyWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
-        self._keepsake = SavedPicture(self._drawing, publish)
+        self._keepsake = SavedPicture(self.summary_html, publish)
         self.figures = Figures(self._views, publish, self._say)
         super().__init__(target_loss=target_loss, served=_served(self.runs))
         # After the comm is there: a feed may send from its first round on.
@@ -149,6 +148,9 @@ class Monitor(anywidget.AnyWidget):
     def _ipython_display_(self) -> None:
         self.show()
 
+    def __repr__(self) -> str:
+        return f"Monitor({', '.join(f'{plain(run.name)}: {run.status}' for run in self.runs)})"
+
     def _publish_static(self, bundle: dict[str, Any]) -> None:
         if self.keep_live:
             bundle = self._live_bundle() | bundle
@@ -169,7 +171,8 @@ class Monitor(anywidget.AnyWidget):
             self._esm = self._css = ""
             self.snapshot = b""
 
-    def _drawing(self) -> str:
+    def summary_html(self) -> str:
+        """The runs as they are now, as a table and a picture without scripts."""
         from workbench.plots.static import summary_html
 
         return summary_html(self._views())
@@ -181,17 +184,14 @@ class Monitor(anywidget.AnyWidget):
 
     def _static_bundle(self) -> dict[str, Any]:
         # Matplotlib costs half a second, and most monitors end long after they were shown.
-        from workbench.plots.static import has_curves, summary_html, summary_png, summary_text
+        from workbench.plots.static import summary_bundle
 
-        views = self._views()
-        picture = {"image/png": summary_png(views)} if any(map(has_curves, views)) else {}
-        return {"text/html": summary_html(views), **picture, "text/plain": summary_text(views)}
+        return summary_bundle(self._views())
 
     def _live_bundle(self) -> dict[str, Any]:
         names = ", ".join(run.name for run in self.runs)
         text = f"Live view of {names}; open the notebook in JupyterLab, or run this cell again, to see it."
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        return {_WIDGET: view, "text/html": f"<p>{escape(text)}</p>", "text/plain": text}
+        return view_bundle(self.model_id, text)
 
     def _after_cell(self, *_: object) -> None:
         self.settle()
@@ -269,7 +269,7 @@ def _served(runs: Sequence[Run]) -> list[str]:
     return [f"{place}/{run_id}" for place, run_id in places if place]
 
 
-def publish(bundle: dict[str, Any], display_id: str, update: bool = False) -> None:
+def publish(bundle: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
     """Put a MIME bundle into the output of the present cell, or replace what stands under its display id.
 
     Args:

@@ -2,8 +2,8 @@
 
 JupyterLab saves no widget state unless told to (Settings > Save Widget State Automatically), so the live view of a
 notebook that was saved while its run went on would be "model not found" the next day, and nothing on GitHub. This
-output stands in the same cell, is drawn anew now and then, and a rule of the page (``monitor.css``) hides it as long as
-its cell holds a live view.
+output stands right below it, is drawn anew now and then, and brings the rules by which one of the two is seen. Where a
+page does not trust a notebook and drops the rules, it shows no widgets either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from typing import Any
 
 DRAW_EVERY_SECONDS = 60.0
 """A drawing takes half a second of the kernel's time: one percent at this distance."""
+_CHILD, _LIVE = ".jp-OutputArea-child", ".jp-OutputArea-output .jupyter-widgets"
+RULES = (
+    "<style>"
+    f"{_CHILD}:has({_LIVE}) + {_CHILD}:has(.wb-keepsake),"
+    # "Error displaying widget: model not found", or "Loading widget..." for ever: an output without an element.
+    f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-keepsake img, + {_CHILD} .wb-keepsake table)"
+    "{display:none}</style>"
+)
+"""Which of a live view and its picture is hidden, in the classes of JupyterLab, Notebook 7 and Voila."""
 _EMPTY = {"text/html": '<div class="wb-keepsake"></div>', "text/plain": ""}
+_PLACE = {"text/html": f'{RULES}<div class="wb-keepsake"></div>', "text/plain": ""}
 
 Publish = Callable[..., None]
 
@@ -27,26 +37,29 @@ class SavedPicture:
     Args:
         draw: makes the picture as HTML without scripts; called from a thread of its own, as it takes its time.
         publish: takes a MIME bundle, a display id and ``update``.
+        when: what was going on when it was drawn, for the line above it.
     """
 
-    def __init__(self, draw: Callable[[], str], publish: Publish) -> None:
-        self._draw, self._publish = draw, publish
+    def __init__(self, draw: Callable[[], str], publish: Publish, when: str = "while the run went on") -> None:
+        self._draw, self._publish, self._when = draw, publish, when
         self._ids: list[str] = []
         self._drawn_at = float("-inf")
-        self._drawing = threading.Lock()
+        self._drawing, self._planning = threading.Lock(), threading.Lock()
+        self._planned = False
         self._ended = threading.Event()
 
     def show(self) -> None:
         """Make room for the picture in the present cell."""
         # Now, while the cell runs: an output that a thread adds later would land in whatever cell runs then.
         self._ids.append(f"workbench-{uuid.uuid4().hex}")
-        self._publish(_EMPTY, self._ids[-1])
+        self._publish(_PLACE, self._ids[-1])
 
     def refresh(self) -> None:
-        """Draw it anew if it is time to; returns at once."""
-        if not self._ids or self._ended.is_set() or time.monotonic() - self._drawn_at < DRAW_EVERY_SECONDS:
-            return
-        self._drawn_at = time.monotonic()
+        """Draw it anew, now or as soon as it is time to; returns at once."""
+        with self._planning:
+            if not self._ids or self._ended.is_set() or self._planned:
+                return
+            self._planned = True
         threading.Thread(target=self._refresh, name="workbench-keepsake", daemon=True).start()
 
     def clear(self) -> None:
@@ -62,8 +75,11 @@ class SavedPicture:
         self._ended.set()
 
     def _refresh(self) -> None:
+        self._ended.wait(max(0.0, self._drawn_at + DRAW_EVERY_SECONDS - time.monotonic()))
         # One at a time, and none after the end: a picture that comes late would stand beside the final one.
         with self._drawing:
+            # From here on a change is one of after the picture.
+            self._planned, self._drawn_at = False, time.monotonic()
             if self._ended.is_set():
                 return
             try:
@@ -71,15 +87,19 @@ class SavedPicture:
             except (OSError, ValueError):
                 return  # the run was deleted, or its files are being moved: the last picture stays
             if not self._ended.is_set():
-                bundle: dict[str, Any] = {"text/html": saved_picture_html(html), "text/plain": "saved picture of a run"}
+                bundle: dict[str, Any] = {"text/html": saved_html(html, self._when), "text/plain": "saved picture"}
                 for display_id in self._ids:
                     self._publish(bundle, display_id, update=True)
 
 
-def saved_picture_html(summary: str) -> str:
-    """The picture with a line on what it is and what to do; ``summary`` is HTML without scripts."""
-    when = time.strftime("%Y-%m-%d %H:%M")
+def saved_html(summary: str, when: str) -> str:
+    """The picture with a line on what it is and what to do.
+
+    Args:
+        summary: HTML without scripts. when: what was going on.
+    """
+    now = time.strftime("%Y-%m-%d %H:%M")
     return (
-        f'<div class="wb-keepsake"><p>Saved {when}, while the run went on. The live view needs a kernel: '
-        f"run this cell again to watch it.</p>{summary}</div>"
+        f'{RULES}<div class="wb-keepsake"><p>Saved {now}, {when}. The live view needs a kernel: '
+        f"run this cell again to have it.</p>{summary}</div>"
     )

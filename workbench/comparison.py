@@ -1,0 +1,147 @@
+"""``workbench.compare``: runs side by side, as table, picture and differing knobs; live where a page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import WorkbenchError
+from workbench.printable import plain
+from workbench.runs import comparison
+from workbench.runs.catalogue.listing import flat
+from workbench.runs.folder import read_json, read_object
+from workbench.runs.report import report
+from workbench.runs.run import Run
+from workbench.runs.select import select
+
+if TYPE_CHECKING:
+    import pandas
+
+
+DRAWN = 8
+"""Runs in one picture: nobody tells more colours and dashes apart."""
+_NUMBERS = (
+    "run", "name", "state", "heldout_loss", "train_loss", "bits_per_byte", "unigram_entropy", "bigram_entropy",
+    "learned", "tokens_per_second", "mfu", "steps", "tokens", "seconds", "parameters",
+)  # fmt: skip
+
+
+def compare(*runs: Any, runs_dir: str | Path | None = None) -> Comparison:
+    """Runs side by side: what they achieved, their curves, and the knobs in which their recipes differ.
+
+    As the last expression of a cell it shows itself: live as long as one of the runs goes on and a page is open, else
+    as tables and a picture that need neither kernel nor scripts. Of a single run all choices are shown.
+
+    Args:
+        *runs: runs, their ids (or unique beginnings), names, globs over both (``"bert*"``), or lists of these. The
+            first has the first colour, and is what speeds are compared with in the report.
+        runs_dir: the runs folder of ids, names and globs; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: nothing is given, or it names no run; the message has the nearest.
+
+    Example:
+        >>> import workbench as wb
+        >>> wb.compare("every layer", "dropping layers").frame()  # doctest: +SKIP
+    """
+    return Comparison(select(runs, runs_dir))
+
+
+class Comparison:
+    """Several runs, read anew each time something is asked of them.
+
+    Args:
+        runs: at least one.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = list(runs)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping per run: what it achieved (see ``run.result``), and the knobs that differ, by dotted path."""
+        knobs = self.knobs
+        results = (run.result for run in self.runs)
+        return [
+            {**{name: result[name] for name in _NUMBERS}, **{path: values[place] for path, values in knobs.items()}}
+            for place, result in enumerate(results)
+        ]
+
+    @property
+    def knobs(self) -> dict[str, list[Any]]:
+        """The knobs that differ, by dotted path: a value per run, None where a run has no such knob."""
+        # By place: the same recipe may have been launched twice.
+        recipes = {str(place): flat(read_json(run.folder.recipe, {})) for place, run in enumerate(self.runs)}
+        return {knob["path"]: knob["values"] for knob in comparison.differences(recipes)}
+
+    def frame(self) -> pandas.DataFrame:
+        """:attr:`rows` as a pandas table, one row per run.
+
+        Raises:
+            WorkbenchError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise WorkbenchError(
+                "frame() makes a table of pandas, which is not installed: `pip install pandas`, or take the same rows "
+                "as a list of dictionaries from .rows"
+            ) from None
+        return pandas.DataFrame(self.rows)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with tables and pictures to zoom into; returns its path, shown as a link.
+
+        Args:
+            path: the file, replaced whole; None for one in the runs folder (of a single run, in its own).
+
+        Raises:
+            RunError: it could not be drawn or written.
+        """
+        return report([run.folder for run in self.runs], path)
+
+    def __repr__(self) -> str:
+        from workbench.plots.static import summary_text
+
+        lines = [f"{path}: {' | '.join(map(_shown, values))}" for path, values in self.knobs.items()]
+        return "\n".join([summary_text([run.view() for run in self.runs]), "", self._difference, *lines])
+
+    def _ipython_display_(self) -> None:
+        from workbench.ui.headless import in_page
+        from workbench.ui.watch.monitor import Monitor, publish
+
+        if in_page() and not all(run.final for run in self.runs):
+            Monitor(self.runs[:DRAWN]).show()
+            publish({"text/html": self._knobs_html(), "text/plain": self._difference})
+        else:
+            publish(self._bundle())
+
+    def _bundle(self) -> dict[str, Any]:
+        """Everything as it is now, for where nothing moves."""
+        from workbench.plots.static import facts_html, summary_bundle
+
+        views = [run.view() for run in self.runs]
+        drawn = summary_bundle(views[:DRAWN])
+        rest = facts_html(views[DRAWN:]) if views[DRAWN:] else ""
+        return drawn | {"text/html": drawn["text/html"] + rest + self._knobs_html(), "text/plain": repr(self)}
+
+    @property
+    def _difference(self) -> str:
+        if len(self.runs) == 1:
+            return "Recipe"
+        return "Knobs that differ" if self.knobs else "No knob differs: these runs have the same recipe."
+
+    def _knobs_html(self) -> str:
+        from workbench.plots.tables import choices_table, table
+
+        if len(self.runs) == 1:
+            knobs = choices_table(read_object(self.runs[0].folder.recipe))
+        else:
+            rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
+            knobs = table([run.name for run in self.runs], rows) if rows else ""
+        return f"<p><strong>{self._difference}</strong></p>{knobs}"
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else plain(value, 80)

@@ -1,0 +1,207 @@
+"""What a run achieved, for people and machines: one JSON object, a verdict in words, a JUnit file for CI."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.atomic import write_bytes
+from workbench.errors import RunFailed, TargetMissed
+from workbench.printable import count, decimal, plain, plain_lines
+from workbench.runs.folder import write_json
+from workbench.runs.measured import bits_per_byte, failure, heldout_loss, last_result, learned_in_words, measured
+from workbench.runs.state import ENDED_WELL
+from workbench.telemetry import number
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+# A traceback with the log's last words fits; a whole log does not belong into a result.
+LONGEST_ERROR = 10_000
+WHOLE = ("recipe", "environment")
+"""Of a result, what says how the run was made rather than what it achieved."""
+
+
+class Result(dict[str, Any]):
+    """What a run achieved, or has so far while it goes on: JSON-able, and each key is an attribute, too.
+
+    Numbers that are not known (yet) are None, as is a loss that is not finite.
+
+    Keys:
+        run, name, path, state: id, name, folder and status of the run.
+        steps, tokens, seconds, tokens_per_second: of training; seconds without start-up and compilation.
+        train_loss, heldout_loss: nats. bits_per_byte: of the held-out text. score: how it was scored.
+        unigram_entropy, bigram_entropy: the floors of word frequencies and neighbours, nats.
+        learned: as :data:`workbench.floors.Learned`, None where nothing can be claimed; learned_in_words: a sentence.
+        mfu, parameters, useful_flops, stopped_early: as the run wrote them at its end.
+        target_loss, target_met: see :meth:`against`. error: why it failed, else empty.
+        recipe, environment: whole, so that this object alone is enough to run it again.
+
+    Example:
+        >>> run.result.heldout_loss  # doctest: +SKIP
+        5.0712
+    """
+
+    @classmethod
+    def of(cls, view: RunView, path: str | Path = "", target_loss: float | None = None) -> Result:
+        """From one reading of a run.
+
+        Args:
+            path: of the run's folder.
+            target_loss: held-out loss in nats that was to be reached, if any.
+        """
+        known, yardstick = last_result(view), view.yardstick
+        # A loss that is not finite is none: JSON has no word for it, and it can meet no target.
+        loss = _finite(heldout_loss(view))
+        train_loss = known.get("train_loss", view.state.get("loss"))
+        found = cls(
+            run=view.id,
+            name=plain(view.name, 80),
+            path=str(path),
+            state=view.status,
+            steps=_whole(measured(view, "steps") or measured(view, "step")),
+            tokens=_whole(measured(view, "tokens")),
+            seconds=_finite(measured(view, "seconds")),
+            tokens_per_second=_finite(measured(view, "tokens_per_second")),
+            train_loss=None if train_loss is None else _finite(number(train_loss)),
+            heldout_loss=loss,
+            bits_per_byte=_finite(bits_per_byte(view)),
+            score=yardstick.score,
+            unigram_entropy=yardstick.levels.get("word frequencies"),
+            bigram_entropy=yardstick.levels.get("neighbours"),
+            learned=yardstick.learned(loss),
+            learned_in_words=learned_in_words(view),
+            mfu=_finite(measured(view, "mfu")),
+            parameters=known.get("parameters", view.environment.get("parameters")),
+            useful_flops=known.get("useful_flops"),
+            stopped_early=known.get("stopped_early"),
+            error=failure(view)[:LONGEST_ERROR],
+            recipe=view.recipe,
+            environment=view.environment,
+        )
+        return found.against(target_loss)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a result has no '{name}'; it has {', '.join(self)}") from None
+
+    def against(self, target_loss: float | None) -> Result:
+        """The same held against a held-out loss in nats, None for no target; a loss that is not known misses it."""
+        loss = self["heldout_loss"]
+        met = None if target_loss is None else loss is not None and loss <= target_loss
+        return Result(self, target_loss=target_loss, target_met=met)
+
+    def require(self) -> None:
+        """Raise unless the run ended well and met its target: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, is lost, or has not ended.
+            TargetMissed: it ended above its target loss.
+        """
+        if self["state"] not in ENDED_WELL:
+            raise RunFailed(self.verdict)
+        if self["target_met"] is False:
+            raise TargetMissed(self.verdict)
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON at ``path`` and as JUnit XML beside it (``.xml``), each whole or not at all.
+
+        Returns:
+            The path of the JSON file.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(self))
+        write_bytes(path.with_suffix(".xml"), self.junit())
+        return path
+
+    @property
+    def brief(self) -> dict[str, Any]:
+        """Without recipe, environment, and a target that was not given."""
+        skipped = {*WHOLE, *(("target_loss", "target_met") if self["target_loss"] is None else ())}
+        return {key: value for key, value in self.items() if key not in skipped}
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: what was reached, what was learned, whether the target was met."""
+        name, state = plain(self["name"]), self["state"]
+        if state in ("failed", "lost"):
+            return f"{name} {state}: {self['error'] or 'no reason was written; see worker.log in the run folder'}"
+        loss, sentence = self["heldout_loss"], f"{name} {state} without a held-out loss"
+        if loss is not None:
+            sentence = (
+                f"{name} {state} at held-out loss {loss:.3f} nats"
+                f" (word frequencies {_floor(self['unigram_entropy'])}, neighbours {_floor(self['bigram_entropy'])}): "
+                f"{self['learned_in_words']}"
+            )
+        if self["target_loss"] is None:
+            return sentence
+        target = "target met" if self["target_met"] else "target missed"
+        return f"{sentence}; {target}: {'none' if loss is None else f'{loss:.3f}'} against {self['target_loss']:.3f}"
+
+    def junit(self) -> bytes:
+        """As a JUnit test suite of two cases, ``run`` and ``target``, UTF-8."""
+        name, seconds = plain(self["name"]), f"{self['seconds'] or 0:.3f}"
+        broken, missed = self["state"] not in ENDED_WELL, self["target_met"] is False
+        # A run that broke has not also missed its target: CI is to show the one cause.
+        suite = ElementTree.Element(
+            "testsuite", name="workbench", tests="2", failures=str(int(missed and not broken)), errors=str(int(broken)),
+            skipped=str(int(self["target_loss"] is None)), time=seconds,
+        )  # fmt: skip
+        ran = ElementTree.SubElement(suite, "testcase", classname=name, name="run", time=seconds)
+        target = ElementTree.SubElement(suite, "testcase", classname=name, name="target", time="0")
+        # XML 1.0 cannot hold control characters, not even escaped: one terminal code in a log would void the file.
+        text = plain_lines(self.verdict)
+        if broken:
+            ElementTree.SubElement(ran, "error", message=plain(text, 300)).text = text
+        elif missed:
+            ElementTree.SubElement(target, "failure", message=plain(text, 300)).text = text
+        if self["target_loss"] is None:
+            ElementTree.SubElement(target, "skipped", message="no target was given")
+        return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+
+    def __str__(self) -> str:
+        return self.verdict
+
+    def __repr__(self) -> str:
+        return f"<{plain(self.verdict, 300)}>"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "run": f"{plain(self['name'])}: {self['state']}",
+            "held-out loss (nats)": decimal(self["heldout_loss"], 3),
+            "word frequencies (nats)": decimal(self["unigram_entropy"], 3),
+            "neighbours (nats)": decimal(self["bigram_entropy"], 3),
+            "what was learned": self["learned_in_words"],
+            "tokens/s": count(self["tokens_per_second"]),
+            "seconds": decimal(self["seconds"], 1),
+            "folder": self["path"],
+            "error": self["error"],
+        }
+        body = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th>"
+            f"<td style='text-align:left;white-space:pre-wrap'>{escape(plain_lines(text))}</td></tr>"
+            for label, text in rows.items()
+            if text
+        )
+        return f"<table>{body}</table>"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if _finite(value) is None else int(value or 0)
+
+
+def _floor(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"

@@ -1,0 +1,73 @@
+"""From what people call runs to the runs: handles, ids, names and globs."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.runs.catalogue.run_list import runs
+from workbench.runs.folder import RunFolder
+from workbench.runs.run import Run
+
+_GLOB = frozenset("*?[")
+
+
+def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run]:
+    """Runs in the order in which they are given, each once; those that one text stands for, oldest first.
+
+    Args:
+        given: runs, folders of runs, ids or unique beginnings of them, names (all runs so called), globs over ids and
+            names (``"bert*"``), and lists of these.
+        runs_dir: the runs folder of ids, names and globs; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: nothing is given, or it names no run; the message has the nearest.
+    """
+    found = list(dict.fromkeys(run for each in given for run in _runs(each, runs_dir)))
+    if not found:
+        known = runs(runs_dir)
+        here = f"{known.root} holds {len(known)}, see `wb.runs()`" if known else f"{known.root} holds none"
+        raise RunError(f"no run is given; {here}. Launch one, or name another folder with runs_dir")
+    return found
+
+
+def _runs(given: Any, runs_dir: str | Path | None) -> Iterator[Run]:
+    if isinstance(given, Run):
+        yield given
+    elif isinstance(given, RunFolder | Path) or (isinstance(given, str) and os.sep in given):
+        yield Run(given)
+    elif isinstance(given, str):
+        yield from _called(given, runs_dir)
+    elif isinstance(given, Iterable):
+        for each in given:
+            yield from _runs(each, runs_dir)
+    else:
+        raise RunError(
+            f"{given!r} is no run: give what wb.launch or wb.runs() returned, an id, a name, or a glob such as 'bert*'"
+        )
+
+
+def _called(text: str, runs_dir: str | Path | None) -> list[Run]:
+    known = runs(runs_dir)
+    pattern = bool(_GLOB & set(text))
+    found = [run for run in reversed(known) if text in (run.id, run.name)]
+    if not found and pattern:
+        found = [run for run in reversed(known) if fnmatchcase(run.id, text) or fnmatchcase(run.name, text)]
+    if not found and text and not pattern:
+        found = [run for run in reversed(known) if run.id.startswith(text)]
+        if len(found) > 1:
+            raise RunError(
+                f"'{text}' begins {len(found)} run ids, {', '.join(run.id for run in found[-5:])}; write more of it, "
+                f"or '{text}*' for all of them"
+            )
+    if not found:
+        names = list(dict.fromkeys(name for run in known for name in (run.name, run.id)))
+        near = difflib.get_close_matches(text, names, n=3, cutoff=0.4) or names[:3]
+        nearest = f"nearest: {', '.join(map(repr, near))}" if near else "that folder holds no runs"
+        raise RunError(f"no run in {known.root} has the id or name '{text}'; {nearest}. `wb.runs()` lists them")
+    return found

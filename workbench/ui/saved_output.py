@@ -1,0 +1,19 @@
+"""What a saved notebook holds of a widget, for whoever opens it where no page knows the widget any more."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def view_bundle(model_id: str, text: str, html: str = "") -> dict[str, Any]:
+    """The MIME bundle of a live widget.
+
+    Args:
+        text: one line for where nothing of ours can be drawn.
+        html: the same as HTML without scripts; the text by default.
+    """
+    view = {"version_major": 2, "version_minor": 0, "model_id": model_id}
+    return {VIEW: view, "text/html": html or f"<p>{escape(text)}</p>", "text/plain": text}
