@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 import weakref
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.ui.live import run_folder, until
 from workbench import presets
 from workbench.runs.run import Run
 from workbench.ui.lab.lab import WATCHED_AT_MOST, Lab
+from workbench.ui.saved_output import VIEW
 
 
 @pytest.fixture
@@ -203,3 +205,39 @@ def test_without_a_page_it_is_a_text_until_its_parts_are_asked_for(tmp_path: Pat
     assert lab.composer.recipe == presets.get("fast")
     assert len(lab.children) == 3
     lab.close()
+
+
+def test_what_a_saved_notebook_holds_of_a_lab_and_its_parts(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "20260101-000000-earlier-000000", name="<i>earlier")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path, live=True)
+    try:
+        html = lab._saved_html()
+        assert "<strong>Recipe fast</strong>" in html
+        assert "&lt;i&gt;earlier" in html
+        assert "<img" not in html, "nothing is watched"
+        assert not re.search("<script|<i>", html)
+        lab.watch([Run(folder)])
+        assert "what was learned" in lab._saved_html()
+        texts = {
+            lab: f"Lab(runs of {tmp_path}, watches 1)",
+            lab.composer: "Composer(fast)",
+            lab.table: f"RunsTable(1 runs of {tmp_path})",
+            lab.monitor: "Monitor(<i>earlier: running)",
+        }
+        for widget, text in texts.items():
+            assert repr(widget) == text
+            if widget is not lab.monitor:
+                found = widget._repr_mimebundle_()
+                bundle = found[0] if isinstance(found, tuple) else found
+                assert bundle[VIEW]["model_id"] == widget.model_id
+                assert bundle["text/plain"].startswith(text)
+                assert "<script" not in bundle["text/html"]
+        type_wrong(lab)
+        assert repr(lab.composer) == "Composer(1 problems)"
+        assert "cannot run as it is" in lab._saved_html()
+    finally:
+        lab.close()
+
+
+def type_wrong(lab: Lab) -> None:
+    lab.composer._enter({**lab.composer.fields, "seed": -1})

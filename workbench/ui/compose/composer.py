@@ -13,6 +13,7 @@ from workbench import presets
 from workbench.choices.choice import Problem
 from workbench.choices.progress import Budget
 from workbench.errors import WorkbenchError
+from workbench.printable import plain
 from workbench.recipe import AXES, Recipe
 from workbench.ui.compose.composition import Composition, State
 from workbench.ui.compose.difference_view import DifferenceView
@@ -23,11 +24,12 @@ from workbench.ui.compose.knob_help import help_of
 from workbench.ui.compose.method_card import CardPanel
 from workbench.ui.compose.recipe_editor import RecipeEditor
 from workbench.ui.compose.recipe_reader import Read, read_json, read_python
-from workbench.ui.compose.recipe_text import as_json, as_python
+from workbench.ui.compose.recipe_text import as_html, as_json, as_python
 from workbench.ui.compose.section import Section
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
 from workbench.ui.page import Page
+from workbench.ui.saved_output import view_bundle
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
@@ -151,6 +153,13 @@ class Composer(ipywidgets.VBox):
         # In the order that a recipe declares, which JSON and Python show.
         known = {**self.composition.state.fields, **self.run.value, **axes, "budget": self.budget.value}
         return {name: known[name] for name in Recipe.model_fields}
+
+    def __repr__(self) -> str:
+        recipe = self.recipe
+        return f"Composer({f'{len(self.problems)} problems' if recipe is None else plain(recipe.name)})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return view_bundle(self.model_id, repr(self), as_html(self.recipe))
 
     def load(self, recipe: Recipe, baseline: Recipe | None = None) -> None:
         """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (by default the recipe itself)."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from html import escape
 from pprint import pformat
 from typing import Any
 
 from workbench.choices.choice import registry
 from workbench.choices.edits import axis_of, with_kind
 from workbench.fields import same
+from workbench.plots.tables import choices_table
+from workbench.printable import plain
 from workbench.recipe import Recipe
 
 
@@ -33,6 +36,13 @@ def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | 
 def as_json(fields: Mapping[str, Any]) -> str:
     """The text of a run's ``recipe.json``."""
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_html(recipe: Recipe | None) -> str:
+    """The choices of a recipe as a table, for where nothing can be edited; None for one that cannot run."""
+    if recipe is None:
+        return "<p>The recipe that was composed cannot run as it is.</p>"
+    return f"<p><strong>Recipe {escape(plain(recipe.name))}</strong></p>{choices_table(recipe.to_dict())}"
 
 
 def _change(axis: str, here: Any, there: Any) -> Any:

@@ -27,12 +27,15 @@ from workbench.ui.compose.composer import Composer, default_recipe
 from workbench.ui.compose.composition import State
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.fork_bar import ForkBar
+from workbench.ui.compose.recipe_text import as_html
 from workbench.ui.headless import headless
 from workbench.ui.lab.frame import Frame
 from workbench.ui.page import Page
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
-from workbench.ui.watch.monitor import Monitor
+from workbench.ui.saved_output import view_bundle
+from workbench.ui.watch.monitor import Monitor, publish
+from workbench.ui.watch.saved_picture import SavedPicture
 
 # Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
@@ -43,6 +46,7 @@ HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS = 5.0, 20.0
 _OURS = "workbench.ui."
 _PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
+_OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 _NOTHING = "Launch a recipe, or click the circle of a run below, to watch it here."
 
 
@@ -81,6 +85,7 @@ class Lab(ipywidgets.Box):
         self._drawn_by = 0.0
         self.monitor: Monitor | None = None
         self.fork_point: ForkPoint | None = None
+        self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
         self.add_class("lab-root")
         self.add_class("lab-whole")
@@ -142,6 +147,7 @@ class Lab(ipywidgets.Box):
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
         cell_widgets.forget(self)
+        self._keepsake.end()
         # Listed first: a closed widget forgets what it holds.
         for widget in list(_held(self)):
             if widget is not self:
@@ -158,7 +164,24 @@ class Lab(ipywidgets.Box):
         # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
         held.hold(HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS)
         self.forecast.show(self.composer.recipe)
-        return super()._repr_mimebundle_(**kwargs)
+        return view_bundle(self.model_id, f"{self!r}; {_OPEN_AGAIN}")
+
+    def _ipython_display_(self) -> None:
+        publish(self._repr_mimebundle_())
+        if self._live:
+            self._keepsake.show()
+            self._keepsake.refresh()
+
+    def __repr__(self) -> str:
+        watched = f", watches {len(self._watched)}" if self._watched else ""
+        return f"Lab(runs of {runs_root(self._runs_dir)}{watched})"
+
+    def _saved_html(self) -> str:
+        """What is watched, the recipe that is composed and the runs, without scripts."""
+        picture = self.monitor.summary_html() if self.monitor is not None else ""
+        found = run_list.runs(self._runs_dir)
+        listed = f"<p><strong>Runs in {html.escape(str(found.root))}</strong></p>{found._repr_html_()}"
+        return f"{picture}{as_html(self.composer.recipe)}{listed}"
 
     def _fill(self) -> None:
         """Make everything that is shown."""
@@ -178,6 +201,7 @@ class Lab(ipywidgets.Box):
         self._watch = ipywidgets.VBox([self._nothing])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
+        self.table.observe(lambda _change: self._keepsake.refresh(), names="rows")
         body = ipywidgets.Box(self._regions())
         body.add_class("lab-body")
         self.children = (Page(), Frame(self.model_id or ""), body)
@@ -270,6 +294,7 @@ class Lab(ipywidgets.Box):
         self._keep()
         if self._displayed:
             self.forecast.show(recipe)
+            self._keepsake.refresh()
 
     def _keep(self) -> None:
         point = self.fork_point

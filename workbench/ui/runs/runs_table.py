@@ -19,10 +19,12 @@ import traitlets
 
 from workbench.errors import RunError
 from workbench.runs.catalogue.listing import Listed, Listing
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui.bundles import script, style
 from workbench.ui.runs.run_actions import VERBS, ActionResult, RunActions
+from workbench.ui.saved_output import view_bundle
 from workbench.ui.steering import Steering, place_of
 
 REFRESH_SECONDS = 2.0
@@ -96,6 +98,13 @@ class RunsTable(anywidget.AnyWidget):
             # The thread holds no reference to the table: a Lab that nobody has any more must not be read for ever.
             arguments = (weakref.ref(self), self._wake, self._closed, refresh_seconds)
             threading.Thread(target=_follow, args=arguments, name="workbench-runs", daemon=True).start()
+
+    def __repr__(self) -> str:
+        chosen = f", {len(self.selected)} selected" if self.selected else ""
+        return f"RunsTable({self._listed.total} runs of {self._listing.root}{chosen})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return view_bundle(self.model_id, repr(self), runs(self._runs_dir)._repr_html_()), {}
 
     def refresh(self, most: int | None = None) -> None:
         """Look at the folders now; sends only what is new.
