@@ -259,7 +259,8 @@ class TestTheRunFolder:
         assert run.report().stat().st_size > 100_000
         recipe = json.loads(run.folder.recipe.read_text())
         assert recipe["architecture"] == {
-            "kind": "own_model", "model": "Stacked", "parameters": 4627, "layers": 4, "stack": "blocks",
+            "kind": "own_model", "model": "Stacked", "parameters": 4627, "frozen": 0, "layers": 4,
+            "stack": "blocks",
         }  # fmt: skip
         assert recipe["data"] == {
             "kind": "own_loader", "loader": "DataLoader", "dataset": "TensorDataset", "batches": 4, "batch_size": 16,
@@ -387,3 +388,38 @@ def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> No
     assert ("KeyboardInterrupt" in errors, "Ctrl-C" in stop) == ((True, True) if how == "wait" else (False, False))
     assert how == "wait" or "run.wait()" in stop
     assert how == "end" or f"ended at step {run.state.step}; `workbench.accelerate(model, loader, resume='" in out
+
+
+class MostlyFrozen(nn.Module):
+    """A large frozen layer, as of a model that is tuned at its end, and integers, as quantized models hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large, self.last = nn.Linear(8, 2**18).requires_grad_(False), nn.Linear(8, 3)
+        self.scales = nn.Parameter(torch.ones(3, dtype=torch.int8), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(x + self.large(x)[:, :8].detach()) * self.scales
+
+
+def test_what_is_frozen_takes_no_gradients_and_states(start: Start) -> None:
+    # With gradients and two moments for all of it 0.035 GiB, more than there is.
+    execution = {"micro_batch_size": "auto", "memory_gib": 0.03}
+    run = start(MostlyFrozen(), shuffled(), loss=cross_entropy, budget="2 steps", execution=execution)
+    assert run.wait()["steps"] == 2
+    assert run.recipe.architecture.frozen == 9 * 2**18 + 3
+    trained = MostlyFrozen().requires_grad_(False)
+    trained.large.requires_grad_(True)
+    with pytest.raises(RecipeError, match=r"0\.03 GiB are less than the model takes .* 0\.035"):
+        start(trained, shuffled(), loss=cross_entropy, execution=execution)
+
+
+def test_a_run_of_before_frozen_weights_were_counted_goes_on(start: Start) -> None:
+    loss = stop_after(2)
+    run = loss.run = start(MostlyFrozen(), shuffled(), loss=loss, budget="4 steps")
+    assert run.wait()["stopped_early"]
+    recipe = json.loads(run.folder.recipe.read_text())
+    del recipe["architecture"]["frozen"]
+    run.folder.recipe.write_text(json.dumps(recipe))
+    resumed = start(MostlyFrozen(), shuffled(), loss=counted_as(loss), resume=run.id)
+    assert resumed.wait()["steps"] == 4

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -170,6 +170,12 @@ def set_aside(path: Path) -> Path:
     target = path.with_name(path.name + ".damaged")
     shutil.rmtree(target, ignore_errors=True)
     return path.rename(target)
+
+
+def all_finite(model: nn.Module) -> bool:
+    """Whether no weight is NaN or infinite; integers, which quantized models keep frozen, always are finite."""
+    weights = [weight for weight in model.parameters() if weight.is_floating_point()]
+    return all(map(torch.isfinite, torch._foreach_norm(cast("list[Tensor]", weights))))
 
 
 def model_tensors(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:

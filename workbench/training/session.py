@@ -298,8 +298,7 @@ class Session:
         self._saved_at = time.monotonic()
         model, tied = checkpoint.model_tensors(training.model)
         # A checkpoint is what a resume begins with: weights broken after the last loss would be kept for good.
-        weights = [weight for weight in training.model.parameters() if weight.is_floating_point()]
-        if not all(torch.isfinite(norm) for norm in torch._foreach_norm(weights)):
+        if not checkpoint.all_finite(training.model):
             raise training.not_finite(f"the weights hold NaN or infinite values after step {progress.step}")
         tensors, rest = checkpoint.optimizer_tensors(training.optimizer)
         meta = {
