@@ -70,6 +70,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     assert lab.launch_button.description == "Launch"
     until(lambda: lab.table.selected not in ([], [first]), seconds=60)
     (forked,) = lab.table.selected
+    assert lab.table.watched == [first, forked], "beside what is watched"
     child = Run(forked, tmp_path / "runs")
     assert child.origin is not None
     assert (child.origin.run, child.origin.step) == (first, point.step)

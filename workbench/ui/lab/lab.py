@@ -246,7 +246,7 @@ class Lab(ipywidgets.Box):
         self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
 
     def _drawn(self, monitor: Monitor) -> None:
-        """A page speaks from the view that is shown, so it stands there; what was selected meanwhile can follow."""
+        """A page speaks from the view that is shown, so it stands there; what is watched since then can follow."""
         if monitor is self.monitor:
             self._drawn_by = 0.0
             if self._waiting:
