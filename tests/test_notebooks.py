@@ -189,8 +189,14 @@ def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     assert (place / "00_quickstart.ipynb").stat().st_size < MOST_OUTPUT_BYTES
     outputs = [output for cell in _code(place / "00_quickstart.ipynb") for output in cell.outputs]
     assert not any(output.output_type == "error" for output in outputs)
-    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 1
-    assert any("dropping layers" in output.get("data", {}).get("text/html", "") for output in outputs)
+    by_cell = {cell.id: cell.outputs for cell in _code(place / "00_quickstart.ipynb")}
+    assert "progressive_drop" in by_cell["compose"][0]["data"]["text/html"]
+    ended = "".join(output["text"] for output in by_cell["wait"])
+    assert all(name in ended for name in ("every layer", "dropping layers")), ended
+    (compared,) = by_cell["compare"]
+    assert {"image/png", "text/html"} <= compared["data"].keys()
+    assert all(text in compared["data"]["text/html"] for text in ("every layer", "dropping layers", "depth.kind"))
+    assert 'href="' in by_cell["report"][0]["data"]["text/html"]
     assert (place / "runs" / "quickstart.html").is_file()
     # Nobody saw the Lab: it stands there as text, with the runs that it would show.
     lab = outputs[-1]["data"]

@@ -1,4 +1,4 @@
-"""The promise of the quickstart in a real JupyterLab: a run outlives the kernel that launched it, and is seen to."""
+"""The promise of the quickstart in a real JupyterLab: two runs are live before anything waits, and outlive the kernel."""
 
 from __future__ import annotations
 
@@ -36,21 +36,31 @@ def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 
     return step
 
 
-def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: Server, learnable: list[str]) -> None:
+def test_two_runs_are_launched_watched_and_outlive_the_kernel(
+    page: Page, server: Server, learnable: list[str]
+) -> None:
     path = server.root / NAME
     set_parameters(path, budget="1 h", runs_dir=None, overrides=learnable)
     notebook = Notebook(page, server, NAME)
     notebook.hide_sidebar()
-    for part in ("budget =", "import workbench", "wb.launch"):
-        notebook.run(code_cell(path, part))
-    notebook.run(code_cell(path, ".watch()"))
-    watched = runs(server.runs)[0]
+    notebook.run(code_cell(path, "budget ="))
+    diff = notebook.run(code_cell(path, "import workbench"))
+    expect(diff.locator("th")).to_have_text(["knob", "here", "there"])
+    expect(diff.locator("tr", has_text="depth.kind")).to_have_text(re.compile("full.*progressive_drop"))
+    launched = notebook.run(code_cell(path, "wb.launch"))
+    dropping, every_layer = runs(server.runs)
+    assert (every_layer.name, dropping.name) == ("every layer", "dropping layers")
+    watched = dropping
 
-    monitor = page.locator(".wb-monitor")
+    monitor = launched.locator(".wb-monitor")
     first = wait_for_growth(page, monitor, 0)
     wait_for_growth(page, monitor, first)
     assert drawn_pixels(monitor) > 100, "steps are told, but no curve is drawn"
-    yield_to_others(watched)
+    for run in (every_layer, dropping):
+        expect(monitor).to_contain_text(run.name)
+        # Both at once, before any cell that waits.
+        expect_growth(run, 0)
+        yield_to_others(run)
     monitor.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "quickstart-live.png")
 
@@ -73,6 +83,7 @@ def test_a_run_is_launched_watched_and_outlives_the_kernel(page: Page, server: S
     page.screenshot(path=RESULTS / "quickstart-reopened.png")
 
     # At its end the view gives way to a picture that needs neither kernel nor scripts.
+    every_layer.stop()
     watched.stop()
     picture = output.locator("img")
     expect(picture).to_be_visible(timeout=60_000)
