@@ -22,7 +22,7 @@ CHANGES = {
 _OPEN = """() => {
     for (const toggle of document.querySelectorAll(".lab-composer .lab-toggle[aria-expanded=false]")) toggle.click();
 }"""
-# From the change of a box until the frame after the one that painted another recipe's name below the forms.
+# From the change of a box until the frame after the verdict on another recipe was painted; its hash is in the markup.
 _CHANGE = r"""([label, text]) => new Promise((done, fail) => {
     const verdict = document.querySelector(".lab-composer .lab-verdict");
     // A unit may follow the name.
@@ -30,12 +30,12 @@ _CHANGE = r"""([label, text]) => new Promise((done, fail) => {
     const found = [...document.querySelectorAll(".lab-composer .lab-knob label")].find(named);
     const box = found?.closest(".lab-knob").querySelector("input");
     if (!box) return fail(new Error(`no knob is called ${label}`));
-    const before = verdict.textContent;
+    const before = verdict.innerHTML;
     box.focus();
     box.value = text;
     const began = performance.now();
     const watcher = new MutationObserver(() => {
-        if (verdict.textContent === before) return;
+        if (verdict.innerHTML === before) return;
         watcher.disconnect();
         requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
     });

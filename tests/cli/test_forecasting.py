@@ -60,7 +60,7 @@ def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "fast: forecast and measured"
     assert lines[2].split() == ["parameters", "4.20M", "4.20M", "as", "forecast"]
-    assert lines[4].split() == ["tokens/s", "8,192", "16,384", "-50.0%"]
+    assert lines[4].split() == ["tokens/s", "8,192", "16,384", "2.0", "x"]
     assert main([*asked, "--price", "3600", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["run"], said["cost"]) == ("run-a", 100.0)

@@ -90,16 +90,16 @@ def test_forecast_beside_a_run_that_ended(view) -> None:
 def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view, empty) -> None:
     rows = compared(FOUND, view)
     assert beside_line(rows, ended=True) == (
-        "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, with the machine to itself"
+        "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, alone on the machine"
     )
-    assert beside_line(rows, ended=False) == "now 8,000 tokens/s; forecast 8,192, with the machine to itself"
+    assert beside_line(rows, ended=False) == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
     nothing = beside_line(compared(FOUND, empty), ended=False)
-    assert nothing == "forecast 8,192 tokens/s, with the machine to itself; not measured yet"
+    assert nothing == "forecast 8,192 tokens/s, alone on the machine; not measured yet"
 
 
 def test_what_a_forecast_assumes() -> None:
-    assert assumed(FOUND, 3) == "with the machine to itself, but 3 runs train on it now"
-    assert assumed({**FOUND, "provisional": "of the defaults"}) == "with the machine to itself; of the defaults"
+    assert assumed(FOUND, 3) == "alone on the machine; 3 runs train on it now"
+    assert assumed({**FOUND, "provisional": "of the defaults"}) == "alone on the machine; of the defaults"
 
 
 def test_memory_is_what_training_added(view) -> None:

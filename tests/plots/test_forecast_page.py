@@ -60,11 +60,11 @@ def test_the_headline_has_the_numbers() -> None:
 
 def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
-        "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · 4.20M parameters · "
-        "cost 0.10 with the machine to itself"
+        "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · "
+        "cost 0.10 alone on the machine"
     )
     shared = words(line_html({**FOUND, "provisional": "until it is <measured>"}, sharing=1))
-    assert shared.endswith("with the machine to itself, but 1 run trains on it now; until it is &lt;measured&gt;")
+    assert shared.endswith("alone on the machine; 1 run trains on it now; until it is &lt;measured&gt;")
     assert "does not fit" in line_html({**FOUND, "memory_bytes": 20 * GIB})
 
 
@@ -113,7 +113,7 @@ def test_the_comparison_marks_what_is_far_off(view) -> None:
     text = checked(comparison_html(compared({**FOUND, "tokens_per_second": 16_000.0}, view), view.name))
     assert re.search(r'class="wb-far">50%', text)
     assert re.search(r'class="wb-near">as forecast', text)
-    assert "synthetic: forecast (with the machine to itself) and measured" in words(text)
+    assert "synthetic: forecast (alone on the machine) and measured" in words(text)
 
 
 @pytest.mark.parametrize("heavy", ["plotly", "matplotlib", "torch", "ipywidgets"])

@@ -20,7 +20,7 @@ NUMBERS = (
     "seconds_low", "seconds_high", "steps", "tokens",
 )  # fmt: skip
 """What every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
-ALONE = "with the machine to itself"
+ALONE = "alone on the machine"
 """What every forecast assumes."""
 
 
@@ -102,9 +102,9 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
 
     Example:
         >>> assumed({}), assumed({}, 2)
-        ('with the machine to itself', 'with the machine to itself, but 2 runs train on it now')
+        ('alone on the machine', 'alone on the machine; 2 runs train on it now')
     """
-    now = f", but {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
+    now = f"; {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
     # Forecasts of earlier versions do not say.
     provisional = found.get("provisional")
     return f"{ALONE}{now}" + (f"; {provisional}" if provisional else "")

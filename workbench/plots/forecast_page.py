@@ -43,7 +43,6 @@ def line_html(found: Mapping[str, Any], price_per_hour: float | None = None, sha
         f"<strong>{duration_words(found['seconds'])}</strong>" + (f" ({low} to {high})" if low != high else ""),
         f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s",
         f"<strong>{bytes_words(found['memory_bytes'])}</strong> of {device} of memory",
-        f"{count(found['parameters'])} parameters",
     ]
     if price_per_hour is not None:
         parts.append(f"cost {_money(cost_of(found, price_per_hour)[1])}")

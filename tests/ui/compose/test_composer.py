@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import ipywidgets
 import pytest
 
 from tests.ui.live import run_folder
@@ -15,11 +16,13 @@ from workbench import presets
 from workbench.choices.choice import registry
 from workbench.recipe import AXES, Recipe
 from workbench.ui.compose.composer import Composer
+from workbench.ui.compose.composition import State
 from workbench.ui.compose.differences import differences
 from workbench.ui.compose.form import ChoiceKnob, Form
 from workbench.ui.compose.method_card import card_html
 from workbench.ui.compose.recipe_reader import read_python
 from workbench.ui.compose.recipe_text import as_json, as_python
+from workbench.ui.compose.side_panel import SidePanel
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ def test_a_batch_that_begins_to_move_starts_within_its_bounds() -> None:
         assert (knob.value["start"], knob.value["end"]) == (start, low)
     assert composer.problems == []
     assert composer.recipe is not None
-    assert composer.recipe.data.longest == 128
+    assert composer.recipe.data.longest == presets.get(presets.DEFAULT).data.longest
     type_into(composer, "architecture", "heads", "8")  # the form goes on working around it
     composer.axes["data"].part.knobs["batch_size"].part.knobs["end"].input.source.value = "0"
     assert any("must be >= 1" in problem.message for problem in composer.problems)
@@ -136,8 +139,8 @@ def test_a_pasted_text_sets_every_knob_and_can_be_undone() -> None:
     composer.undo()
     assert composer.recipe == recipe
     composer.undo()
-    assert composer.recipe == presets.get("bert_tiny")
-    assert composer.presets.value == "bert_tiny"
+    assert composer.recipe == presets.get(presets.DEFAULT)
+    assert composer.presets.value == presets.DEFAULT
     assert len(heard) == 4
 
 
@@ -148,11 +151,11 @@ def test_undo_and_redo_walk_over_every_kind_of_change() -> None:
         lambda: type_into(composer, "optimizer", "lr", "0.002"),
         lambda: setattr(composer.axes["optimizer"].picker, "value", "lans"),
         lambda: type_into(composer, "optimizer", "lr", "many"),
-        lambda: setattr(composer.axes["objective"].part.knobs["mask_rate"].picker, "value", "linear"),
+        lambda: setattr(composer.axes["objective"].part.knobs["mask_rate"].picker, "value", "constant"),
         lambda: setattr(composer.presets, "value", "pld"),
         lambda: setattr(composer.axes["execution"].part.knobs["compile"].input.source, "value", False),
         lambda: setattr(composer.run.knobs["notes"].input.source, "value", "why not"),
-        lambda: composer.load(presets.get("fast")),
+        lambda: composer.load(presets.get("bert_tiny")),
     ):
         change()
         assert composer.fields != states[-1]
@@ -161,10 +164,10 @@ def test_undo_and_redo_walk_over_every_kind_of_change() -> None:
     for state in reversed(states[:-1]):
         composer.undo_button.click()
         assert composer.fields == state
-    assert composer.undo_button.tooltip == "nothing to undo"
+    assert composer.undo_button.tooltip == "undo (Ctrl+Z): nothing yet"
     assert "lab-dim" in composer.undo_button._dom_classes
-    assert composer.redo_button.tooltip == "redo optimizer.lr 0.003 → 0.002 (Ctrl+Shift+Z)"
-    assert composer.recipe == presets.get("bert_tiny")
+    assert composer.redo_button.tooltip == "redo optimizer.lr 0.0015 → 0.002 (Ctrl+Shift+Z)"
+    assert composer.recipe == presets.get(presets.DEFAULT)
     composer.undo()
     assert "nothing to undo" in composer.verdict.value
     for state in states[1:]:
@@ -172,7 +175,7 @@ def test_undo_and_redo_walk_over_every_kind_of_change() -> None:
         assert composer.fields == state
     assert "redo: preset pld → the given recipe" in composer.verdict.value
     type_into(composer, "optimizer", "lr", "0.5")
-    assert composer.redo_button.tooltip == "nothing to redo"
+    assert composer.redo_button.tooltip == "redo (Ctrl+Shift+Z): nothing yet"
 
 
 def test_what_was_undone_is_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +196,7 @@ def test_the_recipe_of_a_run_is_a_start_like_any_preset(tmp_path: Path) -> None:
     composer = Composer(runs_dir=tmp_path)
     composer.presets.value = f"run:{good.id}"
     assert composer.recipe == other
-    assert "as the preset has it" in composer.verdict.value
+    assert "as run mine has it" in composer.verdict.value
     assert good.id in composer.page.resting
     composer.show.value = "Python"
     assert read_python(composer.python.text).recipe == other
@@ -202,7 +205,7 @@ def test_the_recipe_of_a_run_is_a_start_like_any_preset(tmp_path: Path) -> None:
     assert composer.presets.value == f"run:{good.id}", "what could not be loaded is not picked"
     assert composer.recipe == other
     composer.undo()
-    assert (composer.presets.value, composer.recipe) == ("bert_tiny", presets.get("bert_tiny"))
+    assert (composer.presets.value, composer.recipe) == (presets.DEFAULT, presets.get(presets.DEFAULT))
 
 
 def test_theirs_can_be_taken_row_by_row_and_undone() -> None:
@@ -236,7 +239,7 @@ def test_one_card_at_a_time_and_it_follows_the_choice() -> None:
     assert not by_name["depth"].help.value
     say(composer.page, {"do": "close"})
     assert composer._beside.children == (composer._forms,)
-    for path in ("optimizer.lr", "objective.mask_rate", "nothing", ""):
+    for path in ("optimizer.lr", "data.batch_size", "nothing", ""):
         say(composer.page, {"card": path})
         assert composer._beside.children == (composer._forms,), "a number has no card"
 
@@ -262,7 +265,7 @@ def test_a_reset_in_the_heading_takes_the_whole_choice_back() -> None:
     reset = heading.children[-1]
     assert reset.tooltip.startswith("optimizer: back to adamw")
     reset.click()
-    assert composer.recipe == presets.get("bert_tiny")
+    assert composer.recipe == presets.get(presets.DEFAULT)
     assert heading.children[-1] is not reset
 
 
@@ -342,3 +345,49 @@ def test_the_card_of_every_choice_shows_something_and_runs_nothing(composer: Com
         shown = card_html(knob.choice)
         assert len(shown) > 40
         assert "<script" not in shown
+
+
+def test_a_chosen_kind_unfolds_its_knobs_and_a_loaded_one_does_not() -> None:
+    composer = Composer()
+    depth = next(section for section in composer.sections if section.name == "depth")
+    composer.presets.value = "pld"
+    assert not depth.toggle.value
+    composer.axes["depth"].picker.value = "full"
+    assert depth.toggle.value
+
+
+def test_a_panel_stands_beside_the_form_where_a_card_would_and_one_at_a_time() -> None:
+    composer = Composer()
+    asked: list[str] = []
+    panel = SidePanel(lambda: (asked.append("close"), composer.aside(None)), "More")
+    composer.aside(panel)
+    assert composer._beside.children == (composer._forms, panel)
+    composer.show.value = "JSON"
+    assert composer._beside.children == (composer.json, panel)
+    say(composer.page, {"do": "close"})
+    assert (asked, composer._beside.children) == (["close"], (composer.json,))
+    composer.aside(panel)
+    say(composer.page, {"card": "optimizer.schedule"})
+    assert composer._beside.children == (composer.json, composer.card)
+    composer.aside(panel)
+    assert composer._beside.children == (composer.json, panel)
+
+
+def test_docked_widgets_and_the_verdict_share_a_line() -> None:
+    composer, above, beside = Composer(), ipywidgets.Box(), ipywidgets.Button()
+    composer.dock([above], [beside])
+    assert composer.children[-2] is above
+    assert composer.children[-1].children == (beside, composer.verdict)
+
+
+def test_another_composer_is_restored_with_what_is_wrong() -> None:
+    composer = Composer()
+    composer.presets.value = "pld"
+    type_into(composer, "architecture", "heads", "3")
+    other = Composer()
+    other.restore(State.from_dict(json.loads(json.dumps(composer.composition.state.to_dict()))))
+    assert other.fields == composer.fields
+    assert other.problems == composer.problems
+    assert other.presets.value == "pld"
+    other.undo()
+    assert other.recipe == presets.get(presets.DEFAULT)

@@ -17,6 +17,7 @@ from tests.plots.ahead import FOUND
 from tests.ui.live import run_folder
 from workbench import presets
 from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.plan import Plan
 from workbench.errors import WorkbenchError
 from workbench.forecast import forecast
 from workbench.forecasting import calibration
@@ -81,7 +82,7 @@ def dim(panel: ForecastPanel) -> bool:
 
 
 def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Recipe) -> None:
-    assert panel.headline not in panel.children
+    assert panel.sheet not in panel.children
     began = time.perf_counter()
     panel.show(recipe)
     assert time.perf_counter() - began < 0.5, "it returns at once"
@@ -90,12 +91,12 @@ def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Re
     assert f"{expected.parameters:,}" in panel.headline.value
     assert ">50<" in panel.headline.value
     assert {"wb-memory-bar", "wb-spark"} <= set(panel.details.value.split('"'))
-    assert {panel.headline, panel.details, panel._row} <= set(panel.children)
+    assert panel.sheet in panel.children
+    assert {panel.headline, panel.details, panel._row} <= set(panel.sheet.children)
     assert not dim(panel)
     panel.more.value = False
     assert [child for child in panel.children if child is not panel._style] == [panel._top]
     assert "</strong> tokens/s" in panel.line.value, "closed, it says the same in a sentence"
-    assert f"{expected.parameters:,} parameters" in panel.line.value
 
 
 def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
@@ -109,7 +110,7 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
         panel.show(recipe.with_(budget=f"{steps} steps"))
     assert dim(panel)
     assert ">50<" in panel.headline.value
-    assert "Measuring this machine once (about 20 s)" in panel.status.value
+    assert "Measuring this machine, once: 0 of about 20 s" in panel.status.value
     assert panel.status in panel.children
     machine.go_on.set()
     settled(panel)
@@ -140,15 +141,18 @@ def test_runs_that_train_are_not_disturbed_unasked(
     run_folder(tmp_path / "runs" / "run-a", name="busy", budget={"amount": 100, "unit": "steps"})
     monkeypatch.setattr(Run, "status", "running")
     machine.measured = False
+    machine.go_on.clear()
     panel.show(recipe)
     settled(panel)
     assert not machine.measuring.is_set()
     assert "has not been measured" in panel.status.value
     assert panel.measure in panel.children
-    assert panel.headline not in panel.children
+    assert panel.sheet not in panel.children
     panel.measure.click()
+    assert machine.measuring.wait(60)
+    assert panel.measure not in panel.children, "not offered while it measures"
+    machine.go_on.set()
     settled(panel)
-    assert machine.measuring.is_set()
     assert ">50<" in panel.headline.value
     assert panel.measure not in panel.children
 
@@ -232,13 +236,12 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     kept = json.loads(folder.forecast.read_text())
     assert kept["parameters"] == forecast(recipe, rates=RATES).parameters
     assert kept["made"] == pytest.approx(time.time(), abs=60)
-    assert panel.comparison in panel.children
-    for words in ("forecast and measured", "8,192", "256 MiB"):
+    assert panel.beside in panel.children
+    for words in ("forecast (alone on the machine) and measured", "8,192", "256 MiB"):
         assert words in panel.comparison.value, words
-    panel.more.value = False
-    assert "fast: now 8,192 tokens/s; forecast" in panel.comparison.value, "closed, a line of it"
+    assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
     panel.compare(None)
-    assert panel.comparison not in panel.children
+    assert panel.beside not in panel.children
 
 
 def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
@@ -270,11 +273,11 @@ def test_looking_at_a_run_measures_nothing_unasked(
     panel.compare(Run(folder))
     settled(panel)
     assert not machine.measuring.is_set()
-    assert "No forecast was made before this run" in panel.comparison.value
+    assert "no forecast was made before it ran" in panel.beside.value
     assert panel.measure in panel.children
     panel.measure.click()
     settled(panel)
-    assert "forecast and measured" in panel.comparison.value
+    assert "and measured" in panel.comparison.value
     assert panel.measure not in panel.children
     machine.measured = False
     panel.show(recipe.with_(seed=1))
@@ -300,3 +303,47 @@ def test_a_panel_that_is_closed_or_forgotten_ends(panel: ForecastPanel, recipe: 
     del forgotten
     gc.collect()
     assert seen() is None
+
+
+def test_it_says_what_shares_the_machine(panel: ForecastPanel, recipe: Recipe) -> None:
+    panel.show(recipe)
+    settled(panel)
+    assert "alone on the machine</span>" in panel.line.value
+    panel.share(2)
+    assert "; 2 runs train on it now" in panel.line.value
+    panel.share(0)
+    assert "now" not in panel.line.value
+
+
+def test_a_plan_that_was_found_meanwhile_is_taken_up(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a launched run of execution 'auto' finds it: the numbers stop to be those of the defaults."""
+    auto = recipe.with_(execution={"kind": "auto"})
+    panel.show(auto)
+    settled(panel)
+    assert "with default settings, until &#x27;auto&#x27; has found its own" in panel.line.value
+    folder = begun(tmp_path, auto)
+    write_json(folder.forecast, {**FOUND, "provisional": "until later"})
+    monkeypatch.setattr("workbench.choices.execution.planned.remembered", lambda _recipe: Plan(date="2026-01-01"))
+    panel.compare(Run(folder))
+    settled(panel)
+    settled(panel)  # looking at the run is what asks for the other forecast
+    assert "default settings" not in panel.line.value
+    assert json.loads(folder.forecast.read_text())["provisional"] == ""
+    panel.compare(None)
+
+
+def test_details_can_open_elsewhere(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
+    shown: list[object] = []
+    panel = ForecastPanel(tmp_path / "runs", aside=shown.append)
+    panel.show(recipe)
+    settled(panel)
+    panel.more.value = True
+    (opened,) = shown
+    assert panel.sheet in opened.children
+    assert panel.sheet not in panel.children
+    opened.closed()
+    assert shown[1:] == [None]
+    assert not panel.more.value
+    panel.close()

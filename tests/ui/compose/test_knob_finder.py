@@ -42,7 +42,8 @@ def _cleared(composer: Composer) -> Iterator[None]:
 def test_by_name_and_by_help(composer: Composer) -> None:
     composer.finder.text.value = "vocabulary size"
     assert shown(composer._forms) >= {"data.tokenizer.vocabulary_size"}
-    assert len(composer._forms.children) == 1, "the section of data alone, which was closed"
+    assert composer._forms.children[0] is composer.finder.found
+    assert len(composer._forms.children) == 2, "the section of data alone, which was closed"
     assert "1 knob found" in composer.finder.found.value
     # "seed of initialisation, data order, masks and layer dropping"
     composer.finder.text.value = "initialisation masks"

@@ -40,6 +40,7 @@ def test_the_question_mark_is_heard_in_and_out() -> None:
 def test_a_search_opens_what_it_finds_and_closes_it_again() -> None:
     section, knob = made()
     knob.picker.value = "progressive_drop"
+    section.toggle.value = False
     assert section.search(["limit", "theta"]) == 1
     assert knob.widget in section.widget.children
     assert section.search(["theta", "no"]) == 0
@@ -57,5 +58,5 @@ def test_counts_of_changes_and_problems() -> None:
     section.update([], section.changes)
     assert "1 changed" in section.badge.value
     section.update([Problem("depth.theta", "too small"), Problem("data.paths", "missing")], section.changes)
-    assert "1 wrong" in section.badge.value
+    assert "1 to fix" in section.badge.value
     assert section.toggle.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import time
 import weakref
@@ -13,6 +14,7 @@ import ipywidgets
 import pytest
 
 from tests.ui.live import run_folder, until
+from tests.ui.messages import say
 from workbench import presets
 from workbench.runs.run import Run
 from workbench.ui.lab.lab import WATCHED_AT_MOST, Lab
@@ -41,9 +43,25 @@ def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
         lab.table.refresh()
 
 
+def asked_before_a_second_run_of_the_same(lab: Lab) -> None:
+    """Once, and not any more when the recipe is another."""
+    lab._launched_at = 0.0
+    lab.launch_button.click()
+    assert (lab.launch_button.description, len(lab.table.rows)) == ("Launch again", 1)
+    assert "Press again for a second run" in lab.composer.verdict.value
+    lab.composer.run.knobs["seed"].input.source.value = "7"
+    assert lab.launch_button.description == "Launch"
+    lab.composer.undo()
+    say(lab.frame, {"do": "launch"})
+    assert (lab.launch_button.description, len(lab.table.rows)) == ("Launch again", 1), "it asks anew"
+
+
 @pytest.mark.process
 def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     lab.launch_button.click()
+    lab.launch_button.click()
+    assert "launched once" in lab.composer.verdict.value
+    assert len(lab.table.rows) == 1, "a double click is one launch"
     (first,) = lab.table.selected
     # The handler starts a process; it must not wait for that process's imports.
     assert Run(first, tmp_path / "runs").status == "starting"
@@ -51,6 +69,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     assert [run.id for run in lab.monitor.runs] == [first]
     run = Run(first, tmp_path / "runs")
     assert run.recipe == lab.composer.recipe
+    asked_before_a_second_run_of_the_same(lab)
     wait_for(lab, first, "running")
     run.checkpoint(timeout=60)
 
@@ -62,7 +81,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     assert not lab.launch_button.disabled
     lab.composer.load(point.recipe.with_(architecture={"layers": 3}), point.recipe)
     assert lab.launch_button.disabled
-    assert "cannot change architecture.layers" in lab.why.value
+    assert "cannot change architecture.layers" in lab.composer.verdict.value
     lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
     assert not lab.launch_button.disabled
     lab.launch_button.click()
@@ -107,10 +126,10 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     assert lab.launch_button.disabled
     assert "3 heads do not divide" in lab.launch_button.tooltip
-    assert "3 heads do not divide" in lab.why.value
+    assert "3 heads do not divide" in lab.composer.verdict.value
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     assert not lab.launch_button.disabled
-    assert lab.why.value == ""
+    assert "ready" in lab.composer.verdict.value
     lab.composer.load(lab.composer.recipe.with_(execution={"threads": 1000}))
     assert lab.launch_button.disabled
     assert "cannot run" in lab.composer.verdict.value
@@ -127,8 +146,8 @@ def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None
     (tmp_path / "runs").write_text("a file where the folder should be")
     lab = Lab(presets.get("fast"), runs_dir=tmp_path / "runs")
     lab.launch_button.click()
-    assert "lab-bad" in lab.why.value
-    assert "cannot take a new run" in lab.why.value
+    assert "lab-bad" in lab.composer.verdict.value
+    assert "cannot take a new run" in lab.composer.verdict.value
     lab.close()
 
 
@@ -198,7 +217,7 @@ def test_without_a_page_it_is_a_text_until_its_parts_are_asked_for(tmp_path: Pat
     lab = Lab(presets.get("fast"), runs_dir=tmp_path, live=False)
     told = lab._repr_mimebundle_()
     assert set(told) == {"text/html", "text/plain"}
-    assert presets.get("fast").hash in told["text/plain"]
+    assert "begins with the recipe fast." in told["text/plain"]
     assert "&lt;i&gt;earlier" in told["text/html"]
     assert lab.children == ()
     with pytest.raises(AttributeError, match="'compser'"):
@@ -242,3 +261,44 @@ def test_what_a_saved_notebook_holds_of_a_lab_and_its_parts(tmp_path: Path) -> N
 
 def type_wrong(lab: Lab) -> None:
     lab.composer._enter({**lab.composer.fields, "seed": -1})
+
+
+def test_the_page_keeps_what_another_kernel_goes_on_with(tmp_path: Path) -> None:
+    run_folder(tmp_path / "20260101-000000-a-000000-0000", "finished", False)
+    lab = Lab(runs_dir=tmp_path)
+    lab.composer.axes["optimizer"].part.knobs["lr"].input.source.value = "0.004"
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    lab.table.watched = ["20260101-000000-a-000000-0000"]
+    kept = json.loads(json.dumps(lab.frame.kept))
+    lab.close()
+    other = Lab(presets.get("pld"), runs_dir=tmp_path)
+    say(other.frame, {"do": "restore", **kept})
+    assert other.composer.recipe == presets.get("pld"), "its cell gives a recipe of its own"
+    other.close()
+    lab = Lab(runs_dir=tmp_path)
+    say(lab.frame, {"do": "restore", **kept})
+    assert lab.composer.fields["optimizer"]["lr"] == 0.004
+    assert lab.composer.fields["architecture"]["heads"] == 3
+    assert lab.table.watched == ["20260101-000000-a-000000-0000"]
+    assert "as it was when the kernel ended" in lab.composer.verdict.value
+    lab.close()
+
+
+@pytest.mark.process
+def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
+    lab: Lab, tmp_path: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = presets.fast().with_assignments([*learnable, "budget.amount=100000"])
+    monkeypatch.setattr(presets, "get", lambda _name: quick)
+    say(lab.frame, {"do": "example"})
+    assert len(lab.table.selected) == 1, lab.composer.verdict.value
+    assert Run(lab.table.selected[0], tmp_path / "runs").recipe == quick
+    for asked in ({}, {"do": "dance"}, None, {"do": "restore"}):
+        say(lab.frame, asked)
+
+
+def test_a_launch_by_key_does_nothing_while_the_recipe_cannot_run(lab: Lab) -> None:
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    say(lab.frame, {"do": "launch"})
+    assert lab.table.rows == []
+    assert "3 heads do not divide" in lab.composer.verdict.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from workbench.ui.compose.recipe_editor import RecipeEditor
 from workbench.ui.compose.recipe_reader import Read, read_json, read_python
 from workbench.ui.compose.recipe_text import as_html, as_json, as_python
 from workbench.ui.compose.section import Section
+from workbench.ui.compose.side_panel import SidePanel
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
 from workbench.ui.page import Page
@@ -44,8 +45,8 @@ _SHOW = {
 
 
 def default_recipe() -> Recipe:
-    """What is composed from where nothing else is given: the first preset."""
-    return presets.get(presets.names()[0])
+    """What is composed from where nothing else is given."""
+    return presets.get(presets.DEFAULT)
 
 
 class Composer(ipywidgets.VBox):
@@ -58,7 +59,7 @@ class Composer(ipywidgets.VBox):
         >>> from workbench.ui.compose.composer import Composer
         >>> composer = Composer()
         >>> composer.recipe.name
-        'bert-tiny'
+        'fast'
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class Composer(ipywidgets.VBox):
         self._on_change: Callable[[], None] = lambda: None
         self._runs_dir = runs_dir
         self._quiet, self._card_of = False, ""
-        source = None if recipe else presets.names()[0]
+        self._panel: SidePanel | None = None
+        source = None if recipe else presets.DEFAULT
         # What the entry without a name stands for in the drop-down of presets.
         self._own = recipe or default_recipe()
         self.composition = Composition(self._own, source)
@@ -95,10 +97,11 @@ class Composer(ipywidgets.VBox):
         self._forms.add_class("lab-sections")
         self._beside = ipywidgets.Box()
         self._beside.add_class("lab-beside")
-        self._middle = ipywidgets.VBox()
+        self._middle = ipywidgets.VBox([self._beside])
         self._middle.add_class("lab-middle")
         self.finder = KnobFinder(self.sections, self._forms, self.axes)
-        super().__init__([self.page, self._make_head(source), self._middle, self.verdict])
+        self._head = self._make_head(source)
+        super().__init__([self.page, self._head, self._middle, self.verdict])
         self.add_class("lab-root")
         self.add_class("lab-composer")
         self._put()
@@ -132,7 +135,9 @@ class Composer(ipywidgets.VBox):
         self.show = ipywidgets.ToggleButtons(options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
         self.show.add_class("lab-show")
         self.show.observe(lambda _change: self._display(), names="value")
-        head = ipywidgets.VBox([start, self.show])
+        views = ipywidgets.HBox([self.show, self.finder.text])
+        views.add_class("lab-views")
+        head = ipywidgets.VBox([start, views])
         head.add_class("lab-head")
         return head
 
@@ -171,6 +176,19 @@ class Composer(ipywidgets.VBox):
         self.composition.begin(state.base, state.source, state.fields)
         self._put()
 
+    def dock(self, above: Sequence[ipywidgets.Widget], beside: Sequence[ipywidgets.Widget]) -> None:
+        """Put widgets above the verdict and beside it; they belong to the composer's keys and help from then on."""
+        bar = ipywidgets.HBox([*beside, self.verdict])
+        bar.add_class("lab-launching")
+        self.children = (self.page, self._head, self._middle, *above, bar)
+
+    def aside(self, panel: SidePanel | None) -> None:
+        """Show a panel beside the form in place of what stands there, or none."""
+        self._panel = panel
+        if panel is not None:
+            self._show_card("")
+        self._display()
+
     def undo(self) -> None:
         """Take back the last change."""
         self._walk("undo", self.composition.undoes, self.composition.undo)
@@ -187,7 +205,7 @@ class Composer(ipywidgets.VBox):
 
     def _walk(self, verb: str, what: str, step: Callable[[], list[str]]) -> None:
         if not what:
-            self._say(f"nothing to {verb}")
+            self.say(f"nothing to {verb}: no change was {'made yet' if verb == 'undo' else 'undone'}")
             return
         moved = step()
         self._put(f"{verb}: {what}")
@@ -238,7 +256,7 @@ class Composer(ipywidgets.VBox):
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
         ):
-            button.tooltip = f"{verb} {what} ({keys})" if what else f"nothing to {verb}"
+            button.tooltip = f"{verb} {what} ({keys})" if what else f"{verb} ({keys}): nothing yet"
             # Not disabled: a button that loses the focus with its last step leaves the keyboard nowhere.
             (button.remove_class if what else button.add_class)("lab-dim")
         self.finder.refresh()
@@ -250,23 +268,22 @@ class Composer(ipywidgets.VBox):
         """Show the chosen view; the others are brought up to date when they are chosen."""
         view, state = self.show.value, self.composition.state
         sound = self.composition.recipe is not None
-        shown: tuple[ipywidgets.Widget, ...]
-        if view == "Form":
-            shown = (self.finder, self._beside)
-        elif view == "Python":
+        shown: ipywidgets.Widget = self._forms
+        if view == "Python":
             preset = None if state.source is None or state.source.startswith(RUN) else state.source
             self.python.show(as_python(state.fields, state.base.to_dict(), preset), sound)
-            shown = (self.python,)
+            shown = self.python
         elif view == "JSON":
             self.json.show(as_json(state.fields), sound)
-            shown = (self.json,)
-        else:
+            shown = self.json
+        elif view == "Difference":
             self.difference.show(state)
-            shown = (self.difference,)
+            shown = self.difference
+        # There are no knobs to explain or find in the other views, which take that room.
+        (self.add_class if view == "Form" else self.remove_class)("lab-has-knobs")
+        panel = self.card if self._card_of else self._panel
+        beside = (shown, panel) if panel is not None else (shown,)
         # Assigning children draws them anew, and the box one is typing in would lose the focus.
-        if self._middle.children != shown:
-            self._middle.children = shown
-        beside = (self._forms, self.card) if self._card_of else (self._forms,)
         if self._beside.children != beside:
             self._beside.children = beside
         self.page.resting = about(state.source) if state.source else "a recipe of your own"
@@ -293,14 +310,14 @@ class Composer(ipywidgets.VBox):
             self._quiet = True
             self.presets.value = change["old"]
             self._quiet = False
-            self._say(str(error), bad=True)
+            self.say(str(error), bad=True)
             return
         self.composition.begin(recipe, source)
         self._put()
 
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for by keys and links."""
-        verbs = {"undo": self.undo, "redo": self.redo, "reset": self.reset, "close": lambda: self._show_card("")}
+        verbs = {"undo": self.undo, "redo": self.redo, "reset": self.reset, "close": self._close_panel}
         if (verb := str(request.get("do"))) in verbs:
             verbs[verb]()
         elif isinstance(request.get("card"), str):
@@ -322,8 +339,16 @@ class Composer(ipywidgets.VBox):
         if on or self._card_of == axis:
             self._show_card(axis if on else "")
 
+    def _close_panel(self) -> None:
+        if self._card_of:
+            self._show_card("")
+        elif self._panel is not None:
+            self._panel.closed()
+
     def _show_card(self, path: str) -> None:
         """Show the card of the choice at ``path``, or none."""
+        if path and self._panel is not None:
+            self._panel.closed()
         self._card_of = path
         self._fill_card()
         self._display()
@@ -347,23 +372,25 @@ class Composer(ipywidgets.VBox):
             knob = knob.part.knobs.get(name) if isinstance(getattr(knob, "part", None), Form) else None
         return knob if isinstance(knob, ChoiceKnob) else None
 
-    def _say(self, text: str, bad: bool = False) -> None:
+    def say(self, text: str, bad: bool = False) -> None:
+        """Tell the user something where the verdict stands, until the next change."""
         kind = "lab-bad" if bad else "lab-said"
-        self.verdict.value = f"<span class='{kind}'>{html.escape(text)}</span>"
+        self.verdict.value = f"<span class='{kind}' title='{html.escape(text)}'>{html.escape(text)}</span>"
 
     def _sentence(self, rest: list[Problem], count: int, message: str) -> str:
-        """One line on where the recipe stands; only a problem that no knob shows is told in full."""
+        """Where the recipe stands, and what is wrong first: a problem that no knob shows before those that one does."""
         message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
-        reset = "<button class='lab-all' title='every knob as the preset has it'>reset all</button>" if count else ""
+        began = self.composition.state.began
+        reset = f"<button class='lab-all' title='every knob as {html.escape(began)} has it'>reset all</button>"
+        reset = reset if count else ""
         recipe = self.composition.recipe
         if recipe is not None:
-            changed = f"{count} knob{'s' * (count != 1)} changed" if count else "as the preset has it"
-            # Hidden from screen readers, to which it would be spelled out at every change.
-            mark = f"<span aria-hidden='true'> · recipe {recipe.hash}</span>"
-            return f"{message}<span class='lab-good'>ready</span> {changed} {reset}{mark}"
+            changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {html.escape(began)} has it"
+            return f"{message}<span class='lab-good' data-recipe='{recipe.hash}'>ready</span> {changed} {reset}"
         problems = self.composition.problems
         first = (rest or problems)[0]
-        what = html.escape(f"{first.path}: {first.message}" if rest else first.path)
-        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        what = html.escape(f"{first.path}: {first.message}")
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        return f"{message}<span class='lab-bad'>cannot run</span> {what}{more} {go} {reset}"
+        # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
+        return f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"

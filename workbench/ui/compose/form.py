@@ -132,6 +132,9 @@ class ChoiceKnob(Row):
         plain: shape of the number that may stand in place of a choice.
         scale: of that number's slider, ``linear`` or ``log``.
         unit: of that number, or of a schedule's values.
+
+    Attributes:
+        picked: called when the user picks another kind, before ``changed``.
     """
 
     def __init__(
@@ -149,6 +152,7 @@ class ChoiceKnob(Row):
         self.axis, self._plain, self._scale, self._unit = axis, plain, scale, unit
         # Made when a schedule is first chosen: most knobs never follow one.
         self._curve: CurveEditor | None = None
+        self.picked: Changed = lambda: None
         self._budget: Mapping[str, Any] | None = None
         self._quiet = False
         # Forms are made when their kind is first chosen and kept, so that going back and forth loses nothing ...
@@ -264,6 +268,7 @@ class ChoiceKnob(Row):
         start = self.part.value if known or self.kind == CONSTANT else self._start(self._parts[change["old"]].value)
         self.part.load(start, baseline)
         self._arrange()
+        self.picked()
         self._changed()
 
     def _heard(self) -> None:

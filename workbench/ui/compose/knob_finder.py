@@ -13,8 +13,11 @@ from workbench.ui.compose.section import Section
 from workbench.ui.shared_layouts import with_shared_layout
 
 
-class KnobFinder(ipywidgets.VBox):
+class KnobFinder:
     """Hides every knob that a search does not ask for.
+
+    Attributes:
+        text: the box. found: what it found, shown over the knobs.
 
     Args:
         sections: whose knobs are searched.
@@ -24,13 +27,13 @@ class KnobFinder(ipywidgets.VBox):
 
     def __init__(self, sections: Sequence[Section], box: ipywidgets.Box, axes: Mapping[str, ChoiceKnob]) -> None:
         self._sections, self._box, self._axes = sections, box, axes
-        self.text = with_shared_layout(ipywidgets.Text, placeholder="find a knob by its name or help")
+        self.text = with_shared_layout(
+            ipywidgets.Text, placeholder="find (/)", tooltip="find a knob by its name or help (/)"
+        )
         self.text.add_class("lab-search")
         self.text.observe(lambda _change: self.search(), names="value")
         self.found = with_shared_layout(ipywidgets.HTML)
-        self.found.add_class("lab-summary")
-        super().__init__([self.text])
-        self.add_class("lab-finding")
+        self.found.add_class("lab-found")
 
     def clear(self) -> None:
         """Show every knob again."""
@@ -45,15 +48,15 @@ class KnobFinder(ipywidgets.VBox):
         """Show the knobs that hold every word in the box, and say how many those are."""
         words = search_words(self.text.value)
         found = [section.search(words) for section in self._sections]
-        shown = tuple(
+        shown: tuple[ipywidgets.Widget, ...] = tuple(
             section.widget for section, count in zip(self._sections, found, strict=True) if count or not words
         )
+        shown = (self.found, *shown) if words else shown
         if self._box.children != shown:
             self._box.children = shown
         others = elsewhere(words, {axis: knob.kind for axis, knob in self._axes.items()})
         text = f"{sum(found)} knob{'s' * (sum(found) != 1)} found"
         self.found.value = html.escape(text + (f"; not chosen now: {', '.join(others)}" if others else ""))
-        self.children = (self.text, self.found) if words else (self.text,)
 
 
 def search_words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from workbench.choices.choice import Choice
+from workbench.ui.compose.side_panel import SidePanel
 
 
 class MethodCard(ipywidgets.HTMLMath):
@@ -28,8 +29,8 @@ class MethodCard(ipywidgets.HTMLMath):
         self.value = card_html(choice)
 
 
-class CardPanel(ipywidgets.VBox):
-    """A card beside the form, with a heading and a close button; the page moves the focus in and back.
+class CardPanel(SidePanel):
+    """A card beside the form.
 
     Args:
         closed: called when the user asks to close it.
@@ -38,23 +39,14 @@ class CardPanel(ipywidgets.VBox):
     def __init__(self, closed: Callable[[], None]) -> None:
         # Made at the first card: it brings the page's formula typesetter along, and many never ask for one.
         self.card: MethodCard | None = None
-        self.title = ipywidgets.HTML()
-        self.title.add_class("lab-card-title")
-        close = ipywidgets.Button(icon="times", tooltip="close the card (Escape)")
-        close.add_class("lab-close")
-        close.on_click(lambda _button: closed())
-        self._head = ipywidgets.HBox([self.title, close])
-        self._head.add_class("lab-card-head")
-        super().__init__([self._head])
-        self.add_class("lab-card-panel")
+        super().__init__(closed)
 
     def show(self, axis: str, choice: type[Choice]) -> None:
         """Show the card of ``choice``, headed by the axis that it is chosen for."""
         if self.card is None:
             self.card = MethodCard()
             self.children = (self._head, self.card)
-        kind = choice.model_fields["kind"].default
-        self.title.value = f"<h3>{html.escape(axis)}: {html.escape(str(kind))}</h3>"
+        self.head(f"{axis}: {choice.model_fields['kind'].default}")
         self.card.show(choice)
 
 

@@ -68,7 +68,10 @@ class Section:
         """The section of one axis: the drop-down moves up into the heading."""
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
-        return cls(name, knob.widget, [knob], opened, knob, toggled)
+        section = cls(name, knob.widget, [knob], opened, knob, toggled)
+        # Whoever picks another choice wants to see what can be set of it.
+        knob.picked = lambda: setattr(section.toggle, "value", True)
+        return section
 
     @property
     def changes(self) -> int:
@@ -78,8 +81,8 @@ class Section:
     def update(self, problems: list[Problem], changes: int) -> None:
         """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
-        bad = f"<span class='lab-bad' title='problems'>{len(mine)} wrong</span>" if mine else ""
-        text = f"<span title='knobs changed'>{changes} changed</span>" if changes else ""
+        bad = f"<span class='lab-bad'>{len(mine)} to fix</span>" if mine else ""
+        text = f"<span title='knobs that differ from where you began'>{changes} changed</span>" if changes else ""
         # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text
         if mine:

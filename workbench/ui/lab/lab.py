@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
+from workbench import presets
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.catalogue import run_list
@@ -22,10 +23,12 @@ from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.launchers import held
 from workbench.runs.run import Run
+from workbench.runs.state import FINAL
 from workbench.ui import cell_widgets
 from workbench.ui.compose.composer import Composer, default_recipe
 from workbench.ui.compose.composition import State
 from workbench.ui.compose.forecast_panel import ForecastPanel
+from workbench.ui.compose.forecasts import TRAINING
 from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.compose.recipe_text import as_html
 from workbench.ui.headless import headless
@@ -39,12 +42,15 @@ from workbench.ui.watch.saved_picture import SavedPicture
 
 # Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
+TWICE_SECONDS = 1.0
+"""Two presses within this time are one: a double click, or a hand that was not sure."""
 DRAWN_WITHIN_SECONDS = 10.0
 """After that a page is no longer waited for: it has been closed, or cannot draw."""
 HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS = 5.0, 20.0
 """Before a trainer is held ready, and after a launch the next one: until then page or run have the cores."""
 _OURS = "workbench.ui."
-_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "why", "_watch", "_nothing")
+_LAUNCH_KEYS = "Ctrl+Enter"
+_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "frame", "_watch", "_nothing")
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 _NOTHING = "Launch a recipe, or click the circle of a run below, to watch it here."
@@ -57,7 +63,7 @@ class Lab(ipywidgets.Box):
     restarted kernel needs nothing but ``wb.Lab()`` again.
 
     Args:
-        recipe: what the composer starts from; the first preset by default.
+        recipe: what the composer starts from; the preset ``fast`` by default.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         live: with forms and buttons; else a text that names the recipe and lists the runs. None: wherever there is a
             page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
@@ -82,7 +88,8 @@ class Lab(ipywidgets.Box):
         self._live = not headless() if live is None else live
         self._watched: list[str] = []
         self._displayed = self._waiting = False
-        self._drawn_by = 0.0
+        self._drawn_by = self._launched_at = 0.0
+        self._sure = ""
         self.monitor: Monitor | None = None
         self.fork_point: ForkPoint | None = None
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
@@ -185,14 +192,15 @@ class Lab(ipywidgets.Box):
 
     def _fill(self) -> None:
         """Make everything that is shown."""
-        self.why = ipywidgets.HTML()
-        self.why.add_class("lab-why")
         self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
         self.launch_button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
+        self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
-        self.forecast = ForecastPanel(self._runs_dir)
+        self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside)
+        self.forecast.add_class("lab-forecast")
+        self.composer.dock([self.forecast], [self.launch_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
@@ -201,24 +209,22 @@ class Lab(ipywidgets.Box):
         self._watch = ipywidgets.VBox([self._nothing])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
-        self.table.observe(lambda _change: self._keepsake.refresh(), names="rows")
+        self.table.observe(lambda _change: self._rows_changed(), names="rows")
         body = ipywidgets.Box(self._regions())
         body.add_class("lab-body")
-        self.children = (Page(), Frame(self.model_id or ""), body)
+        self.children = (Page(), self.frame, body)
+        self._rows_changed()
         self._composed()
 
     def _text(self) -> dict[str, str]:
         """What stands in a notebook that no page has shown."""
         recipe, found = self._recipe or default_recipe(), run_list.runs(self._runs_dir)
-        begins = f"It begins with the recipe {recipe.name} ({recipe.hash})."
+        begins = f"It begins with the recipe {recipe.name}."
         page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
         return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
 
     def _regions(self) -> list[ipywidgets.Widget]:
-        bar = ipywidgets.HBox([self.launch_button, self.why])
-        bar.add_class("lab-launching")
-        self.forecast.add_class("lab-forecast")
-        left = ipywidgets.VBox([self.fork_bar, self.composer, self.forecast, bar])
+        left = ipywidgets.VBox([self.fork_bar, self.composer])
         left.add_class("lab-compose")
         self._watch.add_class("lab-watch")
         below = ipywidgets.VBox([self.table])
@@ -228,15 +234,37 @@ class Lab(ipywidgets.Box):
     def _launch(self) -> None:
         recipe = self.composer.recipe
         if recipe is None:
-            raise ValueError("; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems))
+            # By key: the button is disabled meanwhile, and the verdict says what is wrong.
+            return
+        if time.monotonic() - self._launched_at < TWICE_SECONDS:
+            self.composer.say("launched once: the second press came within a second")
+            return
+        same = self._same_running(recipe)
+        if same and self._sure != recipe.hash:
+            self._sure = recipe.hash
+            self.launch_button.description = "Launch again"
+            self.composer.say(
+                f"{same} is a run of this very recipe and has not ended. Press again for a second run of it."
+            )
+            return
         point = self.fork_point
         if point is not None:
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
-            return
-        self._started(launch(recipe, runs_dir=self._runs_dir, say=None), "launched")
+        else:
+            self._started(launch(recipe, runs_dir=self._runs_dir, say=None), "launched")
+            self._composed()
+        self._launched_at = time.monotonic()
+
+    def _same_running(self, recipe: Recipe) -> str:
+        """Name of a run that trains the composed recipe now; empty where none does, and for a fork."""
+        if self.fork_point is not None:
+            return ""
+        alive = [Run(find(row["id"], self._runs_dir)) for row in self.table.rows if row["status"] not in FINAL]
+        # Of a fork the recipe says only how it went on.
+        return next((run.name for run in alive if run.origin is None and run.recipe.hash == recipe.hash), "")
 
     def _started(self, run: Run, how: str) -> None:
         self.table.refresh()
@@ -282,15 +310,18 @@ class Lab(ipywidgets.Box):
         self._composed()
 
     def _composed(self) -> None:
-        recipe = self.composer.recipe
-        why = "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
+        recipe, why = self.composer.recipe, ""
+        self._sure = ""
         if self.fork_point is not None and recipe is not None:
             why = self.fork_point.problem(recipe)
+        if why:
+            self.composer.say(why, bad=True)
         verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
         self.launch_button.description = verb
-        self.launch_button.disabled = bool(why)
-        self.launch_button.tooltip = f"not now: {why}" if why else "train this recipe in a process of its own"
-        self._because(why)
+        self.launch_button.disabled = recipe is None or bool(why)
+        why = why or "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
+        known = f"train this recipe in the background ({_LAUNCH_KEYS})"
+        self.launch_button.tooltip = f"not now: {why}" if why else known
         self._keep()
         if self._displayed:
             self.forecast.show(recipe)
@@ -303,21 +334,41 @@ class Lab(ipywidgets.Box):
             "fork": None if point is None else {"run": point.folder.id, "step": point.step},
             "watched": list(self.table.watched),
         }
+        self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
+
+    @property
+    def _given(self) -> str:
+        return "" if self._recipe is None else self._recipe.hash
+
+    def _heard(self, request: dict[str, Any]) -> None:
+        """What the page asks for: a launch by key, the example, what it kept of a Lab whose kernel has ended."""
+        verb = request.get("do")
+        if verb == "launch" and not self.launch_button.disabled:
+            self._launch()
+        elif verb == "example":
+            self.composer.presets.value = presets.DEFAULT
+            self._launch()
+        # A cell that gives another recipe than it did to the kernel before means that one.
+        elif verb == "restore" and request.get("given") == self._given:
+            self.restore(request["state"])
+            if not self.table.watched:
+                self.table.watched = [row["id"] for row in self.table.rows if row["status"] in TRAINING]
+            self.composer.say("as it was when the kernel ended")
+
+    def _rows_changed(self) -> None:
+        self._keepsake.refresh()
+        self.forecast.share(sum(row["status"] in TRAINING for row in self.table.rows))
 
     def _composed_fields(self) -> dict[str, Any] | None:
         recipe = self.composer.recipe
         return None if recipe is None else recipe.to_dict()
-
-    def _because(self, why: str) -> None:
-        """Say beside the button why it cannot be pressed, or what went wrong when it was."""
-        self.why.value = f"<span class='lab-bad' title='{html.escape(why)}'>{html.escape(why)}</span>" if why else ""
 
     def _safely(self, do: Callable[[], Any]) -> None:
         """Errors of a handler belong where the user looks, not into the server's log."""
         try:
             do()
         except Exception as error:
-            self._because(str(error) or type(error).__name__)
+            self.composer.say(str(error) or type(error).__name__, bad=True)
 
 
 def _held(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:

@@ -22,6 +22,8 @@ function headingHelp(row) {
   return row.classList.contains("lab-heading") ? row.querySelector("select")?.title ?? "" : "";
 }
 
+const errorOf = (row) => [...row.children].find((child) => child.classList.contains("lab-error"));
+
 // Of the knob of a row or heading: knob_help.path_class.
 const PATH = "lab-path:";
 const pathOf = (row) => [...row.classList].find((name) => name.startsWith(PATH))?.slice(PATH.length) ?? "";
@@ -34,6 +36,8 @@ function describeRow(row, words) {
   // ipywidgets shows the markup of a checkbox's label when it is hovered.
   if (control.type === "checkbox") for (const part of row.querySelectorAll("[title^='<']")) part.title = help;
   control.id ||= `lab-control-${Math.random().toString(36).slice(2)}`;
+  const own = [...row.querySelectorAll("label.widget-label")].find((one) => one.closest(".lab-knob") === row && one.textContent);
+  if (own && !own.contains(control)) set(own, "for", control.id);
   const ids = [];
   if (help) {
     let text = words.get(control.id);
@@ -45,7 +49,7 @@ function describeRow(row, words) {
     if (text.textContent !== help) text.textContent = help;
     ids.push(text.id);
   }
-  const error = [...row.children].find((child) => child.classList.contains("lab-error"));
+  const error = errorOf(row);
   if (error) {
     error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
     error.setAttribute("role", "alert");
@@ -58,6 +62,8 @@ function describeRow(row, words) {
   // Beside a drop-down ("constant"), the number has no label of its own.
   if (!label?.textContent && name) set(control, "aria-label", name);
   for (const handle of row.querySelectorAll(":scope > .lab-slid .noUi-handle")) {
+    // The box beside it says the same and takes Arrow keys: one stop of the keyboard for one knob.
+    set(handle, "tabindex", "-1");
     set(handle, "aria-label", `${name}, slider`);
     set(handle, "aria-valuetext", control.value);
   }
@@ -87,16 +93,22 @@ function describe(root, words) {
   }
   for (const button of root.querySelectorAll(".lab-reset, .lab-tool, .lab-close")) set(button, "aria-label", button.title);
   for (const button of root.querySelectorAll(".lab-tool")) set(button, "aria-disabled", String(button.classList.contains("lab-dim")));
-  for (const button of root.querySelectorAll(".lab-show button")) set(button, "aria-pressed", String(button.classList.contains("mod-active")));
+  for (const button of root.querySelectorAll(".lab-show button")) {
+    const active = button.classList.contains("mod-active");
+    set(button, "aria-pressed", String(active));
+    set(button, "tabindex", active ? "0" : "-1");
+  }
+  // F1 opens the card of what has the focus, Ctrl+Z undoes: these need no stop of their own.
+  for (const button of root.querySelectorAll(".lab-help, .lab-more, .lab-tool")) set(button, "tabindex", "-1");
   // Glyphs of the icon font would be read out as part of a button's name.
   for (const icon of root.querySelectorAll("button > i.fa, button > i.fas")) set(icon, "aria-hidden", "true");
-  for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help");
-  for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-finding .lab-summary")) set(live, "aria-live", "polite");
+  for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help (/)");
+  for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-found")) set(live, "aria-live", "polite");
   for (const card of root.querySelectorAll(".lab-card-panel")) {
     set(card, "role", "region");
     set(card, "aria-label", card.querySelector("h3")?.textContent ?? "about");
     // Focusable, since text longer than its box can otherwise not be scrolled with the keyboard.
-    const text = card.querySelector(".lab-card");
+    const text = card.lastElementChild;
     if (text) set(text, "tabindex", "0");
   }
 }
@@ -122,6 +134,25 @@ function keepTyped(box) {
   };
 }
 
+// The choice that the card of F1 is about: that of the knob with the focus, else of the section.
+function pathOfChoice(target) {
+  const row = target.closest(".lab-knob:has(> .lab-nested .lab-more), .lab-heading");
+  const path = (row && pathOf(row)) || target.closest(".lab-section")?.querySelector(".lab-heading")?.classList.toString().split(PATH)[1];
+  return path?.split(" ")[0] ?? "";
+}
+
+// Arrow keys where they have no other use: a number's slider beside its box, and the views of the recipe.
+function step(event) {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false;
+  const handle = (key === "ArrowUp" || key === "ArrowDown") && target.matches("input") && target.closest(".lab-slid")?.querySelector(".noUi-handle");
+  if (handle) return handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: false })), true;
+  const views = (key === "ArrowLeft" || key === "ArrowRight") && target.closest(".lab-show") ? [...target.closest(".lab-show").querySelectorAll("button")] : [];
+  const next = views[views.indexOf(target) + (key === "ArrowLeft" ? -1 : 1)];
+  if (next) (next.click(), next.focus());
+  return views.length > 0;
+}
+
 function undoKey(event) {
   if (!(event.ctrlKey || event.metaKey) || event.altKey || typing(event.target)) return "";
   const key = event.key.toLowerCase();
@@ -140,15 +171,18 @@ function compose(model, root, line) {
   let walked = -Infinity;
   const explain = (row) => {
     const [help, rest = ""] = (row && helpOf(row) ? helpOf(row) : model.get("resting")).split("\n");
-    what.textContent = help;
+    const wrong = row && errorOf(row)?.textContent.trim();
+    what.textContent = wrong || help;
     facts.textContent = rest;
+    line.classList.toggle("lab-wrong", Boolean(wrong));
   };
   const rowOf = (target) => target.closest?.(".lab-knob, .lab-heading");
-  const rest = () => explain(focused?.isConnected ? focused : null);
-  on("focusin", ({ target }) => explain((focused = rowOf(target))));
+  let pointed = null;
+  const rest = () => explain([pointed, focused].find((row) => row?.isConnected));
+  on("focusin", ({ target }) => ((focused = rowOf(target)), (pointed = null), rest()));
   on("focusout", () => ((focused = null), rest()));
-  on("pointerover", ({ target }) => (rowOf(target) ? explain(rowOf(target)) : rest()));
-  on("pointerleave", rest);
+  on("pointerover", ({ target }) => ((pointed = rowOf(target)), rest()));
+  on("pointerleave", () => ((pointed = null), rest()));
   model.on("change:resting", rest);
   rest();
 
@@ -167,7 +201,8 @@ function compose(model, root, line) {
       model.send({ do: verb });
       walked = performance.now();
     } else if (event.key === "Escape" && card) model.send({ do: "close" });
-    else return;
+    else if (event.key === "F1" && pathOfChoice(event.target)) model.send({ card: (opener = event.target, pathOfChoice(event.target)) });
+    else if (!step(event)) return;
     event.preventDefault();
     event.stopPropagation();
   });
@@ -189,11 +224,14 @@ function compose(model, root, line) {
   let open = root.querySelector(".lab-card-panel") !== null;
   const card = () => {
     const panel = root.querySelector(".lab-card-panel");
-    const text = panel?.querySelector(".lab-card");
-    if (text && !open && opener) text.focus({ preventScroll: true });
+    if (panel && !open) {
+      opener ||= document.activeElement;
+      panel.lastElementChild.focus({ preventScroll: true });
+    }
     if (!panel && open) {
       const back = typeof opener === "string" ? root.querySelector(`.lab-more[data-path="${CSS.escape(opener)}"]`) : opener;
-      back?.focus();
+      if (back?.isConnected) back.focus();
+      opener = "";
     }
     open = panel !== null;
   };
@@ -222,6 +260,7 @@ function compose(model, root, line) {
   model.on("msg:custom", told);
   return {
     seen: () => {
+      rest();
       card();
       keep();
     },

@@ -1,9 +1,11 @@
+import { showEnded } from "./ended.js";
 import "./frame.css";
-
 import { el as element } from "../dom.js";
 import { TABS } from "../labextension/tabs.js";
+import { keep, placeOf, take } from "./kept.js";
 
-// The regions of the Lab: names for screen readers, links that jump to them, borders that move by pointer and keyboard.
+// The regions of the Lab: names for screen readers, links and keys that lead to them, borders that move by pointer and
+// keyboard; and what becomes of a Lab whose kernel ends.
 const REGIONS = [
   ["lab-compose", "Compose"],
   ["lab-watch", "Watch"],
@@ -102,9 +104,55 @@ function opener(root, model) {
   return [button];
 }
 
+const DISCONNECTED = "jupyter-widgets-disconnected";
+const TEXT = "input:not([type=checkbox]), textarea, select";
+
+// Keys that work anywhere in the Lab; true where one was meant.
+function keyed(event, root, model) {
+  const { key, target } = event;
+  if (key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && !target.matches("textarea")) {
+    // What is typed and not sent yet belongs to what is launched.
+    if (target.matches("input")) target.dispatchEvent(new Event("change", { bubbles: true }));
+    model.send({ do: "launch" });
+    return true;
+  }
+  if (key === "/" && !target.matches(TEXT) && target.closest(".lab-compose")) {
+    root.querySelector(".lab-search input")?.focus();
+    return true;
+  }
+  if (key !== "F6") return false;
+  const regions = REGIONS.map(([name]) => root.querySelector(`.${name}`));
+  const here = regions.findIndex((region) => region.contains(target));
+  regions.at((here + (event.shiftKey ? -1 : 1)) % regions.length).focus();
+  return true;
+}
+
+// What of a Lab outlives its kernel; returns what ends the watch.
+function watchKernel(model, el, root) {
+  // The Lab's tab looks after its kernel itself.
+  if (root.closest(".wb-dock-lab")) return () => {};
+  const place = placeOf(root);
+  const before = take(place, model.get("lab"));
+  if (before) model.send({ do: "restore", ...before });
+  let remove = null;
+  const look = () => {
+    const ended = el.classList.contains(DISCONNECTED);
+    keep(place, model.get("kept"), ended);
+    if (ended) remove ??= showEnded(root, place);
+    else remove = remove?.() ?? null;
+  };
+  const watcher = new MutationObserver(look);
+  watcher.observe(el, { attributes: true, attributeFilter: ["class"] });
+  model.on("change:kept", look);
+  look();
+  return () => (watcher.disconnect(), model.off("change:kept", look), remove?.());
+}
+
 function render({ model, el }) {
   let waiting = 0;
   let added = [];
+  let unwatch = null;
+  const gone = new AbortController();
   el.classList.add("lab-links");
   el.setAttribute("role", "navigation");
   el.setAttribute("aria-label", "regions of the Lab");
@@ -127,16 +175,22 @@ function render({ model, el }) {
     body.append(...added);
     added.push(...opener(root, model));
     const button = body.querySelector(".lab-launch");
-    const why = body.querySelector(".lab-why");
-    if (button && why) {
-      why.id ||= `lab-why-${Math.random().toString(36).slice(2)}`;
-      why.setAttribute("role", "status");
-      button.setAttribute("aria-describedby", why.id);
+    const verdict = body.querySelector(".lab-launching .lab-verdict");
+    if (button && verdict) {
+      verdict.id ||= `lab-verdict-${Math.random().toString(36).slice(2)}`;
+      button.setAttribute("aria-describedby", verdict.id);
+      button.setAttribute("aria-keyshortcuts", "Control+Enter");
     }
+    const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
+    on("keydown", (event) => keyed(event, root, model) && (event.preventDefault(), event.stopPropagation()));
+    on("workbench:example", () => model.send({ do: "example" }));
+    unwatch = watchKernel(model, el, root);
   };
   attach(600);
   return () => {
     cancelAnimationFrame(waiting);
+    gone.abort();
+    unwatch?.();
     for (const node of added) node.remove();
   };
 }
