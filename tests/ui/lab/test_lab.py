@@ -293,6 +293,7 @@ def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
     say(lab.frame, {"do": "example"})
     assert len(lab.table.selected) == 1, lab.composer.verdict.value
     assert Run(lab.table.selected[0], tmp_path / "runs").recipe == quick
+    wait_for(lab, lab.table.selected[0], "running")
     for asked in ({}, {"do": "dance"}, None, {"do": "restore"}):
         say(lab.frame, asked)
 
