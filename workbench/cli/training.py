@@ -111,7 +111,7 @@ def _say(line: str) -> None:
 
 def fork(options: argparse.Namespace) -> int:
     """Go on from a checkpoint of a run in a new run, in the background; prints its id."""
-    run = Run(options.run, options.runs).fork(options.checkpoint, **dict(_changes(options)))
+    run = Run(options.run, options.runs).fork(options.checkpoint, say=_say, **dict(_changes(options)))
     origin = run.origin
     # Written before the launch.
     assert origin is not None

@@ -23,7 +23,7 @@ from workbench.runs.in_process import refuse_elsewhere, way_on
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
-from workbench.runs.launchers.launcher import begin, resuming
+from workbench.runs.launchers.launcher import Say, begin, resuming
 from workbench.runs.log import tail
 from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
@@ -229,7 +229,7 @@ class Run:
         launcher.submit(self.folder, lock, resume=True, say=said.append)
         return "; ".join(said)
 
-    def fork(self, step: int | None = None, *, on: str = "local", **changes: Any) -> Run:
+    def fork(self, step: int | None = None, *, on: str = "local", say: Say | None = print, **changes: Any) -> Run:
         """Go on from a checkpoint of this run in a new run, under an edited recipe; returns at once.
 
         Weights, optimizer state, place in the data and all draws go on where they were: without changes the fork
@@ -237,6 +237,7 @@ class Run:
 
         Args:
             step: of the checkpoint; None for the newest that is whole.
+            say: called with one line where the new run waits for its turn on this machine.
             **changes: as for :meth:`workbench.recipe.Recipe.with_`; the steps so far count against a ``budget``.
 
         Raises:
@@ -246,7 +247,7 @@ class Run:
         Example:
             >>> run.fork(optimizer={"lr": 1e-3}, budget="400 steps")  # doctest: +SKIP
         """
-        return Run(fork(self.folder, changes, step, on, print))
+        return Run(fork(self.folder, changes, step, on, say))
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def fork(
     launcher = launcher_named(on)
     check_room()
     new, lock = create_fork(folder, changes, step, on=launcher.name)
-    launcher.submit(new, lock, resume=True, say=say)
+    launcher.submit(new, lock, resume=True, say=None if say is None else lambda line: say(f"{new.id}: {line}"))
     _tell_parent(folder, new)
     return new
 

@@ -68,11 +68,11 @@ def move(run: str, place: int) -> Ticket:
 
     def moved(ticket: Ticket, line: list[Ticket]) -> list[Ticket]:
         own = [each for each in line if owner_of(each) == owner_of(ticket)]
-        numbers = sorted(each.number for each in own)
+        places = sorted((each.round, each.number) for each in own)
         priority = own[min(place, len(own)) - 1].priority
         own.remove(ticket)
         own.insert(place - 1, replace(ticket, priority=priority))
-        return [replace(each, number=number) for each, number in zip(own, numbers, strict=True)]
+        return [replace(each, round=round_, number=n) for each, (round_, n) in zip(own, places, strict=True)]
 
     return _changed(run, moved)
 

@@ -1,14 +1,17 @@
 """In what order tickets have their turn, and whose it is now: pure functions of what a look at the queue has found.
 
-Higher priorities first; within one priority the owners take turns, and each owner's runs keep their order. Nobody is
-overtaken on the same cores or GPU: a run that needs more than is free holds up those behind it, or it would wait for
-ever. A run that asks for more than there is takes all of it.
+Higher priorities first; within one priority the owners take turns, and each owner's runs keep their order: a ticket
+enters in the round that runs now, or in the one after its owner's last (start-time fair queueing: Goyal, Vin and Cheng
+1996), so that its place needs no memory of who trained before. Nobody is overtaken on the same cores or GPU: a run that
+needs more than is free holds up those behind it, or it would wait for ever. A run that asks for more than there is
+takes all of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
@@ -22,21 +25,23 @@ def owner_of(ticket: Ticket) -> Owner:
 
 
 def training(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Those whose turn it is."""
-    return [ticket for ticket in tickets if ticket.running and ticket.alive]
+    """Those whose turn it is, in the order in which they entered."""
+    return sorted((ticket for ticket in tickets if ticket.running and ticket.alive), key=lambda each: each.number)
 
 
 def in_line(tickets: Sequence[Ticket]) -> list[Ticket]:
     """Those that wait, next first."""
-    # The k-th run of an owner comes after everybody's (k-1)-th; those that train count, so that turns alternate also
-    # where there is one place.
-    turns = Counter(owner_of(ticket) for ticket in training(tickets))
     waiting = [ticket for ticket in tickets if not ticket.running and ticket.alive]
-    order = []
-    for ticket in sorted(waiting, key=lambda each: (-each.priority, each.number)):
-        order.append((-ticket.priority, turns[owner_of(ticket)], ticket.number, ticket))
-        turns[owner_of(ticket)] += 1
-    return [ticket for *_, ticket in sorted(order, key=lambda each: each[:3])]
+    return sorted(waiting, key=lambda each: (-each.priority, each.round, each.number))
+
+
+def entered(ticket: Ticket, tickets: Sequence[Ticket]) -> Ticket:
+    """A new ticket with its number and its round, from those that are there."""
+    own = [each.round for each in tickets if owner_of(each) == owner_of(ticket)]
+    running = [each.round for each in training(tickets)]
+    now = max(running) if running else min((each.round for each in in_line(tickets)), default=0)
+    number = 1 + max((each.number for each in tickets), default=0)
+    return replace(ticket, number=number, round=max([now, *(1 + each for each in own)]))
 
 
 def startable(tickets: Sequence[Ticket], settings: QueueSettings) -> list[tuple[Ticket, str]]:

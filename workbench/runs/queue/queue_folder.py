@@ -156,7 +156,7 @@ class Queue:
         """
         descriptor = os.open(self.folder / ticket.file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.pwrite(descriptor, encoded(ticket), 0)
+            os.ftruncate(descriptor, os.pwrite(descriptor, encoded(ticket), 0))
         finally:
             os.close(descriptor)
 

@@ -27,7 +27,7 @@ class Ticket:
         folder: of the run. name: what people call it. owner: in whose name it waits; data from anybody.
         threads: cores that it takes on the CPU. gpus: of which it takes one instead, as ``CUDA_VISIBLE_DEVICES`` names
             them; empty for a run on the CPU.
-        priority: higher ones go first. number: orders tickets of one owner and priority.
+        priority: higher ones go first. round, number: order tickets of one priority (:mod:`.line`).
         running: its turn has come. gpu: the one that it took, empty before and on the CPU.
         entered: Unix seconds.
         uid: of the user whose file it is; not written in it. alive: a process holds it.
@@ -39,6 +39,7 @@ class Ticket:
     threads: int = 1
     gpus: tuple[str, ...] = ()
     priority: int = 0
+    round: int = 0
     number: int = 0
     running: bool = False
     gpu: str = ""
@@ -73,6 +74,7 @@ def ticket_of(folder: RunFolder, priority: int = 0) -> Ticket:
         threads=_threads(recipe),
         gpus=tuple(gpu for gpu in gpus if isinstance(gpu, str)) if isinstance(gpus, list) else (),
         priority=priority,
+        uid=os.getuid(),
     )
 
 

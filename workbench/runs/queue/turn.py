@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
-from workbench.runs.queue.line import in_line, owner_of, startable, training
+from workbench.runs.queue.line import entered, in_line, owner_of, startable, training
 from workbench.runs.queue.queue_folder import LIMIT_BYTES, Queue, queue_here
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket, decoded, present_owner, ticket_of
@@ -29,11 +29,13 @@ class Turn:
 
     Attributes:
         problem: why the run does without the queue, or what was found wrong in it; empty as a rule.
+        position: at the last look; 1 is next.
     """
 
     def __init__(self, queue: Queue | None, ticket: Ticket, descriptor: int | None, problem: str = "") -> None:
         self.ticket, self.problem = ticket, problem
         self._queue, self._descriptor = queue, descriptor
+        self.position = 1
         self._mark: tuple[int, list[Ticket]] | None = None
         self._could: dict[str, float] = {}
         self._kept_at = 0.0
@@ -106,6 +108,7 @@ class Turn:
             queue.change(self.ticket)
             return
         self.ticket = mine
+        self.position = 1 + in_line(tickets).index(mine) if not mine.running else 1
         starting = startable(self._responsive(tickets, queue.settings()), queue.settings())
         for ticket, gpu in starting:
             if ticket.file == mine.file:
@@ -163,12 +166,12 @@ def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
         with queue.locked():
             damaged = queue.sweep()
             tickets = queue.tickets()
-            number = 1 + max((each.number for each in tickets), default=0)
-            ticket = replace(ticket, number=number, running=not wait, entered=time.time())
+            ticket = replace(entered(ticket, tickets), running=not wait, entered=time.time())
             for each in tickets:
                 # It waited before, and its process is gone.
                 if each.file == ticket.file:
-                    ticket = replace(ticket, number=each.number, priority=each.priority, entered=each.entered)
+                    kept = {name: getattr(each, name) for name in ("round", "number", "priority", "entered")}
+                    ticket = replace(ticket, **kept)
             turn = Turn(queue, ticket, queue.create(ticket), _removed(damaged))
     except OSError as error:
         return Turn(None, ticket, None, _without(queue, error))

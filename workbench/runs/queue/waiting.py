@@ -44,7 +44,8 @@ def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, parent: int | None =
             return ABANDONED
         if _asked_to_stop(folder):
             return STOPPED
-        time.sleep(LOOK_SECONDS)
+        # Whoever comes later looks less often: a hundred that wait must not take cores from the one that trains.
+        time.sleep(LOOK_SECONDS * min(turn.position, 10))
     with suppress(OSError):
         write_state(folder, status="starting", message="starting")
     return ""

@@ -1,0 +1,85 @@
+"""Moving runs that wait: among their owner's own, by place or priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from workbench.errors import RunError
+from workbench.runs.folder import RunFolder
+from workbench.runs.queue.changes import move, set_priority, waiting_ticket
+from workbench.runs.queue.line import in_line
+from workbench.runs.queue.queue_folder import Queue
+from workbench.runs.queue.turn import Turn, enter
+
+PREFIX = "20260101-000000-"
+
+
+@pytest.fixture
+def turns(queue: Queue, new_run: Callable[..., RunFolder]) -> Iterator[list[Turn]]:
+    """One that trains, and four that wait."""
+    found = [enter(new_run(name)) for name in "tabcd"]
+    yield found
+    for turn in found:
+        turn.leave()
+
+
+def order(queue: Queue) -> str:
+    return "".join(each.name for each in in_line(queue.tickets()))
+
+
+@pytest.mark.parametrize(
+    ("run", "place", "after"),
+    [("d", 1, "dabc"), ("a", 4, "bcda"), ("b", 3, "acbd"), ("b", 99, "acdb"), ("c", 3, "abcd")],
+)
+@pytest.mark.usefixtures("turns")
+def test_a_run_is_moved_and_stays_there(queue: Queue, run: str, place: int, after: str) -> None:
+    move(PREFIX + run, place)
+    assert order(queue) == after
+
+
+def test_a_move_crosses_priorities_and_a_moved_run_is_still_held(queue: Queue, turns: list[Turn]) -> None:
+    set_priority(PREFIX + "c", 5)
+    assert order(queue) == "cabd"
+    move(PREFIX + "d", 1)
+    assert order(queue) == "dcab"
+    set_priority(PREFIX + "d", -5)
+    assert order(queue) == "cabd"
+    turns[0].leave()
+    assert [turn.claim() for turn in turns[1:]] == [False, False, True, False]
+
+
+@pytest.mark.usefixtures("turns")
+def test_others_keep_their_turns(
+    queue: Queue, new_run: Callable[..., RunFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_OWNER", "another")
+    other = enter(new_run("x"))
+    assert order(queue) == "xabcd"
+    move(PREFIX + "d", 1)
+    assert order(queue) == "xdabc"
+    other.leave()
+
+
+@pytest.mark.usefixtures("turns")
+def test_what_cannot_be_moved_is_told(queue: Queue) -> None:
+    with pytest.raises(RunError, match="no run 'nothing' waits here; what waits: 20260101-000000-a, "):
+        move("nothing", 1)
+    with pytest.raises(RunError, match="begins the ids of 4 runs that wait"):
+        move("2026", 1)
+    with pytest.raises(RunError, match="place 0 is before the first"):
+        move(PREFIX + "a", 0)
+    with pytest.raises(RunError, match=r"priority 1001 is beyond -1000\.\.1000"):
+        set_priority(PREFIX + "a", 1001)
+    assert order(queue) == "abcd"
+
+
+def test_a_folder_names_a_run_too(queue: Queue, turns: list[Turn]) -> None:
+    assert waiting_ticket(queue.tickets(), turns[1].ticket.folder).name == "a"
+
+
+def test_without_a_queue_nothing_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_QUEUE", "off")
+    with pytest.raises(RunError, match="switched off"):
+        move("a", 1)
