@@ -109,8 +109,8 @@ class LayerMeter:
 
     def gradients(self) -> None:
         """After the backward pass and before the optimizer's: keep gradient norms and the weights as they are."""
-        # Of the layers that exist: a growing model has more blocks than layers. Integers, as quantized models hold, have
-        # no norm, and do not move.
+        # Of the layers that exist: a growing model has more blocks than layers. Integers, as quantized models hold,
+        # have no norm, and do not move.
         blocks = self._backbone.blocks[: self._layers]
         self._blocks = [[weight for weight in block.parameters() if weight.is_floating_point()] for block in blocks]
         self._weights = [parameter for block in self._blocks for parameter in block]

@@ -52,7 +52,7 @@ def test_a_second_run_waits_says_so_and_has_its_turn(corpus: Path, root: Path, q
     assert second.stop(timeout=30) == "taken out of the queue before it began"
     result = second.wait(timeout=30)
     assert isinstance(result, dict)
-    assert (result["state"], result["steps"]) == ("stopped", 0)
+    assert (result["state"], result["steps"]) == ("stopped", None)
     wait_until(lambda: outlook(queue).places[str(third.folder.path)].position == 1, 10, "the move up")
     first.stop()
     assert third.wait(timeout=120)["steps"] == 5  # type: ignore[index]
