@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -133,6 +135,44 @@ def test_every_optimizer_is_measured_and_one_too_dear_for_a_side_not_on_the_next
         assert min(rates.embedding, rates.vector) > 0
     monkeypatch.setattr(calibration, "DEAR_SECONDS", 0.0)
     assert len(calibration._optimizers(["adamw"], torch.device("cpu"))["adamw"].matrix) == 1
+
+
+@pytest.mark.usefixtures("few_rounds")
+def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    for name, value in {"SIDES": (8,), "TABLE": (64, 8), "LENGTHS": (16,)}.items():
+        monkeypatch.setattr(calibration, name, value)
+    done: list[str] = []
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def work(*arguments: Any) -> Any:
+            done.append(name)
+            return real(*arguments)
+
+        return work
+
+    # The kernels alone would take seconds.
+    monkeypatch.setattr(calibration, "kernel_rates", counted("kernels", lambda mode: (RATES.kernels, 0.01)))
+    monkeypatch.setattr(calibration, "_steps", counted("optimizers", calibration._steps))
+    real = calibration._page_seconds
+
+    def interrupted(device: torch.device) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calibration, "_page_seconds", interrupted)
+    subject = calibration._subject(MODE)
+    with pytest.raises(KeyboardInterrupt):
+        calibration.rates_here(MODE, subject)
+    begun = list(done)
+    assert set(begun) == {"kernels", "optimizers"}
+    monkeypatch.setattr(calibration, "_page_seconds", real)
+    rates = calibration.rates_here(MODE, subject)
+    assert done == begun, "nothing that was measured is measured again"
+    assert (rates.kernels, set(rates.optimizers)) == (RATES.kernels, set(registry("optimizer")))
+    # What is older was perhaps measured in the very moment that made it necessary to measure again.
+    monkeypatch.setattr(calibration, "RETRY_SECONDS", -1.0)
+    calibration.rates_here(MODE, subject)
+    assert done == begun * 2
 
 
 @pytest.mark.xdist_group("machine")

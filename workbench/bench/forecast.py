@@ -94,7 +94,7 @@ def _rates(results: ResultsFile, mode: Mode) -> Rates:
     """Of this machine, measured for this file unless they stand in it; compiled recipes take those of eager ones."""
     known, name = results.data["rates"], " ".join(map(str, (*mode._replace(compiled=False), VERSION)))
     if name not in known:
-        results.put(rates=known | {name: measured(mode).model_dump(mode="json")})
+        results.put(rates=known | {name: measured(mode, fresh=True).model_dump(mode="json")})
     return Rates.model_validate(results.data["rates"][name])
 
 

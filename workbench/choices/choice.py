@@ -102,6 +102,14 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_knobs(cls, value: Any) -> Any:
+        for name in value if isinstance(value, Mapping) else ():
+            # Before the nearest name is guessed: who sets it means another kind, not another knob.
+            kinds = [] if name in cls.model_fields else _kinds_with(cls.axis, name)
+            if kinds:
+                here, there = cls.model_fields["kind"].default, " and ".join(map(repr, kinds))
+                legal = ", ".join(sorted(cls.model_fields))
+                why = f"not a knob of '{here}' but of {there}, chosen by {cls.axis}={kinds[0]}; '{here}' has {legal}"
+                raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
         return known_fields(cls, value)
 
     @model_validator(mode="after")
@@ -164,6 +172,12 @@ def _load_plugins() -> None:
                 f"entry point '{entry.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}; "
                 "repair or uninstall that package"
             ) from error
+
+
+def _kinds_with(axis: str, knob: str) -> list[str]:
+    """Registered kinds of an axis that have this knob and can be chosen."""
+    known = _REGISTRY.get(axis, {}).items()
+    return [kind for kind, model in known if knob in model.model_fields and not model.stands_for]
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:

@@ -67,12 +67,8 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
     """
     # Of single kernels: they serve recipes that are compiled, too.
     mode = mode._replace(compiled=False)
-    device, folder = torch.device(mode.device), cache_folder() / FOLDER
-    environment = _environment(mode)
-    subject = subject_of(
-        device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
-        pages=[environment[name] for name in HUGE_PAGES], layerwise=kernels.layerwise_path(device),
-    )  # fmt: skip
+    folder = cache_folder() / FOLDER
+    subject = _subject(mode)
     line = "measuring this machine, once"
     # A damaged record is measured again.
     with contextlib.suppress(ValidationError):
@@ -90,16 +86,26 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
     return rates
 
 
-def measured(mode: Mode, poll: Callable[[], None] | None = None) -> Rates:
+def measured(mode: Mode, poll: Callable[[], None] | None = None, *, fresh: bool = False) -> Rates:
     """The rates of this machine, measured now in a process of its own, without reading remembered ones.
 
     Args:
         poll: see :func:`calibrated`.
+        fresh: also without the parts that a measurement of the last minutes has left that was interrupted.
 
     Raises:
         WorkbenchError: that process failed; the end of its stderr is quoted.
     """
-    return Rates.model_validate_json(_run_child(mode, poll or (lambda: None)))
+    return Rates.model_validate_json(_run_child(mode, {} if fresh else _subject(mode), poll or (lambda: None)))
+
+
+def _subject(mode: Mode) -> dict[str, Any]:
+    """What rates are valid for."""
+    device, environment = torch.device(mode.device), _environment(mode)
+    return subject_of(
+        device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
+        pages=[environment[name] for name in HUGE_PAGES], layerwise=kernels.layerwise_path(device),
+    )  # fmt: skip
 
 
 def _environment(mode: Mode) -> dict[str, str]:
@@ -107,8 +113,8 @@ def _environment(mode: Mode) -> dict[str, str]:
     return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
 
 
-def _run_child(mode: Mode, poll: Callable[[], None]) -> str:
-    command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode)]
+def _run_child(mode: Mode, subject: dict[str, Any], poll: Callable[[], None]) -> str:
+    command = [sys.executable, "-m", "workbench.forecasting.calibration", json.dumps(mode), json.dumps(subject)]
     pipe, deadline = subprocess.PIPE, time.monotonic() + TIMEOUT_SECONDS
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=_environment(mode)) as child:
         try:
@@ -130,14 +136,23 @@ def _run_child(mode: Mode, poll: Callable[[], None]) -> str:
     return out.splitlines()[-1]
 
 
-def rates_here(mode: Mode) -> Rates:
-    """Measure everything here and now, in this process, with its present threads (about fifteen seconds on a CPU)."""
+def rates_here(mode: Mode, subject: dict[str, Any] | None = None) -> Rates:
+    """Measure everything here and now, in this process, with its present threads (about fifteen seconds on a CPU).
+
+    Args:
+        subject: that the rates are valid for: parts of them are kept under it, and those of an interrupted measurement
+            not older than :data:`RETRY_SECONDS` are taken over. None measures all and keeps nothing.
+    """
     began = time.perf_counter()
     device, dtype = torch.device(mode.device), mode.dtype
     torch.manual_seed(0)
+
+    def part(name: str, work: Callable[[], Any]) -> Any:
+        return _part(name, subject, work) if subject else work()
+
     # Measured anew: how fast the machine is right now.
-    product = product_benchmark(mode).measured(None)["product"]
-    kernels, disagreement = kernel_rates(mode)
+    product = part("product", lambda: product_benchmark(mode).measured(None)["product"])
+    kernels, disagreement = part("kernels", lambda: kernel_rates(mode))
     return Rates(
         device=device_name(device),
         date=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -150,13 +165,24 @@ def rates_here(mode: Mode) -> Rates:
             )
             for length in LENGTHS
         },
-        optimizers=_optimizers(list(registry("optimizer")), device),
-        page=_page_seconds(device),
+        optimizers=_optimizers(list(registry("optimizer")), device, part),
+        page=part("page", lambda: _page_seconds(device)),
         memory_bytes=_memory(device),
         product=product,
         disagreement=disagreement,
         seconds=round(time.perf_counter() - began, 2),
     )
+
+
+def _part(name: str, subject: dict[str, Any], work: Callable[[], Any]) -> Any:
+    """A JSON-able part of a measurement: as an interrupted one has left it, or measured now and kept."""
+    folder, name = cache_folder() / FOLDER, f"{NAME}-part-{name}"
+    record = recalled(folder, name, subject)
+    if record is not None and "part" in record.value and record.age_seconds < RETRY_SECONDS:
+        return record.value["part"]
+    found = work()
+    remember(folder, name, subject, {"part": found}, 0.0)
+    return found
 
 
 def _page_seconds(device: torch.device) -> float:
@@ -170,17 +196,27 @@ def _page_seconds(device: torch.device) -> float:
     return max(0.0, found["new"].seconds - found["known"].seconds) / (4 * large.numel())
 
 
-def _optimizers(kinds: Sequence[str], device: torch.device) -> dict[str, OptimizerRates]:
-    """Rates of every optimizer; those that step the same tensors take turns."""
+def _optimizers(
+    kinds: Sequence[str],
+    device: torch.device,
+    part: Callable[[str, Callable[[], Any]], Any] = lambda name, work: work(),
+) -> dict[str, OptimizerRates]:
+    """Rates of every optimizer; those that step the same tensors take turns, and are one part (:func:`rates_here`)."""
+
+    def steps(role: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, float]:
+        names = list(left)
+        return dict(part(f"{role}-{shapes[0][0]}", lambda: _steps(names, role, shapes, device)))
+
     matrix: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
     left = list(kinds)
     for side in SIDES:
-        seconds = _steps(left, "matrix", [(side, side)] * 2 + [(4 * side, side)], device)
+        seconds = steps("matrix", [(side, side)] * 2 + [(4 * side, side)])
         for kind in left:
             matrix[kind].append((float(side), seconds[kind] / (6 * side**2)))
         left = [kind for kind in left if seconds[kind] <= DEAR_SECONDS]
-    tables = _steps(kinds, "embedding", [TABLE], device)
-    vectors = _steps(kinds, "vector", [(256,)] * 8, device)
+    left = list(kinds)
+    tables = steps("embedding", [TABLE])
+    vectors = steps("vector", [(256,)] * 8)
     return {
         kind: OptimizerRates(
             matrix=tuple(matrix[kind]), embedding=tables[kind] / math.prod(TABLE), vector=vectors[kind] / 8
@@ -227,10 +263,10 @@ def _memory(device: torch.device) -> int:
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]'``."""
+    """Child process: ``python -m workbench.forecasting.calibration '["cpu", 1, "bf16", false]' '{subject}'``."""
     mode = Mode(*json.loads(sys.argv[1]))
     torch.set_num_threads(mode.threads)
-    print(rates_here(mode).model_dump_json())
+    print(rates_here(mode, json.loads(sys.argv[2])).model_dump_json())
 
 
 if __name__ == "__main__":
