@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,16 +25,32 @@ def test_runs_under_way_come_first_then_the_newest(tmp_path: Path) -> None:
     all_runs = AllRuns(places)
     found = all_runs.look()
     assert [(row["run"], row["place"], row["status"]) for row in found["runs"]] == [
-        (f"{key}/{waits.id}", "notebooks/runs", "queued"),
         (f"here/{old.id}", "", "running"),
+        (f"{key}/{waits.id}", "notebooks/runs", "queued"),
         ("here/20260103-000000-done", "", "finished"),
         ("here/20260102-000000-done", "", "finished"),
     ]
     assert found["counts"] == {"queued": 1, "running": 1, "finished": 2}
     write_state(old, status="running", step=7, loss=2.5)
     fewer = all_runs.look(2)
-    assert [(row["name"], row["step"], row["loss"]) for row in fewer["runs"]] == [("waits", 0, None), ("old", 7, 2.5)]
+    assert [(row["name"], row["step"], row["loss"]) for row in fewer["runs"]] == [("old", 7, 2.5), ("waits", 0, None)]
     assert fewer["counts"] == found["counts"]
+
+
+def test_what_leads_out_of_the_runs_folder_is_not_listed(tmp_path: Path) -> None:
+    places = Places(tmp_path / "runs", tmp_path / "notes")
+    kept = run_folder(places.here / "20260101-000000-kept", "finished", False)
+    bad = run_folder(places.here / "20260102-000000-bad", "finished", False)
+    outside = tmp_path / "secret.json"
+    bad.recipe.rename(outside)
+    bad.recipe.symlink_to(outside)
+    os.mkfifo(run_folder(places.here / "20260103-000000-pipe", "finished", False).path / "labels.json")
+    all_runs = AllRuns(places)
+    for _ in range(2):
+        assert [row["id"] for row in all_runs.look()["runs"]] == [kept.id]
+    bad.recipe.unlink()
+    outside.rename(bad.recipe)
+    assert [row["id"] for row in all_runs.look()["runs"]] == [bad.id, kept.id]
 
 
 @pytest.mark.process

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from workbench.runs.catalogue.listing import Listing
+from workbench.runs.folder import RunFolder
 from workbench.runs.state import FINAL
-from workbench.server.registered_runs import HERE, Places
+from workbench.server.registered_runs import HERE, Places, Refused, hold
 
 MOST = 200
 """Runs of one answer: those under way and the newest of the others."""
+# What waits stands below what trains: it has nothing to tell yet.
+_LAST = ("queued", *FINAL)
 _FACTS = (
     "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "started",
 )  # fmt: skip
@@ -27,7 +30,10 @@ class AllRuns:
         self._lock = threading.Lock()
 
     def look(self, most: int = MOST) -> dict[str, Any]:
-        """Every run that has not ended, then the newest, at most ``most`` of them. Reads files.
+        """Runs that train, then those that wait, then those that have ended, each newest first. Reads files.
+
+        Args:
+            most: of them all; their counts are of every run.
 
         Returns:
             ``runs``: of each ``run`` (its name at the server), ``place`` (words, empty for the server's own folder)
@@ -42,7 +48,7 @@ class AllRuns:
             for row in self._listing(root).look().rows
         ]
         rows.sort(key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
-        rows.sort(key=lambda row: row["status"] in FINAL)
+        rows.sort(key=lambda row: (row["status"] in _LAST, row["status"] in FINAL))
         return {"runs": rows[:most], "counts": dict(Counter(row["status"] for row in rows))}
 
     def _words(self, place: str, root: Path) -> str:
@@ -51,7 +57,15 @@ class AllRuns:
 
     def _listing(self, root: Path) -> Listing:
         with self._lock:
-            return self._listings.setdefault(root, Listing(root))
+            return self._listings.setdefault(root, Listing(root, _admitted))
+
+
+def _admitted(folder: RunFolder) -> bool:
+    try:
+        hold(folder)
+    except (OSError, Refused):
+        return False
+    return True
 
 
 def _relative(root: Path, within: Path) -> str:

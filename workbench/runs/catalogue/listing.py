@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,17 @@ class _Known:
 
 
 class Listing:
-    """The rows of one runs folder, with what was read of it so far; safe to ask from several threads."""
+    """The rows of one runs folder, with what was read of it so far; safe to ask from several threads.
 
-    def __init__(self, runs_dir: str | Path | None = None) -> None:
+    Args:
+        admitted: whether a run may be read; others are not listed. Asked before each reading.
+    """
+
+    def __init__(
+        self, runs_dir: str | Path | None = None, admitted: Callable[[RunFolder], bool] = lambda _folder: True
+    ) -> None:
         self.root = runs_root(runs_dir)
+        self._admitted = admitted
         self._known: dict[str, _Known] = {}
         self._knobs: dict[str, dict[str, Any]] = {}
         self._round = 0
@@ -82,6 +89,7 @@ class Listing:
             self._round += 1
             for place, run_id in enumerate(newest):
                 self._refresh(run_id, marks[run_id], again=(place + self._round) % _AGAIN == 0)
+            newest = [run_id for run_id in newest if run_id in self._known]
             # Kept beyond `most`, since a first look at few is followed by one at all; deleted runs are forgotten.
             self._known = {run_id: known for run_id, known in self._known.items() if run_id in marks}
             self._knobs = {run_id: knobs for run_id, knobs in self._knobs.items() if run_id in marks}
@@ -113,6 +121,9 @@ class Listing:
             now = {"status": status, "message": message, **queue_facts(folder, status)}
             if any(known.row[name] != value for name, value in now.items()):
                 known.row = known.row | now
+            return
+        if not self._admitted(folder):
+            self._known.pop(run_id, None)
             return
         # The mark is older than the reading: what changes meanwhile changes the mark of the next look.
         state = read_state(folder)
