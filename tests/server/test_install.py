@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,3 +79,14 @@ def test_a_server_that_lists_its_extensions_imports_none_of_our_libraries() -> N
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[{'module': 'workbench.server'}] []"
+
+
+def test_make_lab_opens_the_root_with_one_runs_folder_for_all() -> None:
+    # As if everything were installed, and only said.
+    make = ["make", "-C", str(REPOSITORY), "--no-print-directory", "-n", "-o", ".venv/.installed", "lab"]
+    said = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+    assert f'WORKBENCH_RUNS="{REPOSITORY}/runs"' in said
+    assert f'--ServerApp.root_dir="{REPOSITORY}"' in said
+    quickstart = re.search(r"--LabApp\.default_url=/lab/tree/(\S+)", said)
+    assert quickstart is not None
+    assert (REPOSITORY / quickstart[1]).is_file()
