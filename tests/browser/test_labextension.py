@@ -13,6 +13,7 @@ import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.lab import open_lab
 from tests.browser.looks import drawn_pixels
@@ -146,6 +147,7 @@ def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, 
     expect(monitor.locator(".wb-pill").first).to_have_text("running")
     wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
     page.screenshot(path=RESULTS / "labextension-runs.png")
+    assert violations(page, "runs beside", roots=(".wb-dock-panel", ".wb-dock-bar")) == []
     remembered(server, "workbench-watch")
     page.reload()
     expect(monitor.locator(".wb-pill").first).to_have_text("running")

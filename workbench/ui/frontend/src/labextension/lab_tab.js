@@ -10,6 +10,9 @@ const WORDS = {
   none: "Which kernel is the Lab to use? It needs one whose Python has `workbench` installed.",
 };
 
+// What a kernel of another Python says.
+const ELSEWHERE = /No module named 'workbench'/;
+
 export class LabTab {
   /**
    * @param {object} lab JupyterLab's modules
@@ -72,7 +75,7 @@ export class LabTab {
     if (!this.#open) return;
     // Ended meanwhile, which is said already.
     if (this.ended) this.#heard(this.kernel.context.session?.kernel?.status);
-    else if (answer.none) this.#say(WORDS.none, "", "Choose a kernel");
+    else if (answer.none || ELSEWHERE.test(answer.error)) this.#say(WORDS.none, "", "Choose a kernel");
     else if (!answer.data) this.#say("The Lab could not be shown.", answer.error, "Try again");
     else this.#draw(await rendered(this.lab, this.kernel.rendermime, answer.data));
   }

@@ -7,6 +7,7 @@ import { LabTab, openBeside, tabOf } from "./lab_tab.js";
 import { RunList, summaryOf } from "./run_list.js";
 import { watchRun } from "./run_tab.js";
 import { RunsView } from "./runs_panel.js";
+import { hearStartAgain } from "./start_again.js";
 import { TABS } from "./tabs.js";
 
 const OPEN = "workbench:open";
@@ -72,6 +73,7 @@ class Dock {
     kernelStatus?.addSessionProvider((widget) => (widget && widget === this.tab.widget ? kernel.context : null));
     if (!notebooks) return;
     const panelOf = (node) => notebooks.find((panel) => panel.node.contains(node));
+    hearStartAgain(lab, panelOf);
     globalThis[TABS] = {
       has: (node) => Boolean(panelOf(node)),
       open: (node, model) => openBeside(lab, shell, panelOf(node), model, icon),
