@@ -106,10 +106,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
+        "workbench.racing",
     },
     "workbench.cli": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
+        "workbench.racing",
     },
     "workbench.demo": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
@@ -329,7 +331,8 @@ def test_public_names_have_docstrings() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "runs",
+        "Lab", "Race", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "race",
+        "runs",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workbench import choices, forecast, presets, runs
     from workbench.accelerated import accelerate
     from workbench.comparison import compare
+    from workbench.racing.race import Race, race
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
@@ -27,11 +28,15 @@ _HOMES = {
     "choices": "workbench.choices",
     "forecast": "workbench.forecast",  # a callable module: see there
     "launch": "workbench.runs.launch:launch",
+    "race": "workbench.racing.race:race",
+    "Race": "workbench.racing.race:Race",
     "runs": "workbench.runs",  # a callable package: see there
     "Run": "workbench.runs.run:Run",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
-__all__ = ["Lab", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "runs"]
+__all__ = [
+    "Lab", "Race", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "race", "runs",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

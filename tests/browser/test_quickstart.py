@@ -1,4 +1,4 @@
-"""The promise of the quickstart in a real JupyterLab: two runs are live before anything waits, and outlive the kernel."""
+"""The quickstart in a real JupyterLab: two runs are live before anything waits, and outlive the kernel."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def wait_for_growth(page: Page, monitor: Locator, beyond: int, seconds: float = 
     return step
 
 
-def test_two_runs_are_launched_watched_and_outlive_the_kernel(
-    page: Page, server: Server, learnable: list[str]
-) -> None:
+def test_two_runs_are_launched_watched_and_outlive_the_kernel(page: Page, server: Server, learnable: list[str]) -> None:
     path = server.root / NAME
     set_parameters(path, budget="1 h", runs_dir=None, overrides=learnable)
     notebook = Notebook(page, server, NAME)

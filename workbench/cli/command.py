@@ -129,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
             "--now", action="store_true", help="do not wait for a turn: train beside what trains here"
         )
     _add_queue(verbs)
+    _add_race(verbs)
 
     ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
@@ -243,17 +244,50 @@ def _add_queue(verbs: Any) -> None:
     )  # fmt: skip
 
 
+def _add_race(verbs: Any) -> None:
+    text = "race recipes against a baseline over paired seeds; or follow a race that there is"
+    race = _verb(verbs, "race", "racing:race", text)
+    race.add_argument(
+        "arms", nargs="+", metavar="[NAME=]RECIPE|RACE", help="presets or recipe files, the baseline first, changed as "
+        "in mine=fast:optimizer.lr=1e-3,depth=progressive_drop; or the id of a race",
+    )  # fmt: skip
+    race.add_argument("--budget", metavar="TEXT", help="of each run: '60 s' of reference time (default: as long as the "
+                      "baseline's own takes), '600 steps', '1e6 tokens' or '2e15 flops'")  # fmt: skip
+    race.add_argument("--seeds", default="6", metavar="N", help="at most so many (default 6), or which: 10,11,12")
+    race.add_argument("--baseline", metavar="NAME", help="the arm that the others are held against")
+    race.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
+    race.add_argument("--reference", default="0.5,2", metavar="RATIOS", help="of the budget at which the baseline is "
+                      "trained as well, for speed-ups (default 0.5,2; none)")  # fmt: skip
+    race.add_argument("--clock", default="reference", metavar="reference|measured",
+                      help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    race.add_argument("--fail-on", default="never", metavar="never|worse|undecided|not-better",
+                      help="exit with 3 where an arm is that (default never)")  # fmt: skip
+    race.add_argument("--results", metavar="FILE", help="write the result there as JSON, and as JUnit XML beside it")
+    race.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    race.add_argument("--detach", action="store_true", help="do not wait for the end; prints the race id")
+    race.add_argument("--cancel", action="store_true", help="end a race that there is, and stop its runs")
+    race.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob in all arms; repeatable"
+    )
+    _add_text(race)
+    race.add_argument("--name", metavar="TEXT", help="of the race, in its id")
+
+
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Options that say where a recipe comes from and what is changed in it; returns the group of the former."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="start from this preset (`workbench presets`)")
     source.add_argument("--recipe", metavar="FILE", help="start from this recipe.json")
+    _add_text(parser)
+    _add_changes(parser)
+    return source
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", action="append", default=[], metavar="PATH", help="train on these files or folders: .txt, .md, "
         ".jsonl, .parquet, ...; repeatable",
     )  # fmt: skip
-    _add_changes(parser)
-    return source
 
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:

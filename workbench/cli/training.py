@@ -49,7 +49,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     else:
         raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
     # One change: no option may undo another.
-    return recipe.edited([*_text(options.text), *_changes(options)])
+    return recipe.edited([*text_edits(options.text), *_changes(options)])
 
 
 def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -58,7 +58,7 @@ def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
     return [*map(assignment, options.set), *((key, value) for key, value in named.items() if value is not None)]
 
 
-def _text(paths: list[str]) -> list[tuple[str, Any]]:
+def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
     """The edits that make a recipe train on these files and folders; none for no path."""
     from workbench.choices.data.files import find_files
 

@@ -19,16 +19,19 @@ class Speedup:
 
     Attributes:
         factor, low, high: None where they lie beyond the measured budgets.
-        least, most: ratios between which the baseline was trained.
-        text: all of it in words.
+        shown: the three as texts; beyond the measured budgets as ``> 2x`` and the like.
     """
 
     factor: float | None
     low: float | None
     high: float | None
-    least: float
-    most: float
-    text: str
+    shown: tuple[str, str, str]
+
+    @property
+    def text(self) -> str:
+        """Ratio and interval, ``1.4x (1.2x to 1.7x)``; one word where all of it lies beyond what was measured."""
+        beyond = self.low is self.high is None and len(set(self.shown)) == 1
+        return self.shown[0] if beyond else "{} ({} to {})".format(*self.shown)
 
 
 def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]], critical: float) -> Speedup | None:
@@ -57,16 +60,11 @@ def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]]
     gap_RS = np.asarray(arm_S, dtype=np.float64) - baseline_RS
     mean_R = gap_RS.mean(axis=1)
     half_R = critical * gap_RS.std(axis=1, ddof=1) / math.sqrt(gap_RS.shape[1])
-    least, most = budgets[0], budgets[-1]
     # The baseline gets better with its budget, so the gap rises with the ratio: below 0 the arm is still ahead.
-    factor = _crossing(ratio_R, mean_R)
-    low, high = _crossing(ratio_R, mean_R + half_R), _crossing(ratio_R, mean_R - half_R)
-    ends = [_shown(value, gap_R, least, most) for value, gap_R in (
-        (factor, mean_R), (low, mean_R + half_R), (high, mean_R - half_R),
-    )]  # fmt: skip
-    beyond = low is high is None and len(set(ends)) == 1
-    text = ends[0] if beyond else f"{ends[0]} ({ends[1].removesuffix('x')} to {ends[2]})"
-    return Speedup(factor, low, high, least, most, text)
+    gaps = (mean_R, mean_R + half_R, mean_R - half_R)
+    factor, low, high = (_crossing(ratio_R, gap_R) for gap_R in gaps)
+    shown = [_shown(end, gap_R, budgets) for end, gap_R in zip((factor, low, high), gaps, strict=True)]
+    return Speedup(factor, low, high, (shown[0], shown[1], shown[2]))
 
 
 def _crossing(ratio_R: np.ndarray, gap_R: np.ndarray) -> float | None:
@@ -81,7 +79,7 @@ def _crossing(ratio_R: np.ndarray, gap_R: np.ndarray) -> float | None:
     return math.exp(ratio_R[before] + share * (ratio_R[before + 1] - ratio_R[before]))
 
 
-def _shown(value: float | None, gap_R: np.ndarray, least: float, most: float) -> str:
-    if value is not None:
-        return f"{value:.2g}x"
-    return f"> {most:g}x" if gap_R[-1] < 0 else f"< {least:g}x"
+def _shown(ratio: float | None, gap_R: np.ndarray, budgets: Sequence[float]) -> str:
+    if ratio is not None:
+        return f"{ratio:.2g}x"
+    return f"> {budgets[-1]:g}x" if gap_R[-1] < 0 else f"< {budgets[0]:g}x"

@@ -1,0 +1,80 @@
+"""``workbench race``: arms as texts, a race that is followed, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import held, planned, root, tiny
+from workbench.cli.command import main
+from workbench.forecasting import calibration
+from workbench.racing.plan import RacePlan
+from workbench.recipe import Recipe
+
+__all__ = ["planned", "root", "tiny"]
+
+
+@pytest.fixture(autouse=True)
+def _known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Measuring has its own test; here it would take most of the time.
+    monkeypatch.setattr(calibration, "calibrated", lambda mode, say=None, poll=None: RATES)
+
+
+@pytest.fixture
+def recipe(tiny: Recipe, tmp_path: Path) -> str:
+    return str(tiny.save(tmp_path / "tiny.json"))
+
+
+def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    asked = ["race", recipe, f"mine={recipe}:optimizer.lr=1e-2,architecture.layers=1", "--budget", "3 s", "--dry-run"]
+    assert main([*asked, "--runs", str(root), "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert list(found["arms"]) == ["tiny", "mine"]
+    assert found["arms"]["mine"]["steps"] > 1.5 * found["arms"]["tiny"]["steps"]
+    assert found["cost"]["runs"] == 24
+    assert "tiny: " in err
+    assert "(baseline)" in err
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("arms", "options", "said"),
+    [
+        (["fast"], [], "at least two arms"),
+        (["fast", "fast:optimizer.lr=1e-3"], [], "two arms have one name"),
+        (["fast", "mine=fsat"], [], "did you mean 'fast'"),
+        (["fast", "mine=fast:optimizer.rl=1"], [], "did you mean 'lr'"),
+        (["fast", "bert_tiny"], ["--seeds", "many"], "neither a number of seeds nor a list"),
+        (["fast", "bert_tiny"], ["--reference", "half"], "neither 'none' nor ratios"),
+        (["fast", "bert_tiny"], ["--fail-on", "bad"], "legal: never, not-better, undecided, worse"),
+        (["nope"], ["--cancel"], "no race 'nope' to cancel"),
+    ],
+)
+def test_wrong_requests(
+    arms: list[str], options: list[str], said: str, capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    assert main(["race", *arms, *options, "--runs", str(root)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_race_that_is_there_is_shown_and_fails_as_asked(
+    planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    race = held(planned())
+    asked = ["race", race.id[:20], "--runs", str(root)]
+    assert main(asked) == 0
+    assert "mine is worse than baseline by 0.5" in capsys.readouterr().out
+    assert main([*asked, "--json", "--fail-on", "worse", "--results", str(tmp_path / "race.json")]) == 3
+    out, err = capsys.readouterr()
+    assert json.loads(out)["verdict"] == "worse"
+    assert "mine is worse" in err
+    assert (tmp_path / "race.xml").exists()
+    assert main([str(word) for word in ("race", race.folder.path, "--detach")]) == 0
+    assert capsys.readouterr().out.strip() == race.id
+    assert main([*asked, "--cancel"]) == 2
+    assert "is finished: there is nothing to cancel" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""Pictures of a race: bands, intervals, and pictures of nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workbench.plots.curves import Curve
+from workbench.plots.race import Arm, Gap, RacePicture, band, race_curves, race_differences, race_png
+
+
+def line(*losses: float, seconds: float = 1.0) -> Curve:
+    return Curve(np.arange(1, len(losses) + 1) * seconds, np.array(losses))
+
+
+@pytest.fixture
+def picture() -> RacePicture:
+    arms = [Arm("baseline", [line(3, 2, 1), line(5, 4, 3)]), Arm("<b>mine", [line(2, 1)]), Arm("none yet", [])]
+    gaps = [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better"), Gap("none yet", [])]
+    return RacePicture("nats", "reference seconds", arms, gaps, 0.02, {"word frequencies": 3.5})
+
+
+def test_a_band_is_drawn_as_far_as_all_seeds_have_got() -> None:
+    x_P, mean_P, low_P, high_P = band([line(3, 2, 1), line(5, 4)])
+    assert x_P.tolist() == [1, 2]
+    assert mean_P.tolist() == [4, 3]
+    assert (low_P.tolist(), high_P.tolist()) == ([3, 2], [5, 4])
+    # Seeds that were scored at other places.
+    assert band([line(3, 2, 1), line(3, 1, seconds=1.5)])[1].tolist() == pytest.approx([3, (2 + 7 / 3) / 2, 1])
+    assert all(len(part) == 0 for part in band([]))
+
+
+def test_curves_have_a_band_and_a_mean_per_arm(picture: RacePicture) -> None:
+    figure = race_curves(picture)
+    means = [trace for trace in figure.data if trace.mode == "lines+markers"]
+    assert [trace.name for trace in means] == ["baseline (2 seeds)", "&lt;b&gt;mine (1 seeds)", "none yet (0 seeds)"]
+    assert list(means[0].y) == [4, 3, 2]
+    bands = [trace for trace in figure.data if trace.fill == "toself"]
+    assert list(bands[0].y) == [5, 4, 3, 1, 2, 3]
+    assert [shape.y0 for shape in figure.layout.shapes] == [3.5]
+    assert figure.layout.xaxis.title.text == "reference seconds"
+
+
+def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -> None:
+    figure = race_differences(picture)
+    points, mean, empty = figure.data
+    assert list(points.x) == [-0.1, -0.2]
+    assert (mean.error_x.array[0], mean.error_x.arrayminus[0]) == pytest.approx((0.14, 0.15))
+    assert mean.text == ("better",)
+    assert len(empty.x) == 0
+    stripe = figure.layout.shapes[0]
+    assert (stripe.x0, stripe.x1) == (-0.02, 0.02)
+
+
+def test_the_same_without_a_browser(picture: RacePicture) -> None:
+    assert race_png(picture).startswith(b"\x89PNG")
+    empty = RacePicture("nats", "s", [Arm("a", []), Arm("b", [])], [Gap("b", [])], 0.02)
+    assert len(race_png(empty)) > 1000

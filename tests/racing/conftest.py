@@ -1,0 +1,125 @@
+"""Races of a tiny recipe on a machine that never was, and runs that have ended without having trained."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe
+from workbench.racing.advance import advance
+from workbench.racing.entering import enter
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.race import Race
+from workbench.racing.race_folder import RaceFolder, races_root
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+
+FLOOR = 3.0
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runs folder; whatever still trains in it, or drives a race beside it, is ended with the test."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    folder = tmp_path / "runs"
+    yield folder
+    # Drivers first, or they would go on launching.
+    for place in (races_root(folder), folder):
+        for process in processes_of(place):
+            try:
+                process.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue
+
+
+@pytest.fixture
+def tiny(corpus: Path) -> Recipe:
+    return tiny_recipe(corpus, steps=200)
+
+
+@pytest.fixture
+def planned(tiny: Recipe, root: Path) -> Callable[..., RacePlan]:
+    """``planned(seeds=4, ...)`` -> the plan of a race of ``mine`` against ``baseline``."""
+
+    def plan(arms: dict[str, Any] | None = None, budget: str | None = "200 steps", **options: Any) -> RacePlan:
+        arms = arms or {"baseline": tiny, "mine": tiny.with_(optimizer={"lr": 2e-3})}
+        return enter(arms, budget, **{"runs_dir": root, "rates": RATES, "seeds": 4, **options})
+
+    return plan
+
+
+def end(plan: RacePlan, entry: Entry, loss: float, floor: float = FLOOR) -> RunFolder:
+    """The folder of an entry's run, as one that has finished leaves it."""
+    folder = RunFolder(Path(plan.runs_dir) / plan.run_id(entry))
+    folder.path.mkdir(parents=True, exist_ok=True)
+    points = [{"step": step, "tokens": 256 * step, "seconds": 0.01 * step, "loss": loss + 100 / step}
+              for step in (50, 100, 150)]  # fmt: skip
+    points.append({"step": 200, "tokens": 51_200, "seconds": 2.0, "loss": loss})
+    write_json(folder.evaluations, {
+        "score": {"kind": "masked-only", "version": 2}, "unigram_entropy": floor, "bigram_entropy": 0.5,
+        "heldout": points, "result": {"heldout_loss": loss, "bits_per_byte": loss / 3, "steps": 200,
+                                      "learned": "neighbours"},
+    })  # fmt: skip
+    write_json(folder.recipe, plan.arms[entry.arm])
+    write_state(folder, status="finished", progress=1.0)
+    return folder
+
+
+class Starter:
+    """Stands for ``launch`` where only what is launched, and when, is looked at: runs end when told."""
+
+    def __init__(self, plan: RacePlan, loss: Callable[[Entry], float]) -> None:
+        self.plan, self.loss, self.launched, self.going = plan, loss, [], []
+        self.entries = {plan.run_id(entry): entry for entry in plan.entries(len(plan.seeds), plan.others)}
+
+    def __call__(self, recipe: Recipe, *, runs_dir: str, run_id: str) -> Run:
+        folder = RunFolder(Path(runs_dir) / run_id)
+        folder.path.mkdir(parents=True)
+        write_state(folder, status="queued", host="another machine")
+        self.launched.append((self.entries[run_id], recipe))
+        self.going.append(self.entries[run_id])
+        return Run(folder)
+
+    def end_all(self) -> None:
+        """The runs that are going end."""
+        for entry in self.going:
+            end(self.plan, entry, self.loss(entry))
+        self.going.clear()
+
+
+def loss(entry: Entry) -> float:
+    """Mine is worse by 0.5 nats, with noise of its own."""
+    return 2.0 + (entry.arm == "mine") * (0.5 + 0.01 * (entry.seed % 3)) - 0.2 * (entry.ratio - 1)
+
+
+def written(plan: RacePlan) -> RaceFolder:
+    """The folder of a race that nobody drives."""
+    folder = RaceFolder(races_root(plan.runs_dir) / plan.id)
+    folder.path.mkdir(parents=True)
+    write_json(folder.plan, plan.to_dict())
+    return folder
+
+
+def held(plan: RacePlan, loss: Callable[[Entry], float] = loss) -> Race:
+    """A race that has ended, without a process."""
+    folder, starter = written(replace(plan, at_once=100)), Starter(plan, loss)
+    while folder.read_state()["status"] == "racing":
+        advance(folder, starter)
+        starter.end_all()
+    return Race(folder)
+
+
+def drivers_of(root: Path) -> list[psutil.Process]:
+    """Processes that drive a race beside a runs folder."""
+    return [process for process in processes_of(races_root(root)) if process.pid != os.getpid()]

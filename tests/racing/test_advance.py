@@ -1,0 +1,112 @@
+"""A race brought forward look by look, killed and gone on with: what is launched, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.racing.conftest import Starter, loss, written
+from workbench.errors import EngineError, RunError
+from workbench.racing.advance import advance, cancel
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.race_folder import find_race, race_ids
+from workbench.runs.labels import read_labels
+from workbench.runs.run import Run
+
+Planned = Callable[..., RacePlan]
+
+
+def test_a_race_goes_from_look_to_look_and_launches_nothing_twice(planned: Planned) -> None:
+    plan = replace(planned(seeds=6), at_once=3)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    assert [entry for entry, _ in starter.launched] == plan.entries(4, ["mine"])[:3]
+    advance(folder, starter)
+    assert len(starter.launched) == 3
+    assert folder.read_state() == {"status": "racing", "message": "0 of at most 24 runs done, 3 going; look at 4 seeds",
+                                   "time": folder.read_state()["time"]}  # fmt: skip
+    while folder.read_state()["status"] == "racing":
+        starter.end_all()
+        advance(folder, starter)
+    # 0.5 nats are clear after four seeds.
+    assert [entry for entry, _ in starter.launched] == plan.entries(4, ["mine"])
+    assert [recipe.seed for _, recipe in starter.launched] == [entry.seed for entry in plan.entries(4, ["mine"])]
+    kinds = [event["kind"] for event in folder.read_events()]
+    assert kinds == ["launched"] * 16 + ["verdict"]
+    assert folder.read_events()[-1]["verdict"] == "worse"
+    assert folder.read_state()["status"] == "finished"
+    advance(folder, starter)
+    assert len(folder.read_events()) == 17
+    labels = read_labels(Run(starter.launched[0][1] and plan.run_id(Entry("mine", 0)), plan.runs_dir).folder)
+    assert (labels.tags, labels.notes) == (("race",), f"race {plan.id}: mine seed 0")
+
+
+def test_a_launch_that_fails_is_tried_again_and_one_that_is_refused_fails_its_arm(planned: Planned) -> None:
+    plan = replace(planned(), at_once=2)
+    folder, starter = written(plan), Starter(plan, loss)
+
+    def full(*_: object, **__: object) -> Run:
+        raise RunError("No space left on device")
+
+    with pytest.raises(RunError, match="No space"):
+        advance(folder, full)
+    assert folder.read_events() == []
+
+    def no_engine(recipe: object, *, runs_dir: str, run_id: str) -> Run:
+        if starter.entries[run_id].arm == "mine":
+            raise EngineError("not installed")
+        return starter(recipe, runs_dir=runs_dir, run_id=run_id)  # type: ignore[arg-type]
+
+    advance(folder, no_engine)
+    now = advance(folder, no_engine)
+    assert "not installed" in now.verdicts["mine"].error
+    # Its only arm: nothing is left to race.
+    advance(folder, no_engine)
+    assert folder.read_state()["status"] == "finished"
+
+
+def test_cancelling_ends_it_for_good(planned: Planned) -> None:
+    plan = planned()
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    cancel(folder)
+    assert folder.read_state()["status"] == "cancelled"
+    count = len(starter.launched)
+    advance(folder, starter)
+    assert len(starter.launched) == count
+    with pytest.raises(RunError, match="is cancelled"):
+        cancel(folder)
+
+
+def test_two_races_of_one_runs_folder(planned: Planned) -> None:
+    plans = [replace(planned(name=name), at_once=1) for name in ("one", "two")]
+    starters = [Starter(plan, loss) for plan in plans]
+    folders = [written(plan) for plan in plans]
+    for folder, starter in zip(folders, starters, strict=True):
+        advance(folder, starter)
+    assert len({plan.run_id(starter.launched[0][0]) for plan, starter in zip(plans, starters, strict=True)}) == 2
+    assert race_ids(plans[0].runs_dir) == sorted(plan.id for plan in plans)
+
+
+def test_races_are_found_by_what_people_type(planned: Planned, tmp_path: Path) -> None:
+    plan = planned(name="mine")
+    folder = written(plan)
+    assert find_race(plan.id, plan.runs_dir) == find_race(plan.id[:20], plan.runs_dir) == folder
+    assert find_race(folder.path) == find_race(str(folder.path)) == folder
+    for wrong, said in (("nope", f"the latest: {plan.id}"), ("", "no race ''")):
+        with pytest.raises(RunError, match=said):
+            find_race(wrong, plan.runs_dir)
+    with pytest.raises(RunError, match=r"has no race\.json"):
+        find_race(tmp_path)
+
+
+def test_damaged_lines_of_events_hide_no_others(planned: Planned) -> None:
+    folder = written(planned())
+    folder.add_event("launched", run="a")
+    with folder.events.open("a") as file:
+        file.write('{"torn\n3\n')
+    folder.add_event("launched", run="b")
+    assert [event["run"] for event in folder.read_events()] == ["a", "b"]

@@ -1,0 +1,182 @@
+"""What may race: refusals before anything is launched, equal budgets, what a race costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import end
+from workbench.errors import RecipeError
+from workbench.forecast import forecast
+from workbench.racing.entering import recipe_of
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.race_folder import RaceFolder
+from workbench.racing.sentences import cost_lines
+from workbench.recipe import Recipe
+from workbench.runs.folder import write_json
+
+Planned = Callable[..., RacePlan]
+
+
+def test_equal_reference_time_gives_a_slower_arm_fewer_steps(planned: Planned, tiny: Recipe) -> None:
+    deep = tiny.with_(architecture={"layers": 6})
+    plan = planned({"baseline": tiny, "deep": deep}, "2 s")
+    for arm, recipe in (("baseline", tiny), ("deep", deep)):
+        share = plan.shares[arm]
+        ahead = forecast(recipe.with_(budget=f"{share.steps} steps"), rates=RATES)
+        assert ahead.seconds == pytest.approx(2.0, rel=0.01)
+        assert (share.unit, share.amount) == ("steps", share.steps)
+        assert share.seconds_per_step == pytest.approx(ahead.seconds / share.steps)
+        assert plan.recipe(Entry(arm, 0)).budget.amount == share.steps
+    assert plan.shares["deep"].steps < 0.6 * plan.shares["baseline"].steps
+
+
+def test_equal_flops_tokens_steps_and_seconds_of_each_runs_own_clock(planned: Planned, tiny: Recipe) -> None:
+    arms = {"baseline": tiny, "deep": tiny.with_(architecture={"layers": 6}, data={"batch_size": 16})}
+    flops = planned(arms, "1e11 flops").shares
+    assert flops["deep"].flops == pytest.approx(flops["baseline"].flops, rel=0.02) == pytest.approx(1e11, rel=0.02)
+    tokens = planned(arms, "5e4 tokens").shares
+    assert (tokens["deep"].unit, tokens["deep"].amount) == ("tokens", 5e4)
+    assert tokens["baseline"].steps == pytest.approx(2 * tokens["deep"].steps, abs=1)
+    assert {share.steps for share in planned(arms, "100 steps").shares.values()} == {100}
+    measured = planned(arms, "3 s", clock="measured")
+    assert {recipe["budget"]["unit"] for recipe in measured.arms.values()} == {"seconds"}
+
+
+def test_without_a_budget_the_time_of_the_baselines_own_counts(planned: Planned, tiny: Recipe) -> None:
+    plan = planned({"baseline": tiny, "deep": tiny.with_(architecture={"layers": 6})}, None)
+    assert plan.shares["baseline"].steps == pytest.approx(200, abs=1)
+    assert plan.shares["deep"].steps < 120
+
+
+def test_the_race_says_how_often_and_on_what_all_are_scored(planned: Planned, tiny: Recipe) -> None:
+    plan = planned({"baseline": tiny, "mine": tiny.with_(budget={"evaluation_tokens": 4096, "evaluations": 7})})
+    assert {(r["budget"]["evaluations"], r["budget"]["evaluation_tokens"]) for r in plan.arms.values()} == {(2, 1024)}
+
+
+def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Planned) -> None:
+    plan = planned(seeds=[7, 9])
+    recipe = plan.recipe(Entry("baseline", 9, 2.0))
+    assert (recipe.seed, recipe.name, recipe.budget.amount) == (9, "baseline 2x seed 9", 400)
+    assert set(recipe.diff(Recipe(**plan.arms["baseline"]))) == {"seed", "name", "budget.amount"}
+
+
+@pytest.mark.parametrize(
+    ("arms", "options", "said"),
+    [
+        (["baseline"], {}, "at least two arms"),
+        (["baseline", "<b>"], {}, r"arm '<b>': a name has"),
+        (["baseline", "mine"], {"seeds": 1}, "2 to 100 different ones, got 1"),
+        (["baseline", "mine"], {"seeds": [1, 1]}, "different ones"),
+        (["baseline", "mine"], {"baseline": "yours"}, "unknown value 'yours'.*legal: baseline, mine"),
+        (["baseline", "mine"], {"score": "nat"}, "did you mean 'nats'"),
+        (["baseline", "mine"], {"clock": "wall"}, "legal: measured, reference"),
+        (["baseline", "mine"], {"budget": "60 parsecs"}, "write '60 s', '600 steps'"),
+        (["baseline", "mine"], {"budget": "5 steps"}, "too small: arm 'baseline' gets 5 steps"),
+        (["baseline", "mine"], {"budget": "20 s", "reference": [0]}, "between 0.01 and 100"),
+        (["baseline", "mine"], {"alpha": 0}, "between 0 and 1"),
+    ],
+)
+def test_what_cannot_race_is_refused(
+    planned: Planned, tiny: Recipe, root: Path, arms: list[str], options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RecipeError, match=said):
+        planned(dict.fromkeys(arms, tiny), **options)
+    assert not root.exists()
+
+
+def test_a_budget_of_fewer_labels_than_the_vocabulary_has_entries_is_refused(planned: Planned, tiny: Recipe) -> None:
+    with pytest.raises(RecipeError, match=r"too small: arm 'baseline' sees 192 labelled tokens"):
+        planned({"baseline": tiny.with_(data={"batch_size": 2}), "mine": tiny}, "20 steps")
+
+
+def test_scores_that_do_not_compare_are_refused(planned: Planned, tiny: Recipe) -> None:
+    smaller = tiny.with_(data={"tokenizer": {"vocabulary_size": 128}})
+    with pytest.raises(RecipeError, match=r"different tokenizers.*bits_per_byte"):
+        planned({"baseline": tiny, "mine": smaller})
+    assert planned({"baseline": tiny, "mine": smaller}, score="bits_per_byte").score == "bits_per_byte"
+    with pytest.raises(RecipeError, match="different text"):
+        planned({"baseline": tiny, "mine": tiny.with_(data={"heldout_fraction": 0.2})}, score="bits_per_byte")
+    with pytest.raises(RecipeError, match="scores of different kinds"):
+        planned({"baseline": tiny, "mine": tiny.with_(objective="causal")}, score="bits_per_byte")
+    # Rows, batches and masks are the arm's own business.
+    planned({"baseline": tiny, "mine": tiny.with_(data={"sequence_length": 64}, objective={"mask_rate": 0.3})})
+
+
+def test_all_arms_in_one_text(planned: Planned, tiny: Recipe, tmp_path: Path) -> None:
+    path = tiny.save(tmp_path / "tiny.json")
+    plan = planned(f"{path} mine={path}:optimizer.lr=2e-3")
+    assert list(plan.arms) == ["tiny", "mine"]
+    assert plan.arms["mine"]["optimizer"]["lr"] == 2e-3
+
+
+def test_arms_as_texts(tiny: Recipe, tmp_path: Path) -> None:
+    assert recipe_of("fast:depth.kind=progressive_drop,optimizer.lr=1e-3").depth.kind == "progressive_drop"
+    edited = recipe_of('fast:data.batch_size={"kind": "linear", "start": 4, "end": 8},optimizer.lr=1e-3')
+    assert (edited.data.most_rows, edited.optimizer.lr) == (8, 1e-3)
+    assert recipe_of(str(tiny.save(tmp_path / "mine.json"))) == tiny
+    with pytest.raises(RecipeError, match="did you mean 'fast'"):
+        recipe_of("fsat")
+    with pytest.raises(RecipeError, match="got 3"):
+        recipe_of(3)  # type: ignore[arg-type]
+
+
+def test_cost_is_that_of_all_runs(planned: Planned) -> None:
+    plan = planned(seeds=6, reference=(0.5, 2.0))
+    # Six seeds of two arms and of the baseline at two more budgets; 24, of them 16 at the first look.
+    assert (plan.cost.runs, plan.cost.first_runs) == (24, 16)
+    seconds = plan.shares["baseline"].seconds
+    each = 6 * (seconds * (1 + 0.5 + 2) + plan.shares["mine"].seconds + 4 * 5.0)
+    assert plan.cost.seconds == pytest.approx(each / plan.at_once)
+    assert plan.cost.core_hours == pytest.approx(each / 3600)
+    text = "\n".join(cost_lines(plan))
+    for words in ("24 runs", "(baseline)", "200 steps", "looks at 4, 6 seeds", "1.6 standard deviations"):
+        assert words in text
+
+
+def test_too_short_a_start_from_scratch_is_said_before(planned: Planned) -> None:
+    (warning, other) = planned(budget="25 steps").warnings
+    assert "'baseline' may not get 0.1 nats below word frequencies: 3.8" in warning
+    assert "'mine'" in other
+    assert planned(budget="200 steps").warnings == ()
+
+
+def test_earlier_runs_say_whether_a_recipe_leaves_the_floor(planned: Planned) -> None:
+    plan = planned()
+    entry = Entry("mine", 3)
+    folder = end(plan, entry, 2.95)
+    found = {"result": {"steps": 300, "learned": "word frequencies"}}
+    write_json(folder.evaluations, found)
+    (warning,) = planned().warnings
+    assert "'mine' may not leave word frequencies" in warning
+    assert folder.id in warning
+    write_json(folder.evaluations, {"result": {"steps": 150, "learned": "neighbours"}})
+    assert planned(budget="155 steps").warnings == ()
+
+
+def test_a_plan_reads_back_also_that_of_another_version(planned: Planned, tmp_path: Path) -> None:
+    plan = planned()
+    folder = RaceFolder(tmp_path / plan.id)
+    folder.path.mkdir()
+    write_json(folder.plan, plan.to_dict())
+    assert RacePlan.read(folder) == plan
+    write_json(folder.plan, {**plan.to_dict(), "colour": "blue", "version": "0.0.1"})
+    assert RacePlan.read(folder).version == "0.0.1"
+    write_json(folder.plan, {**plan.to_dict(), "schema_version": 2, "version": "9.9"})
+    with pytest.raises(ValueError, match=r"newer workbench \(9\.9\).*upgrade"):
+        RacePlan.read(folder)
+    write_json(folder.plan, {"id": "x"})
+    with pytest.raises(ValueError, match="damaged"):
+        RacePlan.read(folder)
+
+
+def test_ids_of_runs_follow_from_race_arm_seed_and_ratio(planned: Planned) -> None:
+    plan = planned(seeds=10, reference=(0.5, 2))
+    ids = [plan.run_id(entry) for entry in plan.entries(10, plan.others)]
+    assert len(set(ids)) == 40
+    assert ids == [plan.run_id(entry) for entry in plan.entries(10, plan.others)]
+    assert all(run_id.startswith(plan.id[:15]) for run_id in ids)

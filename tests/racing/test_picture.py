@@ -1,0 +1,41 @@
+"""What the pictures and the table of a race show, from its folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.racing.conftest import FLOOR, end, held
+from workbench.racing.picture import picture_of, table_html
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.standing import standing
+
+Planned = Callable[..., RacePlan]
+
+
+def test_pictures_show_every_seed_at_the_races_budget(planned: Planned) -> None:
+    plan = planned(seeds=6)
+    race = held(plan)
+    picture = picture_of(plan, race.standing)
+    assert [(arm.name, len(arm.lines)) for arm in picture.arms] == [("baseline", 4), ("mine", 4)]
+    assert picture.arms[0].lines[0].x_N[-1] == pytest.approx(plan.shares["baseline"].seconds)
+    (gap,) = picture.gaps
+    assert len(gap.points) == 4
+    assert (gap.mean, gap.text) == (race.verdicts["mine"].estimate[0], "worse")  # type: ignore[index]
+    assert picture.levels == {"word frequencies": FLOOR, "neighbours": 0.5}
+
+
+def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
+    plan = planned()
+    assert picture_of(plan, standing(plan)).gaps[0].mean is None
+    end(plan, Entry("mine", 0), 2.0)
+    assert [len(arm.lines) for arm in picture_of(plan, standing(plan)).arms] == [0, 1]
+    assert "undecided (too early)" in table_html(plan, standing(plan))
+
+
+def test_the_table_says_it_in_numbers(planned: Planned) -> None:
+    race = held(planned())
+    table = table_html(race.plan, race.standing)
+    for text in ("<td", "worse", "+0.5", "&lt; 0.5x its budget"):
+        assert text in table

@@ -1,0 +1,114 @@
+"""``wb.race`` and ``wb.Race``: real runs, a driver that is killed, and a handle in another process's place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import drivers_of, held, written
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import wait_until
+from workbench.errors import RunError, RunFailed
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race, begin
+from workbench.recipe import Recipe
+from workbench.runs.catalogue.run_list import runs
+from workbench.runs.folder import write_json
+
+Planned = Callable[..., RacePlan]
+
+
+@pytest.mark.process
+def test_a_race_survives_its_driver_and_trains_every_run_once(tiny: Recipe, root: Path) -> None:
+    fast = tiny.with_(objective="causal", optimizer={"lr": 1e-2})
+    said: list[str] = []
+    race = wb.race(
+        {"baseline": fast, "slow": fast.with_(optimizer={"lr": 2e-3})}, "60 steps", 2, reference=(), runs_dir=root,
+        rates=RATES, say=said.append,
+    )  # fmt: skip
+    assert isinstance(race, Race)
+    assert any("4 runs" in line for line in said)
+    wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
+    (driver,) = drivers_of(root)
+    driver.kill()
+    wait_until(lambda: race.status == "interrupted", what="the end of the driver")
+    alive = {run.id for run in runs(root)}
+    # Whoever waits brings it a new driver; runs have gone on meanwhile.
+    found = race.wait(240)
+    assert isinstance(found, dict)
+    assert found["status"] == race.status == "finished"
+    assert found["verdict"] == "worse", found["summary"]
+    assert found["difference"] == pytest.approx(2.5, abs=0.5)
+    assert {run.id for run in runs(root)} == {row["run"] for row in found["runs"]} >= alive
+    assert len(found["runs"]) == 4
+    # Of the runs that the first driver began, one may have had a folder and no process yet: it was resumed.
+    assert all(run.state.attempt == 1 or run.id in alive for run in runs(root))
+    wait_until(lambda: not drivers_of(root), what="the end of the driver")
+    launched = [event["run"] for event in race.folder.read_events() if event["kind"] == "launched"]
+    # The one that stood between launch and event when the driver was killed has none.
+    assert len(launched) == len(set(launched)) >= 3
+    json.dumps(found)
+
+
+@pytest.mark.process
+def test_cancelling_stops_what_trains(tiny: Recipe, root: Path) -> None:
+    race = wb.race({"a": tiny, "b": tiny}, "100000 steps", 2, reference=(), runs_dir=root, rates=RATES, say=None)
+    assert isinstance(race, Race)
+    wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
+    assert Race(race.id[:18], root).cancel()
+    assert "too early to say" in race.summary
+    wait_until(lambda: not processes_of(root) and not drivers_of(root), what="the end of all processes")
+    with pytest.raises(RunFailed, match="cancelled: somebody cancelled it"):
+        race.wait(5)
+
+
+def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> None:
+    said: list[str] = []
+    plan = wb.race({"a": tiny, "b": tiny}, "100 steps", runs_dir=root, rates=RATES, say=said.append, dry_run=True)
+    assert isinstance(plan, RacePlan)
+    assert any(line.startswith("24 runs") for line in said)
+    assert not list(root.parent.glob("races*"))
+
+
+def test_a_race_is_opened_by_its_id_and_says_what_it_found(planned: Planned, root: Path) -> None:
+    plan = planned(seeds=6)
+    race = held(plan)
+    again = wb.Race(plan.id[:24], root)
+    assert again.status == "finished"
+    assert again.verdicts["mine"].verdict == "worse"
+    assert again.summary == race.wait_blocking(1)["summary"] == repr(again)
+    assert asyncio.run(again.wait_async(1))["verdict"] == "worse"
+    assert len(again.rows()) == 16
+    assert "<pre>" in again._repr_html_()
+    assert again.note == ""
+
+
+def test_a_race_of_another_version_opens_and_says_so(planned: Planned) -> None:
+    race = held(replace(planned(), version="0.0.1"))
+    assert "begun by workbench 0.0.1, and this is" in race.note
+    assert race.note in race.summary
+    assert race.result["note"] == race.note
+
+
+def test_a_place_that_cannot_be_written_is_said(planned: Planned, tmp_path: Path) -> None:
+    plan = planned()
+    (tmp_path / "races").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        begin(plan)
+
+
+def test_a_race_that_is_not_over_can_be_waited_for_in_vain(planned: Planned) -> None:
+    folder = written(planned())
+    lock = folder.driver_lock()
+    with lock, pytest.raises(TimeoutError, match="has not ended in time; it goes on"):
+        Race(folder).wait_blocking(0)
+    write_json(folder.state, {"status": "failed", "message": "the baseline failed"})
+    with pytest.raises(RunFailed, match="failed: the baseline failed"):
+        Race(folder).wait_blocking(0)

@@ -1,0 +1,71 @@
+"""A race for machines: JSON, JUnit, and what fails it."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.racing.conftest import held
+from workbench.errors import RunFailed, TargetMissed, WorkbenchError
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.results import RaceResult
+
+Planned = Callable[..., RacePlan]
+
+
+def of(loss: float, spread: float = 0.01) -> Callable[[Entry], float]:
+    """Mine ends at so much beside a baseline at 2 nats."""
+    return lambda entry: (loss if entry.arm == "mine" else 2.0) + spread * ((3 * entry.seed + len(entry.arm)) % 4)
+
+
+def test_a_result_has_the_names_that_others_rely_on(planned: Planned, tmp_path: Path) -> None:
+    found = held(planned()).result
+    assert {"race", "arms", "verdict", "speedup", "interval", "p", "verdicts", "runs", "summary"} <= found.keys()
+    assert found["interval"][0] < found["difference"] < found["interval"][1]
+    assert found.p < 0.05
+    assert str(found) == found.summary
+    with pytest.raises(AttributeError, match="a race's result has no 'loss'; it has race, name"):
+        _ = found.loss
+    assert found["speedup"]["text"].startswith("< 0.5x")
+    assert [arm["sentence"] in found["summary"] for arm in found["verdicts"]] == [True]
+    assert found["arms"]["mine"]["share"]["steps"] == 200
+    path = found.write(tmp_path / "deep" / "race.json")
+    assert json.loads(path.read_text()) == json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("loss", "failing"),
+    [
+        (of(2.5), ["worse", "undecided", "not-better"]),
+        (of(2.0, 0.5), ["undecided", "not-better"]),
+        (of(2.0, 0.002), ["not-better"]),
+        (of(1.5), []),
+        (of(2.95), ["worse", "undecided", "not-better"]),
+    ],
+    ids=["worse", "undecided", "equivalent", "better", "on the floor"],
+)
+def test_what_fails_a_race(planned: Planned, loss: Callable[[Entry], float], failing: list[str]) -> None:
+    found = held(planned(), loss).result
+    for fail_on in ("never", "worse", "undecided", "not-better"):
+        assert list(found.failures(fail_on)) == ["mine"] * (fail_on in failing), found["summary"]
+        if fail_on in failing:
+            with pytest.raises(TargetMissed, match="mine"):
+                found.require(fail_on)
+        else:
+            found.require(fail_on)
+    suite = ElementTree.fromstring(found.junit("worse"))
+    assert suite.get("failures") == str(int("worse" in failing))
+    assert [case.get("name") for case in suite] == ["race", "mine"]
+
+
+def test_a_race_that_did_not_end_well_fails_whatever_is_asked(planned: Planned) -> None:
+    found = RaceResult(held(planned()).result, status="failed", error="the baseline failed\x1b")
+    with pytest.raises(RunFailed, match="the baseline failed"):
+        found.require("never")
+    assert ElementTree.fromstring(found.junit()).get("errors") == "1"
+    with pytest.raises(WorkbenchError, match="did you mean 'worse'"):
+        found.failures("wors")

@@ -1,0 +1,169 @@
+"""How a race stands, from readings of its runs: looks, verdicts, floors, failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.racing.conftest import end
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.sentences import progress, sentence, summary
+from workbench.racing.sequential import Design
+from workbench.racing.standing import Reading, Standing, judged, reading_of, standing
+from workbench.runs.state import write_state
+
+Planned = Callable[..., RacePlan]
+NOISE = (0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01, 0.0, 0.01, -0.01)
+
+
+def done(loss: float, left: bool = True) -> Reading:
+    return Reading("done", loss, loss / 3, left, "finished", 1.0)
+
+
+def readings(plan: RacePlan, seeds: int, **losses: float) -> dict[Entry, Reading]:
+    """Runs of the first seeds done at a loss by arm, the baseline 0.3 nats better per doubling; the others missing."""
+    found = {}
+    for entry in plan.entries(len(plan.seeds), plan.others):
+        place = plan.seeds.index(entry.seed)
+        # Noise of every arm's own, or the paired differences have no spread.
+        noise = NOISE[place] if entry.arm == plan.baseline else NOISE[(place + 3) % 10]
+        loss = losses[entry.arm] - 0.3 * math.log2(entry.ratio) + noise
+        found[entry] = done(loss) if place < seeds else Reading("missing")
+    return found
+
+
+@pytest.fixture
+def six(planned: Planned) -> RacePlan:
+    return planned(seeds=6)
+
+
+def told(plan: RacePlan, now: Standing) -> str:
+    return sentence(plan, now.verdicts["mine"])
+
+
+def test_nothing_is_said_before_the_first_look(six: RacePlan) -> None:
+    now = judged(six, readings(six, 3, baseline=2.0, mine=1.9))
+    assert (now.look, now.over) == (4, False)
+    assert now.wanted == six.entries(4, ["mine"])[12:]
+    assert now.verdicts["mine"].reason == "too early"
+    assert told(six, now) == "mine against baseline: too early to say"
+    assert progress(six, now) == "12 of at most 24 runs done; look at 4 seeds"
+
+
+def test_a_clear_difference_ends_the_race_at_the_first_look(six: RacePlan) -> None:
+    now = judged(six, readings(six, 4, baseline=2.0, mine=1.9))
+    verdict = now.verdicts["mine"]
+    assert (verdict.verdict, verdict.final, now.over, now.look) == ("better", True, True, 4)
+    gaps = [-0.1 + NOISE[(i + 3) % 10] - NOISE[i] for i in range(4)]
+    assert verdict.estimate == pytest.approx(Design.of(6).estimate(gaps))
+    assert told(six, now).startswith("mine is better than baseline by 0.1")
+    assert "seeds): as good as baseline after 1.3x its budget (1.2x to 1.4x)" in told(six, now)
+
+
+def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(six: RacePlan) -> None:
+    now = judged(six, readings(six, 4, baseline=2.0, mine=1.97))
+    assert (now.look, now.over, now.verdicts["mine"].final) == (6, False, False)
+    assert now.wanted == six.entries(6, ["mine"])[16:]
+    assert told(six, now).endswith("; more seeds are on their way")
+    six = replace(six, margin=0.0)
+    now = judged(six, readings(six, 6, baseline=2.0, mine=1.985))
+    verdict = now.verdicts["mine"]
+    assert (verdict.verdict, verdict.final, now.over) == ("undecided", True, True)
+    assert verdict.more is not None
+    assert f"about {verdict.more} more seed" in told(six, now)
+    now = judged(six, readings(six, 6, baseline=2.0, mine=2.0))
+    assert "not even 30 more seeds would decide" in told(six, now)
+
+
+def test_worse_and_equivalent(six: RacePlan) -> None:
+    now = judged(six, readings(six, 4, baseline=2.0, mine=2.2))
+    assert told(six, now).startswith("mine is worse than baseline by 0.")
+    assert "after 0.6" in told(six, now)
+    wide = replace(six, margin=0.1)
+    now = judged(wide, readings(wide, 4, baseline=2.0, mine=2.001))
+    assert now.verdicts["mine"].verdict == "equivalent"
+    assert told(wide, now).startswith("mine and baseline are equivalent: 0.00")
+
+
+def test_an_arm_that_is_decided_trains_no_more_while_another_goes_on(planned: Planned, tiny: object) -> None:
+    plan = planned({"baseline": tiny, "clear": tiny, "open": tiny}, seeds=6)
+    now = judged(plan, readings(plan, 4, baseline=2.0, clear=1.5, open=1.99))
+    assert [now.verdicts[arm].final for arm in ("clear", "open")] == [True, False]
+    assert {entry.arm for entry in now.wanted} == {"baseline", "open"}
+    assert plan.design == Design.of(6, arms=2)
+
+
+def test_a_seed_on_the_floor_leaves_counts_and_no_test(six: RacePlan) -> None:
+    found = readings(six, 4, baseline=2.0, mine=1.5)
+    found[Entry("mine", 2)] = done(2.95, left=False)
+    now = judged(six, found)
+    verdict = now.verdicts["mine"]
+    assert (verdict.verdict, verdict.reason, verdict.estimate, now.over) == ("undecided", "floor", None, True)
+    assert (verdict.left_floor, verdict.baseline_left_floor) == ((3, 4), (4, 4))
+    assert "3 of 4 seeds of mine and 4 of 4 seeds of baseline got more than 0.1 nats below" in told(six, now)
+
+
+def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:
+    found = readings(six, 4, baseline=2.0, mine=2.2)
+    found[Entry("baseline", 0, 0.5)] = done(2.95, left=False)
+    assert told(six, judged(six, found)).endswith("as good as baseline after < 1x its budget")
+
+
+def test_a_failing_arm_is_said_and_the_others_go_on(planned: Planned, tiny: object) -> None:
+    plan = planned({"baseline": tiny, "broken": tiny, "mine": tiny}, seeds=6)
+    found = readings(plan, 2, baseline=2.0, broken=2.0, mine=1.5)
+    found[Entry("broken", 1)] = Reading("failed", error="run-x: out of memory")
+    now = judged(plan, found)
+    assert (now.verdicts["broken"].final, now.verdicts["mine"].final) == (True, False)
+    assert "broken has no verdict: run-x: out of memory" in summary(plan, now, "racing")
+    assert {entry.arm for entry in now.wanted} == {"baseline", "mine"}
+    # A reference that fails costs the curve one place.
+    found = readings(plan, 4, baseline=2.0, broken=2.0, mine=1.5)
+    found[Entry("baseline", 1, 2.0)] = Reading("failed", error="run-y")
+    assert judged(plan, found).verdicts["mine"].verdict == "better"
+
+
+def test_without_its_baseline_a_race_has_failed(six: RacePlan) -> None:
+    found = readings(six, 2, baseline=2.0, mine=1.5)
+    found[Entry("baseline", 1)] = Reading("failed", error="run-x: gone")
+    now = judged(six, found)
+    assert now.over
+    assert now.failed == "the baseline failed, and nothing can be compared without it: run-x: gone"
+    assert now.verdicts["mine"].final
+
+
+def test_bits_per_byte_and_their_margin(planned: Planned) -> None:
+    plan = replace(planned(seeds=4, score="bits_per_byte"), margin=0.3)
+    now = judged(plan, readings(plan, 4, baseline=2.0, mine=1.85))
+    verdict = now.verdicts["mine"]
+    assert verdict.estimate is not None
+    # A third of the nats, and so is the margin.
+    assert verdict.estimate.mean == pytest.approx(-0.05, abs=0.01)
+    assert verdict.verdict == "equivalent"
+    plan = replace(plan, margin=0.06)
+    assert judged(plan, readings(plan, 4, baseline=2.0, mine=1.85)).verdicts["mine"].verdict != "equivalent"
+    assert "bits per byte" in told(plan, now)
+
+
+def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
+    entry = Entry("mine", 0)
+    assert reading_of(six, entry, {}).status == "missing"
+    assert reading_of(six, entry, {six.run_id(entry): "no such engine"}).error.endswith("no such engine")
+    folder = end(six, entry, 2.5)
+    assert reading_of(six, entry, {}) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0)
+    end(six, entry, 2.95)
+    assert not reading_of(six, entry, {}).left_floor
+    end(six, entry, math.nan)
+    assert not reading_of(six, entry, {}).left_floor
+    write_state(folder, status="failed", error="out of memory")
+    assert reading_of(six, entry, {}).error == f"{folder.id}: out of memory"
+    write_state(folder, status="stopped", error="")
+    assert "somebody stopped it" in reading_of(six, entry, {}).error
+    write_state(folder, status="running", attempt=1)
+    assert reading_of(six, entry, {}).status == "lost"
+    write_state(folder, status="running", attempt=3)
+    assert reading_of(six, entry, {}).status == "failed"
+    assert standing(six).readings[entry].status == "failed"

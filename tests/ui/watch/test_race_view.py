@@ -1,0 +1,70 @@
+"""A race in a cell: what stands there, and that it follows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.racing.conftest import Starter, held, loss, planned, root, tiny, written
+from tests.runs.tiny import wait_until
+from workbench.racing.advance import advance
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race
+from workbench.ui.watch import race_view
+from workbench.ui.watch.race_view import RaceView
+
+__all__ = ["planned", "root", "tiny"]
+Planned = Callable[..., RacePlan]
+
+
+class Cell:
+    """The handle of an output, which keeps what was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[dict[str, str]] = []
+
+    def __call__(self, data: dict[str, str], **options: Any) -> Cell:
+        self.shown.append(data)
+        return self
+
+    update = __call__
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    cell = Cell()
+    monkeypatch.setattr(race_view, "display", cell)
+    monkeypatch.setattr(race_view, "SECONDS", 0.05)
+    return cell
+
+
+def test_an_ended_race_stands_there_once(planned: Planned, cell: Cell) -> None:
+    race = held(planned())
+    assert isinstance(race.watch(), RaceView)
+    (shown,) = cell.shown
+    assert "mine is worse than baseline" in shown["text/plain"]
+    for text in ("<table>", "data:image/png;base64,", "alt='race "):
+        assert text in shown["text/html"]
+    assert "<script" not in shown["text/html"]
+
+
+def test_names_are_no_markup(planned: Planned, cell: Cell) -> None:
+    RaceView(held(planned(name="<img src=x>"))).show()
+    assert "<img src=x" not in cell.shown[0]["text/html"]
+
+
+def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell) -> None:
+    folder = written(planned())
+    starter = Starter(Race(folder).plan, loss)
+    with folder.driver_lock():
+        RaceView(Race(folder)).show()
+        assert "too early to say" in cell.shown[0]["text/plain"]
+        while folder.read_state()["status"] == "racing":
+            advance(folder, starter)
+            starter.end_all()
+    wait_until(lambda: "finished" in cell.shown[-1]["text/plain"], what="the last picture")
+    assert "mine is worse" in cell.shown[-1]["text/html"]
+    wait_until(lambda: not any(t.name == race_view.THREAD for t in threading.enumerate()), what="the thread's end")

@@ -1,0 +1,174 @@
+"""Pictures of a race: held-out loss by arm with bands over seeds, and differences to the baseline with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import plotly.graph_objects as go
+
+from workbench.plots.curves import Curve
+from workbench.plots.figure import template
+from workbench.plots.layers_static import small_png
+from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
+from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
+
+# Shape legend: S seeds, P points of a curve.
+
+_BAND_OPACITY = 0.18
+_SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Held-out curves of one arm, one per seed; the baseline comes first."""
+
+    name: str
+    lines: Sequence[Curve]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An arm against the baseline.
+
+    Attributes:
+        points: paired differences by seed, below 0 where the arm is better.
+        mean, low, high: with the repeated confidence interval; None before the first look.
+        text: the verdict in a word.
+    """
+
+    name: str
+    points: Sequence[float]
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class RacePicture:
+    """What the pictures of a race show.
+
+    Attributes:
+        unit: of losses and differences. x_label: of the curves' axis.
+        margin: differences within it are called equivalent.
+        levels: losses of predictors without a model, by name.
+    """
+
+    unit: str
+    x_label: str
+    arms: Sequence[Arm]
+    gaps: Sequence[Gap]
+    margin: float
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+
+def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """x, mean, lowest and highest of several curves (P,), where all of them have got; empty without any.
+
+    Points are those of the longest curve: seeds of one arm are scored at the same places, up to rounding.
+    """
+    known = [line for line in lines if len(line)]
+    if not known:
+        return (np.empty(0),) * 4
+    reach = min(line.x_N[-1] for line in known)
+    longest = max(known, key=len)
+    x_P = longest.x_N[longest.x_N <= reach * (1 + 1e-9)]
+    y_SP = np.stack([np.interp(x_P, line.x_N, line.y_N) for line in known])
+    return x_P, y_SP.mean(axis=0), y_SP.min(axis=0), y_SP.max(axis=0)
+
+
+def race_curves(picture: RacePicture) -> go.Figure:
+    """Mean held-out loss of each arm, and the band from its best to its worst seed."""
+    figure = go.Figure()
+    for index, arm in enumerate(picture.arms):
+        x_P, mean_P, low_P, high_P = band(arm.lines)
+        name, colour = plotly_text(arm.name), run_colour(index)
+        figure.add_scatter(
+            x=np.concatenate([x_P, x_P[::-1]]), y=np.concatenate([high_P, low_P[::-1]]), fill="toself", mode="none",
+            fillcolor=_faint(colour), legendgroup=name, showlegend=False, hoverinfo="skip",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=x_P, y=mean_P, mode="lines+markers", name=f"{name} ({len(arm.lines)} seeds)", legendgroup=name,
+            line={"color": colour, "dash": plotly_dash(run_dash(index))},
+            hovertemplate="%{y:.3f} at %{x:.4s}<extra>%{fullData.name}</extra>",
+        )  # fmt: skip
+    for text, level in picture.levels.items():
+        figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
+                         annotation_text=plotly_text(text), annotation_position="top right")  # fmt: skip
+    figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
+    figure.update_xaxes(title=picture.x_label)
+    figure.update_yaxes(title=f"held-out loss ({picture.unit})")
+    return figure
+
+
+def race_differences(picture: RacePicture) -> go.Figure:
+    """Paired differences of each arm to the baseline with their interval; the grey stripe is called equivalent."""
+    figure = go.Figure()
+    figure.add_vrect(-picture.margin, picture.margin, fillcolor=REFERENCE_COLOUR, opacity=0.2, line_width=0)
+    figure.add_vline(0.0, line={"color": REFERENCE_COLOUR, "dash": "dot"})
+    for index, gap in enumerate(picture.gaps, start=1):
+        name, colour = plotly_text(gap.name), run_colour(index)
+        figure.add_scatter(x=list(gap.points), y=[name] * len(gap.points), mode="markers", showlegend=False,
+                           marker={"color": colour, "opacity": 0.45, "size": 7}, name=name,
+                           hovertemplate="%{x:+.3f} at one seed<extra>%{fullData.name}</extra>")  # fmt: skip
+        if gap.mean is not None and gap.low is not None and gap.high is not None:
+            figure.add_scatter(
+                x=[gap.mean], y=[name], mode="markers+text", showlegend=False, name=name, text=[plotly_text(gap.text)],
+                textposition="top center", marker={"color": colour, "size": 12, "symbol": "diamond"},
+                error_x={"type": "data", "symmetric": False, "array": [gap.high - gap.mean],
+                         "arrayminus": [gap.mean - gap.low], "color": colour, "thickness": 2},
+                hovertemplate=f"{gap.low:+.3f} to {gap.high:+.3f}<extra>%{{fullData.name}}</extra>",
+            )  # fmt: skip
+    figure.update_layout(template=template(), title="Difference to the baseline, with its interval",
+                         height=160 + 70 * len(picture.gaps))  # fmt: skip
+    figure.update_xaxes(title=f"{picture.unit}; left of 0 is better")
+    return figure
+
+
+def race_png(picture: RacePicture) -> bytes:
+    """Both pictures side by side, drawn without a browser.
+
+    Returns:
+        PNG, 1000 x 420 pixels, 64 colours.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    curves, gaps = figure.subplots(1, 2, width_ratios=[3, 2])
+    for index, arm in enumerate(picture.arms):
+        x_P, mean_P, low_P, high_P = band(arm.lines)
+        dash = (0, run_dash(index)) if run_dash(index) else "-"
+        label = f"{matplotlib_text(arm.name)} ({len(arm.lines)} seeds)"
+        curves.fill_between(x_P, low_P, high_P, color=run_colour(index), alpha=_BAND_OPACITY, linewidth=0)
+        curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=3, label=label)
+    for text, level in picture.levels.items():
+        curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
+    curves.set_xlabel(picture.x_label, fontsize=9)
+    curves.set_ylabel(f"held-out loss ({picture.unit})", fontsize=9)
+    curves.legend(fontsize=8, frameon=False)
+    gaps.axvspan(-picture.margin, picture.margin, color=REFERENCE_COLOUR, alpha=0.2, linewidth=0)
+    gaps.axvline(0, color=REFERENCE_COLOUR, linewidth=1)
+    for place, gap in enumerate(picture.gaps):
+        colour = run_colour(place + 1)
+        gaps.plot(list(gap.points), [place] * len(gap.points), "o", color=colour, alpha=0.4, markersize=5)
+        if gap.mean is not None and gap.low is not None and gap.high is not None:
+            gaps.errorbar(gap.mean, place, xerr=[[gap.mean - gap.low], [gap.high - gap.mean]], fmt="D", color=colour,
+                          capsize=4)  # fmt: skip
+            gaps.annotate(gap.text, (gap.mean, place), (0, 9), textcoords="offset points", ha="center", fontsize=9)
+    gaps.set_yticks(range(len(picture.gaps)), [matplotlib_text(gap.name) for gap in picture.gaps], fontsize=9)
+    gaps.set_ylim(len(picture.gaps) - 0.5, -0.5)
+    gaps.set_xlabel(f"difference ({picture.unit}); left of 0 is better", fontsize=9)
+    for axes in (curves, gaps):
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    canvas.draw()
+    return small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def _faint(colour: str) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{_BAND_OPACITY})"

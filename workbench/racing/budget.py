@@ -1,0 +1,114 @@
+"""One budget for arms of different speed: how many steps each of them gets for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from workbench.errors import RecipeError, unknown
+
+if TYPE_CHECKING:
+    from workbench.forecast import Forecast
+    from workbench.recipe import Recipe
+
+Clock = Literal["reference", "measured"]
+"""What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
+_FLOPS = re.compile(r"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
+_SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+
+
+class Amount(NamedTuple):
+    """What every arm may spend; ``unit`` is steps, tokens, seconds or flops."""
+
+    amount: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the budget is for one arm: the conversion that a race stores and shows.
+
+    Attributes:
+        amount, unit: of the budget of its runs.
+        steps, tokens, flops, seconds: of one run; all but what the budget counts are forecast.
+        seconds_per_step: forecast, mean over the run.
+        threads: that it trains with; 0 on a GPU.
+        compile_seconds: forecast, before the first run's clock starts.
+    """
+
+    amount: float
+    unit: str
+    steps: int
+    tokens: int
+    flops: float
+    seconds: float
+    seconds_per_step: float
+    threads: int
+    compile_seconds: float
+
+
+def parse(text: str) -> Amount:
+    """``"60 s"``, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``.
+
+    Raises:
+        RecipeError: the text is none of them.
+    """
+    from workbench.choices.progress import parse_budget
+
+    if match := _FLOPS.fullmatch(text.strip()):
+        amount = Amount(float(match[1].replace("_", "").replace(",", "")) * _SIZES[match[2].lower()], "flops")
+    else:
+        try:
+            found = parse_budget(text)
+        except ValueError:
+            raise RecipeError(
+                f"budget '{text}' is not a number and a unit; write '60 s', '600 steps', '1e6 tokens' or '2e15 flops'"
+            ) from None
+        amount = Amount(found["amount"], found["unit"])
+    if not amount.amount > 0:
+        raise RecipeError(f"budget '{text}' is nothing; a race needs a budget above 0")
+    return amount
+
+
+def check_clock(clock: str) -> None:
+    """Refuse a clock that is none.
+
+    Raises:
+        RecipeError: the message lists them.
+    """
+    if clock not in get_args(Clock):
+        raise RecipeError(unknown("clock", clock, get_args(Clock)))
+
+
+def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recipe], Forecast]) -> tuple[Recipe, Share]:
+    """The recipe under its share of a budget, and that share.
+
+    Seconds of reference time, and FLOPs, become steps, so that a busy machine changes no result.
+
+    Args:
+        forecast: what a recipe takes here.
+    """
+    if budget.unit == "flops" or (budget.unit == "seconds" and clock == "reference"):
+        steps = _steps_for(recipe, budget, forecast)
+        recipe = recipe.with_(budget={"amount": steps, "unit": "steps"})
+    else:
+        recipe = recipe.with_(budget={"amount": budget.amount, "unit": budget.unit})
+    found, mode = forecast(recipe), recipe.engine().mode
+    return recipe, Share(
+        recipe.budget.amount, recipe.budget.unit, found.steps, found.tokens, found.flops, found.seconds,
+        found.seconds / found.steps, 0 if mode.device == "cuda" else mode.threads, found.compile_seconds,
+    )  # fmt: skip
+
+
+def _steps_for(recipe: Recipe, budget: Amount, forecast: Callable[[Recipe], Forecast]) -> int:
+    def spent(steps: int) -> float:
+        found = forecast(recipe.with_(budget={"amount": steps, "unit": "steps"}))
+        return found.seconds if budget.unit == "seconds" else found.flops
+
+    steps = 1000
+    # What a step takes depends on their number only where a schedule counts steps: two corrections are plenty.
+    for _ in range(2):
+        steps = max(1, round(steps * budget.amount / spent(steps)))
+    return steps

@@ -1,0 +1,77 @@
+"""From a race's run folders to what its pictures and its table show."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+import numpy as np
+
+from workbench.floors import Yardstick
+from workbench.json_lines import number
+from workbench.plots.curves import Curve
+from workbench.plots.race import Arm, Gap, RacePicture
+from workbench.printable import plain
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.sentences import UNITS
+from workbench.racing.standing import Standing, run_folder
+from workbench.runs.folder import read_object
+
+_CELL = "text-align:left;padding:2px 12px 2px 0"
+
+
+def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
+    """Curves of all runs at the race's own budget, over reference time, and differences as far as they are known.
+
+    Curves are in nats; differences in the unit of the race.
+    """
+    arms: list[Arm] = []
+    levels: dict[str, float] = {}
+    for arm in plan.arms:
+        lines = []
+        for seed in plan.seeds:
+            evaluations = read_object(run_folder(plan, Entry(arm, seed)).evaluations)
+            levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
+            if len(line := _curve(evaluations, plan.shares[arm].seconds_per_step)):
+                lines.append(line)
+        arms.append(Arm(arm, lines))
+    arms.sort(key=lambda arm: arm.name != plan.baseline)
+    floors = {text: level for text, level in levels.items() if text in ("word frequencies", "neighbours")}
+    gaps = []
+    for name, verdict in now.verdicts.items():
+        pairs = zip(*(now.scores(plan, arm, plan.seeds) for arm in (name, plan.baseline)), strict=True)
+        points = [ours - base for ours, base in pairs if math.isfinite(ours - base)]
+        gap = Gap(name, points)
+        if (found := verdict.estimate) is not None:
+            gap = Gap(name, points, found.mean, found.low, found.high, verdict.verdict)
+        gaps.append(gap)
+    return RacePicture(
+        UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors
+    )
+
+
+def table_html(plan: RacePlan, now: Standing) -> str:
+    """The verdicts as a table without scripts, every name escaped."""
+    head = ("arm", "verdict", f"difference ({UNITS[plan.score]})", "interval", "seeds", "as good as the baseline after")
+    rows = []
+    for name, verdict in now.verdicts.items():
+        found = verdict.estimate
+        numbers = ("", "", "") if found is None else (
+            f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
+        )  # fmt: skip
+        reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)", "failed": " (failed)"}
+        ratio = f"{verdict.speedup.text} its budget" if verdict.speedup else ""
+        rows.append((plain(name), verdict.verdict + reason[verdict.reason], *numbers, ratio))
+    cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]
+    titles = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in head)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _curve(evaluations: dict[str, object], seconds_per_step: float) -> Curve:
+    recorded = evaluations.get("heldout")
+    points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
+    x_N = np.array([number(point.get("step")) * seconds_per_step for point in points], dtype=np.float64)
+    y_N = np.array([number(point.get("loss")) for point in points], dtype=np.float64)
+    whole_N = np.isfinite(x_N) & np.isfinite(y_N)
+    return Curve(x_N[whole_N], y_N[whole_N])

@@ -1,0 +1,177 @@
+"""What a race is: arms, seeds, budgets and looks, frozen before its first run; and the runs that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from workbench.errors import RunError
+from workbench.racing.budget import Share
+from workbench.racing.race_folder import RaceFolder
+from workbench.racing.sequential import Design
+from workbench.runs.folder import read_object
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+SCHEMA_VERSION = 1
+
+
+def version_here() -> str:
+    """Of this package; empty for a source tree that is not installed."""
+    try:
+        return importlib.metadata.version("workbench")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+Score = Literal["nats", "bits_per_byte"]
+
+
+class Entry(NamedTuple):
+    """One run of a race.
+
+    Attributes:
+        ratio: of the race's budget; the baseline alone also has others.
+    """
+
+    arm: str
+    seed: int
+    ratio: float = 1.0
+
+    @property
+    def title(self) -> str:
+        """What lists call the run."""
+        return f"{self.arm}{'' if self.ratio == 1 else f' {self.ratio:g}x'} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a race takes on this machine, forecast.
+
+    Attributes:
+        runs, seconds: if it goes on to its last seed; ``seconds`` of everybody's waiting, not of processors.
+        core_hours: of all runs; 0 on a GPU.
+        first_runs, first_seconds: if all is decided at the first look.
+    """
+
+    runs: int
+    seconds: float
+    core_hours: float
+    first_runs: int
+    first_seconds: float
+
+
+@dataclass(frozen=True)
+class RacePlan:
+    """A race as its folder keeps it.
+
+    Attributes:
+        arms: recipes as JSON, under the race's budget, by name.
+        baseline: the arm that the others are held against.
+        seeds: paired over the arms. margin: of equivalence, nats.
+        score: what is compared. reference: ratios of the budget at which the baseline is trained, too.
+        budget, clock: as asked. shares: what that is for each arm.
+        at_once: runs side by side.
+        warnings: what was said before it began.
+        runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
+        version: of the package that began it.
+    """
+
+    id: str
+    name: str
+    arms: dict[str, dict[str, Any]]
+    baseline: str
+    seeds: tuple[int, ...]
+    design: Design
+    margin: float
+    score: Score
+    reference: tuple[float, ...]
+    budget: str
+    clock: str
+    shares: dict[str, Share]
+    cost: Cost
+    at_once: int
+    warnings: tuple[str, ...]
+    runs_dir: str
+    folder: str
+    version: str
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def others(self) -> list[str]:
+        """The arms that are held against the baseline."""
+        return [arm for arm in self.arms if arm != self.baseline]
+
+    def entries(self, seeds: int, arms: Iterable[str]) -> list[Entry]:
+        """The runs that a look at so many seeds needs: seed by seed, the baseline first, its other budgets last."""
+        raced = [self.baseline, *(arm for arm in arms if arm != self.baseline)]
+        return [
+            entry
+            for seed in self.seeds[:seeds]
+            for entry in (
+                *(Entry(arm, seed) for arm in raced),
+                *(Entry(self.baseline, seed, ratio) for ratio in self.reference),
+            )
+        ]
+
+    def run_id(self, entry: Entry) -> str:
+        """The id of an entry's run: it follows from the race, so that nothing is launched twice."""
+        slug = re.sub(r"[^a-z0-9]+", "-", entry.arm.lower()).strip("-")[:20].strip("-") or "arm"
+        digest = hashlib.sha256(repr((self.id, *entry)).encode()).hexdigest()[:10]
+        return f"{self.id[:15]}-{slug}-s{entry.seed}-{digest}"
+
+    def recipe(self, entry: Entry) -> Recipe:
+        """What an entry's run trains. (Imports torch, through the choices.)
+
+        Raises:
+            RecipeError: of another version, or of an engine or choice that is not here.
+        """
+        from workbench.recipe import Recipe
+
+        recipe = Recipe(**self.arms[entry.arm])
+        amount = recipe.budget.amount * entry.ratio
+        amount = float(max(1, round(amount))) if recipe.budget.unit != "seconds" else amount
+        return recipe.with_(name=entry.title[:80], seed=entry.seed, budget={"amount": amount})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; :meth:`read` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, folder: RaceFolder) -> RacePlan:
+        """The plan of a race's folder, also of one that another version began.
+
+        Raises:
+            RunError: ``race.json`` is damaged, or of a newer form than this version knows.
+        """
+        raw = read_object(folder.plan)
+        found = raw.get("schema_version")
+        if isinstance(found, int) and found > SCHEMA_VERSION:
+            raise RunError(
+                f"race '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose races this one "
+                "cannot read; upgrade it"
+            )
+        known = {field.name for field in fields(cls)}
+        try:
+            raw = {key: value for key, value in raw.items() if key in known}
+            design = _known(Design, raw.pop("design"))
+            return cls(**{
+                **raw,
+                "seeds": tuple(raw["seeds"]), "reference": tuple(raw["reference"]), "warnings": tuple(raw["warnings"]),
+                "design": Design(tuple(design["looks"]), design["alpha"], tuple(design["critical"])),
+                "shares": {arm: Share(**_known(Share, share)) for arm, share in raw["shares"].items()},
+                "cost": Cost(**_known(Cost, raw["cost"])),
+            })  # fmt: skip
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"race '{folder.id}' cannot be read: {folder.plan} is damaged ({error})") from None
+
+
+def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that this version knows."""
+    names = {field.name for field in fields(kind)}
+    return {key: value for key, value in raw.items() if key in names}

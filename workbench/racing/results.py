@@ -1,0 +1,180 @@
+"""The outcome of a race for machines: JSON, a JUnit file for CI, and whether an arm failed it."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from workbench.atomic import write_bytes
+from workbench.errors import RunFailed, TargetMissed, WorkbenchError, unknown
+from workbench.printable import plain, plain_lines
+from workbench.racing.plan import RacePlan
+from workbench.racing.sentences import sentence, summary
+from workbench.racing.standing import Standing, Verdict
+from workbench.runs.folder import write_json
+
+FAIL_ON = ("never", "worse", "undecided", "not-better")
+"""What fails a race in CI, each with all before it: nothing; an arm that is worse, has failed, or left the floor on
+fewer seeds than the baseline; one that is undecided; one that is not better."""
+
+
+def rows(plan: RacePlan, now: Standing) -> list[dict[str, Any]]:
+    """One row per run that there is: ``arm, seed, ratio, run, status, heldout_loss, bits_per_byte, left_floor,
+    difference`` (to the baseline at this seed, in the unit of the score), None where unknown."""
+    found = []
+    for entry, reading in now.readings.items():
+        if reading.status == "missing":
+            continue
+        pair = [now.scores(plan, arm, [entry.seed], entry.ratio)[0] for arm in (entry.arm, plan.baseline)]
+        paired = entry.arm != plan.baseline
+        found.append({
+            **entry._asdict(), "run": plan.run_id(entry), "status": reading.status,
+            "heldout_loss": _finite(reading.loss), "bits_per_byte": _finite(reading.bits_per_byte),
+            "left_floor": reading.left_floor if reading.status == "done" else None,
+            "difference": _finite(pair[0] - pair[1]) if paired else None,
+        })  # fmt: skip
+    return found
+
+
+class RaceResult(dict[str, Any]):
+    """What a race says, or says so far: JSON-able, and each key is an attribute, too.
+
+    Keys:
+        race, name, status, score, budget, clock, seeds, looks, alpha, margin, baseline: as asked.
+        arms: recipe and share of the budget, by name.
+        verdicts: of each arm, see :class:`~workbench.racing.standing.Verdict`. runs: see :func:`rows`.
+        cost, warnings, note, error, summary.
+        verdict, difference, interval, speedup, p: of the first arm beside the baseline, for races of two; None where
+            unknown.
+    """
+
+    @classmethod
+    def of(cls, plan: RacePlan, now: Standing, status: str, note: str = "") -> RaceResult:
+        """From one reading of a race."""
+        first = next(iter(now.verdicts.values()))
+        found, ratio = first.estimate, first.speedup
+        return cls(
+            race=plan.id,
+            name=plan.name,
+            status=status,
+            verdict=first.verdict,
+            difference=found.mean if found else None,
+            interval=[found.low, found.high] if found else None,
+            p=found.p if found else None,
+            speedup=ratio and {"text": ratio.text, "factor": ratio.factor, "low": ratio.low, "high": ratio.high},
+            score=plan.score,
+            budget=plan.budget,
+            clock=plan.clock,
+            seeds=plan.seeds,
+            looks=plan.design.looks,
+            alpha=plan.design.alpha * len(plan.others),
+            margin=plan.margin,
+            baseline=plan.baseline,
+            arms={arm: {"recipe": plan.arms[arm], "share": asdict(plan.shares[arm])} for arm in plan.arms},
+            verdicts=[verdict_as_json(plan, each) for each in now.verdicts.values()],
+            runs=rows(plan, now),
+            cost=asdict(plan.cost),
+            warnings=plan.warnings,
+            note=note,
+            error=now.failed,
+            summary=summary(plan, now, status, note),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a race's result has no '{name}'; it has {', '.join(self)}") from None
+
+    def __str__(self) -> str:
+        return str(self["summary"])
+
+    def failures(self, fail_on: str) -> dict[str, str]:
+        """Arms that fail the race, each with its sentence.
+
+        Raises:
+            WorkbenchError: ``fail_on`` is none of :data:`FAIL_ON`.
+        """
+        check_fail_on(fail_on)
+        level = FAIL_ON.index(fail_on)
+
+        def fails(arm: Mapping[str, Any]) -> bool:
+            behind = arm["left_floor"][0] < arm["baseline_left_floor"][0]
+            worse = arm["verdict"] == "worse" or arm["reason"] == "failed" or (arm["reason"] == "floor" and behind)
+            undecided = worse or arm["verdict"] == "undecided"
+            return (False, worse, undecided, arm["verdict"] != "better")[level]
+
+        return {arm["arm"]: arm["sentence"] for arm in self["verdicts"] if fails(arm)}
+
+    def require(self, fail_on: str = "worse") -> None:
+        """Raise unless the race ended and no arm fails it: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended.
+            TargetMissed: an arm fails it.
+        """
+        failed = self.failures(fail_on)
+        if self["status"] != "finished":
+            why = f": {self['error']}" if self["error"] else ""
+            raise RunFailed(f"race '{self['race']}' is {self['status']}{why}")
+        if failed:
+            raise TargetMissed("; ".join(failed.values()))
+
+    def write(self, path: str | Path, fail_on: str = "worse") -> Path:
+        """Write it as JSON at ``path`` and as JUnit XML beside it (``.xml``); returns the path of the JSON file.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(self))
+        write_bytes(path.with_suffix(".xml"), self.junit(fail_on))
+        return path
+
+    def junit(self, fail_on: str = "worse") -> bytes:
+        """As a JUnit test suite, UTF-8: a case for the race itself, and one per arm."""
+        failed, broken = self.failures(fail_on), self["status"] != "finished"
+        suite = ElementTree.Element(
+            "testsuite", name="workbench race", tests=str(1 + len(self["verdicts"])), failures=str(len(failed)),
+            errors=str(int(broken)), skipped="0", time="0",
+        )  # fmt: skip
+        name = plain(self["name"])
+        whole = ElementTree.SubElement(suite, "testcase", classname=name, name="race", time="0")
+        if broken:
+            ElementTree.SubElement(whole, "error", message=plain(self["error"] or self["status"], 300))
+        for arm in self["verdicts"]:
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=plain(arm["arm"]), time="0")
+            # XML 1.0 cannot hold control characters, not even escaped.
+            text = plain_lines(arm["sentence"])
+            if arm["arm"] in failed:
+                ElementTree.SubElement(case, "failure", message=plain(text, 300)).text = text
+            else:
+                ElementTree.SubElement(case, "system-out").text = text
+        return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+
+
+def check_fail_on(fail_on: str) -> None:
+    """Refuse what is none of :data:`FAIL_ON`.
+
+    Raises:
+        WorkbenchError: the message lists them.
+    """
+    if fail_on not in FAIL_ON:
+        raise WorkbenchError(unknown("fail_on", fail_on, FAIL_ON))
+
+
+def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
+    """A verdict with its sentence, JSON-able."""
+    found = verdict.estimate
+    ratio = verdict.speedup and {**asdict(verdict.speedup), "text": verdict.speedup.text}
+    estimate = found._asdict() if found else None
+    return {**asdict(verdict), "estimate": estimate, "speedup": ratio, "sentence": sentence(plan, verdict)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,105 @@
+"""A race in plain words: what it will take, how it stands, what it says."""
+
+from __future__ import annotations
+
+from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
+from workbench.printable import plain
+from workbench.racing.plan import RacePlan
+from workbench.racing.sequential import MOST_MORE
+from workbench.racing.standing import Standing, Verdict
+
+UNITS = {"nats": "nats", "bits_per_byte": "bits per byte"}
+
+
+def duration(seconds: float) -> str:
+    """About so long.
+
+    Example:
+        >>> duration(42), duration(600), duration(7500)
+        ('42 s', '10 min', '2.1 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def cost_lines(plan: RacePlan) -> list[str]:
+    """What the race will take, the budget of each arm, what its seeds can find, and what speaks against it."""
+    cost, looks = plan.cost, plan.design.looks
+    early = f"; {duration(cost.first_seconds)} if {looks[0]} seeds decide" if cost.first_runs < cost.runs else ""
+    hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
+    lines = [f"{cost.runs} runs, {plan.at_once} at a time: about {duration(cost.seconds)}{hours}{early}"]
+    for arm, share in plan.shares.items():
+        whose = "  (baseline)" if arm == plan.baseline else ""
+        lines.append(
+            f"  {plain(arm)}: {share.steps:,} steps of {1000 * share.seconds_per_step:.3g} ms = {share.tokens:,} "
+            f"tokens, {duration(share.seconds)}{whose}"
+        )
+    lines.append(
+        f"  looks at {', '.join(map(str, looks))} seeds; {plan.design.detectable:.1f} standard deviations of paired "
+        "differences are found in 4 of 5 races"
+    )
+    return [*lines, *(f"  note: {line}" for line in plan.warnings)]
+
+
+def sentence(plan: RacePlan, verdict: Verdict) -> str:
+    """One sentence about an arm."""
+    arm, base = plain(verdict.arm), plain(plan.baseline)
+    if verdict.reason == "failed":
+        return f"{arm} has no verdict: {plain(verdict.error, 300)}"
+    if verdict.reason == "floor":
+        counts = " and ".join(
+            f"{left} of {seeds} seeds of {who}"
+            for who, (left, seeds) in ((arm, verdict.left_floor), (base, verdict.baseline_left_floor))
+        )
+        return (
+            f"{arm} against {base} is undecided at this budget: {counts} got more than {FLOOR_MARGIN} nats below word "
+            "frequencies; only where all do, means say something"
+        )
+    if verdict.estimate is None:
+        return f"{arm} against {base}: too early to say"
+    found, unit = verdict.estimate, UNITS[plan.score]
+    if verdict.verdict == "equivalent":
+        return (
+            f"{arm} and {base} are equivalent: {abs(found.mean):.3f} {unit} apart ({found.low:+.3f} to "
+            f"{found.high:+.3f}; {found.seeds} "
+            f"seeds){_budget(verdict, base)}"
+        )
+    # As how much better, or worse: nobody likes to read signs.
+    sign = -1 if verdict.verdict == "better" or (verdict.verdict == "undecided" and found.mean < 0) else 1
+    low, high = sorted((sign * found.low, sign * found.high))
+    size = f"by {sign * found.mean:.3f} {unit} ({low:.3f} to {high:.3f}; {found.seeds} seeds)"
+    if verdict.verdict != "undecided":
+        return f"{arm} is {verdict.verdict} than {base} {size}{_budget(verdict, base)}"
+    leaning = "better" if sign < 0 else "worse"
+    return f"{arm} against {base} is undecided: {leaning} {size}{_budget(verdict, base)}{_more(verdict)}"
+
+
+def _budget(verdict: Verdict, base: str) -> str:
+    if verdict.speedup is None:
+        return ""
+    factor, low, high = verdict.speedup.shown
+    interval = f" ({low} to {high})" if verdict.speedup.text != factor else ""
+    return f": as good as {base} after {factor} its budget{interval}"
+
+
+def _more(verdict: Verdict) -> str:
+    if not verdict.final:
+        return "; more seeds are on their way"
+    if verdict.more is None:
+        return f"; at this spread not even {MOST_MORE} more seeds would decide"
+    return f"; about {verdict.more} more seed{'s' * (verdict.more > 1)} would decide if mean and spread stay"
+
+
+def progress(plan: RacePlan, now: Standing) -> str:
+    """How far the race is, in one line."""
+    counted = [each.status for each in now.readings.values()]
+    done, going = counted.count("done"), counted.count("going")
+    look = f"look at {now.look} seeds"
+    return f"{done} of at most {len(counted)} runs done" + (f", {going} going" if going else "") + f"; {look}"
+
+
+def summary(plan: RacePlan, now: Standing, status: str, note: str = "") -> str:
+    """All that a race says, one line each."""
+    head = f"race {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}"
+    return "\n".join([head, *([note] if note else []), *(sentence(plan, each) for each in now.verdicts.values())])

@@ -1,0 +1,218 @@
+"""How a race stands: read from its runs alone, by whoever looks, whether or not anybody drives it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from workbench.floors import Yardstick
+from workbench.json_lines import number
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.sequential import Estimate, Word, more_seeds, word_of
+from workbench.racing.speedup import Speedup, speedup
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.state import actual_status, read_state
+
+Status = Literal["missing", "going", "lost", "failed", "done"]
+MOST_ATTEMPTS = 3
+"""A run that was lost so often, to reboots or to a killed supervisor, has failed."""
+Reason = Literal["", "too early", "floor", "failed"]
+
+
+class Reading(NamedTuple):
+    """One run of a race, as it is now.
+
+    Attributes:
+        loss, bits_per_byte: held-out, of a run that is done; NaN else.
+        left_floor: whether the loss lies at least 0.1 nats below word frequencies.
+        doing, progress: for people; ``progress`` is the spent share of the budget.
+    """
+
+    status: Status
+    loss: float = math.nan
+    bits_per_byte: float = math.nan
+    left_floor: bool = False
+    doing: str = ""
+    progress: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a race says about one arm against the baseline, at the last look that all of its runs have reached.
+
+    Attributes:
+        verdict: better, worse, equivalent or undecided. reason: why there is none: ``too early`` for the first look,
+            seeds on the ``floor``, a run that ``failed``.
+        estimate: of score of the arm minus score of the baseline, with its repeated interval; None without a look.
+        more: seeds that would decide if mean and spread stayed; None where there is a verdict, or for more than 30.
+        speedup: None where the baseline was trained at one budget alone.
+        left_floor, baseline_left_floor: seeds that did, of so many that are done.
+        final: nothing more will be launched for this arm.
+        error: of a run that failed.
+    """
+
+    arm: str
+    verdict: Word = "undecided"
+    reason: Reason = "too early"
+    estimate: Estimate | None = None
+    more: int | None = None
+    speedup: Speedup | None = None
+    left_floor: tuple[int, int] = (0, 0)
+    baseline_left_floor: tuple[int, int] = (0, 0)
+    final: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A race as its runs tell.
+
+    Attributes:
+        readings: by entry, of every run that the present look and those before need, and of whatever else there is.
+        verdicts: by arm. look: seeds of the look that is waited for, or of the last one.
+        wanted: entries that the look still needs, in the order in which they should start.
+        over: nothing is left to do. failed: why there can be no verdict at all.
+    """
+
+    readings: dict[Entry, Reading]
+    verdicts: dict[str, Verdict]
+    look: int
+    wanted: list[Entry] = field(default_factory=list)
+    over: bool = False
+    failed: str = ""
+
+    def scores(self, plan: RacePlan, arm: str, seeds: Sequence[int], ratio: float = 1.0) -> list[float]:
+        """Scores of an arm by seed, in the unit that the race compares; NaN where a run is not done."""
+        found = [self.readings.get(Entry(arm, seed, ratio), Reading("missing")) for seed in seeds]
+        return [each.loss if plan.score == "nats" else each.bits_per_byte for each in found]
+
+
+def run_folder(plan: RacePlan, entry: Entry) -> RunFolder:
+    """Where the run of an entry lies, or will."""
+    return RunFolder(Path(plan.runs_dir) / plan.run_id(entry))
+
+
+def reading_of(plan: RacePlan, entry: Entry, refused: Mapping[str, str]) -> Reading:
+    """One run, from its folder.
+
+    Args:
+        refused: by run id, why it could not be launched.
+    """
+    folder = run_folder(plan, entry)
+    if not folder.path.is_dir():
+        why = refused.get(folder.id)
+        return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
+    state = read_state(folder)
+    status = actual_status(folder, state)
+    if status == "finished":
+        return _done(read_object(folder.evaluations))
+    if status in ("failed", "stopped"):
+        why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")
+        return Reading("failed", progress=state.progress, error=f"{folder.id}: {why}")
+    if status == "lost":
+        error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
+        return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
+    return Reading("going", doing=status, progress=state.progress)
+
+
+def _done(evaluations: Mapping[str, Any]) -> Reading:
+    result = evaluations.get("result")
+    result = result if isinstance(result, dict) else {}
+    loss, bits = number(result.get("heldout_loss")), number(result.get("bits_per_byte"))
+    learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
+    return Reading("done", loss, bits, learned in ("neighbours", "context"), "finished", 1.0)
+
+
+def standing(plan: RacePlan, refused: Mapping[str, str] = MappingProxyType({}), *, cancelled: bool = False) -> Standing:
+    """How the race stands now: look by look, as far as its runs have got.
+
+    Args:
+        refused: see :func:`reading_of`.
+        cancelled: what did not end by itself was stopped then, and has not failed.
+    """
+    readings = {entry: reading_of(plan, entry, refused) for entry in plan.entries(len(plan.seeds), plan.others)}
+    if cancelled:
+        readings = {e: each if each.status in ("done", "going") else Reading("missing") for e, each in readings.items()}
+    return judged(plan, readings)
+
+
+def judged(plan: RacePlan, readings: dict[Entry, Reading]) -> Standing:
+    """What readings of all runs of a race say."""
+    verdicts = {arm: Verdict(arm) for arm in plan.others}
+    for look in plan.design.looks:
+        verdicts |= {arm: _failed(plan, readings, each) for arm, each in verdicts.items() if not each.final}
+        open_arms = [arm for arm, each in verdicts.items() if not each.final]
+        entries = plan.entries(look, open_arms)
+        broken = [readings[entry].error for entry in entries if _breaks(plan, entry, readings[entry])]
+        if broken:
+            failed = f"the baseline failed, and nothing can be compared without it: {broken[0]}"
+            closed = {arm: replace(each, reason="failed", final=True, error=failed) for arm, each in verdicts.items()
+                      if not each.final}  # fmt: skip
+            return Standing(readings, verdicts | closed, look, over=True, failed=failed)
+        wanted = [entry for entry in entries if readings[entry].status not in ("done", "failed")]
+        if wanted and open_arms:
+            return Standing(readings, verdicts, look, wanted)
+        verdicts |= {arm: _judged(plan, readings, arm, look) for arm in open_arms}
+        if all(each.final for each in verdicts.values()):
+            break
+    return Standing(readings, verdicts, look, over=True)
+
+
+def _breaks(plan: RacePlan, entry: Entry, reading: Reading) -> bool:
+    return entry.arm == plan.baseline and entry.ratio == 1 and reading.status == "failed"
+
+
+def _failed(plan: RacePlan, readings: Mapping[Entry, Reading], verdict: Verdict) -> Verdict:
+    """The verdict, ended where a run of the arm has failed."""
+    errors = [each.error for entry, each in readings.items() if entry.arm == verdict.arm and each.status == "failed"]
+    return replace(verdict, verdict="undecided", reason="failed", final=True, error=errors[0]) if errors else verdict
+
+
+def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: int) -> Verdict:
+    """What all runs of a look say about an arm."""
+    seeds, last = plan.seeds[:look], look == plan.design.looks[-1]
+
+    def of(who: str, ratio: float = 1.0) -> list[Reading]:
+        return [readings[Entry(who, seed, ratio)] for seed in seeds]
+
+    def scores(found: list[Reading]) -> list[float]:
+        return [each.loss if plan.score == "nats" else each.bits_per_byte for each in found]
+
+    ours, base = of(arm), of(plan.baseline)
+    left, base_left = (sum(each.left_floor for each in found) for found in (ours, base))
+    begun = Verdict(arm, left_floor=(left, look), baseline_left_floor=(base_left, look))
+    if left < look or base_left < look:
+        # A mean over seeds of which some have learned and some have not describes neither.
+        return replace(begun, reason="floor", final=True)
+    differences = [a - b for a, b in zip(scores(ours), scores(base), strict=True)]
+    found, margin = plan.design.estimate(differences), _margin(plan, base)
+    critical = plan.design.critical[plan.design.looks.index(look)]
+    word = word_of(found, margin)
+    undecided = word == "undecided"
+    budgets = {1.0: scores(base)} | {
+        ratio: scores(of(plan.baseline, ratio))
+        for ratio in plan.reference
+        if all(each.status == "done" and each.left_floor for each in of(plan.baseline, ratio))
+    }
+    return replace(
+        begun,
+        verdict=word,
+        reason="",
+        estimate=found,
+        more=more_seeds(found, critical, margin) if undecided and last else None,
+        speedup=speedup(scores(ours), budgets, critical),
+        final=not undecided or last,
+    )
+
+
+def _margin(plan: RacePlan, base: Sequence[Reading]) -> float:
+    """The margin in the unit of the score: nats per token are so many bits per byte of this text."""
+    if plan.score == "nats":
+        return plan.margin
+    return plan.margin * fmean(each.bits_per_byte / each.loss for each in base)
