@@ -6,6 +6,7 @@ Names are loaded on first use, so that ``import workbench`` costs no torch.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _HOMES = {
     "Run": "workbench.runs.run:Run",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
+_COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Race", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "race", "runs",
 ]  # fmt: skip
@@ -42,6 +44,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute '{name}'; it has {', '.join(__all__)}")
+    if name in _COMPOSING and "ipykernel" in sys.modules:
+        # Who composes in a notebook is about to launch: a trainer loads torch on another core while this kernel does.
+        importlib.import_module("workbench.runs.launchers.held").hold()
     module, _, attribute = _HOMES[name].partition(":")
     loaded = importlib.import_module(module)
     value = getattr(loaded, attribute) if attribute else loaded

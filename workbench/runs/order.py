@@ -10,6 +10,8 @@ import sys
 from typing import NamedTuple
 
 CHANNEL_VARIABLE = "WORKBENCH_CHANNEL_DESCRIPTOR"
+READY = b"ready"
+"""What the one who waits for an order says first."""
 TAKEN = b"taken"
 """What whoever has received an order answers, where somebody waits for that."""
 _MESSAGE_BYTES = 1 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import workbench
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.launch import launch
@@ -27,10 +29,10 @@ def waiting(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.
     # Pytest changes a variable of its own with every step of a test.
     monkeypatch.setattr(held, "LATE", (*held.LATE, "PYTEST_"))
     monkeypatch.delenv(held.VARIABLE)
-    held.hold(again_after=60.0)
+    held.hold()
     process = held._held[0].process
     # A run that comes earlier starts as ever.
-    wait_until(lambda: bool(psutil.Process(process.pid).children()), 30, "the trainer")
+    wait_until(lambda: bool(select.select([held._held[0].channel], [], [], 0.0)[0]), 30, "its first word")
     yield process
     held.release()
     process.kill()
@@ -93,6 +95,9 @@ def test_what_does_not_fit_is_left_and_ends(
         assert waiting.poll() is not None
     (next_one,) = held._held
     assert next_one.process.pid != waiting.pid, "there is none for a second run"
+    with folder.log.open("wb") as log:
+        assert held.hand_over(order._replace(log=log.fileno())) is None, "it has only begun"
+    assert held._held == [next_one]
     os.close(lock)
     assert not lock_held(folder), "it must not keep the lock of a run that somebody else trains"
 
@@ -104,6 +109,19 @@ def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.Mon
         monkeypatch.setattr(held, "LEAST_BYTES", 1 << 60)
     held.hold()
     assert held._held == []
+
+
+@pytest.mark.parametrize("notebook", [True, False])
+def test_whoever_composes_in_a_notebook_has_one(notebook: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_by: list[str] = []
+    monkeypatch.setattr(held, "hold", lambda: held_by.append("the kernel"))
+    modules = {name: module for name, module in sys.modules.items() if name != "ipykernel"}
+    monkeypatch.setattr(sys, "modules", modules | ({"ipykernel": sys} if notebook else {}))
+    monkeypatch.delitem(vars(workbench), "Recipe", raising=False)
+    assert workbench.Recipe is not None
+    # A second look loads nothing, and holds no other.
+    assert workbench.Recipe is not None
+    assert held_by == ["the kernel"] * notebook
 
 
 @pytest.mark.process

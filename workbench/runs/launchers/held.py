@@ -19,13 +19,15 @@ from typing import Any, NamedTuple
 import psutil
 
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.order import TAKEN, Order
+from workbench.runs.order import READY, TAKEN, Order
 
 SUPERVISOR = "workbench.runs.launchers.waiting"
 VARIABLE = "WORKBENCH_HOLD"
 """``off``: none is held."""
 LEAST_BYTES = 2 << 30
 """Of free memory, below which none is held: the two take some 400 MB."""
+AGAIN_SECONDS = 20.0
+"""Between a launch and the loading of torch for the next one: until then the run that starts has the cores."""
 ANSWER_SECONDS = 1.0
 """For the supervisor to take a run; it does nothing else."""
 LATE = ("CUDA_", "HF_", "HIP_", "NVIDIA_", "ROCR_", "WORKBENCH_")
@@ -37,19 +39,17 @@ class _Held(NamedTuple):
     process: subprocess.Popen[bytes]
     channel: socket.socket
     surroundings: Any
-    again_after: float | None
 
 
 _held: list[_Held] = []
 _one_at_a_time = threading.Lock()
 
 
-def hold(after_seconds: float = 0.0, again_after: float | None = None) -> None:
-    """Have a supervisor and a trainer ready soon, unless that is so; returns at once.
+def hold(after_seconds: float = 0.0) -> None:
+    """Have a supervisor and a trainer ready soon, and others once these have a run, unless that is so; returns at once.
 
     Args:
         after_seconds: before torch is loaded, so that it does not take a core from what starts now.
-        again_after: the same for the next two, once these have a run; None: no others.
     """
     if os.environ.get(VARIABLE) == "off" or psutil.virtual_memory().available < LEAST_BYTES:
         return
@@ -75,23 +75,23 @@ def hold(after_seconds: float = 0.0, again_after: float | None = None) -> None:
             return
         finally:
             theirs.close()
-        _held.append(_Held(process, ours, _surroundings(), again_after))
+        _held.append(_Held(process, ours, _surroundings()))
 
 
 def hand_over(order: Order) -> subprocess.Popen[bytes] | None:
     """Give a run to the supervisor that is held; returns its process, None where a new one is needed."""
     with _one_at_a_time:
-        if not _held:
+        # Before its first word it has only begun: of two launches in a row the second need not wait for it.
+        if not _held or not select.select([_held[0].channel], [], [], 0.0)[0]:
             return None
         # Taken or not, it is there for no second run.
-        process, channel, surroundings, again_after = _held.pop()
+        process, channel, surroundings = _held.pop()
     with channel:
         taken = surroundings == _surroundings() and _taken(order, channel)
     if not taken:
         # It may have the order and be too slow to say so: two must never train one run.
         _end(process)
-    if again_after is not None:
-        hold(again_after, again_after)
+    hold(AGAIN_SECONDS)
     return process if taken else None
 
 
@@ -112,6 +112,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _taken(order: Order, channel: socket.socket) -> bool:
     try:
+        if channel.recv(len(READY)) != READY:
+            return False
         order.send(channel)
         return bool(select.select([channel], [], [], ANSWER_SECONDS)[0]) and channel.recv(len(TAKEN)) == TAKEN
     except OSError:

@@ -14,7 +14,7 @@ import sys
 import time
 
 from workbench.runs.launchers import supervisor
-from workbench.runs.order import CHANNEL_VARIABLE, TAKEN, Order, stale
+from workbench.runs.order import CHANNEL_VARIABLE, READY, TAKEN, Order, stale
 
 TRAINER = "workbench.training.held"
 LONGEST_SECONDS = 600.0
@@ -25,11 +25,13 @@ def main(argv: list[str] | None = None) -> int:
     """Wait for a run and supervise it; returns the exit code."""
     number, seconds = argv or sys.argv[1:]
     began, channel = time.time(), socket.socket(fileno=int(number))
-    # Ordered before that: then it is loaded for this run, as ever.
-    early = bool(select.select([channel], [], [], float(seconds))[0])
-    trainer = None if early else _Trainer()
+    # Nothing is sent before we are ready: this is the end of whoever holds us.
+    if select.select([channel], [], [], float(seconds))[0]:
+        return 0
+    trainer = _Trainer()
+    channel.send(READY)
     order = Order.receive(channel, LONGEST_SECONDS)
-    if order is None or stale(began) or (trainer is not None and trainer.process.poll() is not None):
+    if order is None or stale(began) or trainer.process.poll() is not None:
         return 0
     channel.send(TAKEN)
     channel.close()

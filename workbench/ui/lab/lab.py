@@ -46,8 +46,8 @@ TWICE_SECONDS = 1.0
 """Two presses within this time are one: a double click, or a hand that was not sure."""
 DRAWN_WITHIN_SECONDS = 10.0
 """After that a page is no longer waited for: it has been closed, or cannot draw."""
-HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS = 5.0, 20.0
-"""Before a trainer is held ready, and after a launch the next one: until then page or run have the cores."""
+HOLD_AFTER_SECONDS = 5.0
+"""Before a trainer is held ready: until then the page has the cores."""
 _OURS = "workbench.ui."
 _LAUNCH_KEYS = "Ctrl+Enter"
 _PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "frame", "_watch", "_nothing")
@@ -169,7 +169,7 @@ class Lab(ipywidgets.Box):
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
         self._displayed = True
         # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
-        held.hold(HOLD_AFTER_SECONDS, HOLD_AGAIN_SECONDS)
+        held.hold(HOLD_AFTER_SECONDS)
         self.forecast.show(self.composer.recipe)
         return view_bundle(self.model_id, f"{self!r}; {_OPEN_AGAIN}")
 
