@@ -14,7 +14,7 @@ from rich.console import Console
 
 from workbench.bench import execution
 from workbench.bench.execution import EXACT, PLAIN, ROUNDED, Knob, contenders, declared, plain
-from workbench.bench.race import Race
+from workbench.bench.speed_rounds import SpeedRounds
 from workbench.choices.execution import Execution, Native
 from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
@@ -97,7 +97,7 @@ def test_a_real_race_of_the_layout(tiny: Recipe, tmp_path: Path) -> None:
 def told(losses: dict[str, list[float]], rates: dict[str, float]) -> Any:
     """A race that tells what it is told."""
 
-    def race(entrants: dict[str, Any], *, rounds: int, **_: Any) -> Race:
+    def take_rounds(entrants: dict[str, Any], *, rounds: int, **_: Any) -> SpeedRounds:
         ready = {
             name: {
                 "warmup": {"losses": losses.get(name, [5.0, 4.0])}, "memory_bytes": 10, "compile_wall_seconds": 0.0,
@@ -106,16 +106,18 @@ def told(losses: dict[str, list[float]], rates: dict[str, float]) -> Any:
             for name in entrants
         }  # fmt: skip
         answer = {name: {"tokens": rates.get(name, 1.0), "seconds": 1.0, "losses": []} for name in entrants}
-        return Race(ready, {name: [each] * rounds for name, each in answer.items()}, {})
+        return SpeedRounds(ready, {name: [each] * rounds for name, each in answer.items()}, {})
 
-    return race
+    return take_rounds
 
 
 def test_losses_that_drift_and_claims_are_told(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     both = "head=labelled, padding=removed"
     last = f"{both}, precision=bf16, compile=true"
     rates = {both: 2.0, f"{both}, precision=bf16": 3.0, last: 6.0}
-    monkeypatch.setattr(execution, "race", told({"compile=true": [5.0, 4.01], "precision=bf16": [5.0, 4.01]}, rates))
+    monkeypatch.setattr(
+        execution, "take_rounds", told({"compile=true": [5.0, 4.01], "precision=bf16": [5.0, 4.01]}, rates)
+    )
     only = ["head", "padding", "precision", "compile"]
     result = execution.measure(tiny.with_(execution={"device": "cpu"}), rounds=3, steps=1, warmup=2, only=only)
     assert result["contenders"]["compile=true"]["within"] is False, "compiling has no right to other digits"
@@ -130,7 +132,7 @@ def test_losses_that_drift_and_claims_are_told(tiny: Recipe, monkeypatch: pytest
 
 
 def test_a_plain_engine_that_fails_ends_it(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "race", lambda *_, **__: Race({}, {}, {PLAIN: "out of memory"}))
+    monkeypatch.setattr(execution, "take_rounds", lambda *_, **__: SpeedRounds({}, {}, {PLAIN: "out of memory"}))
     with pytest.raises(WorkbenchError, match=r"plain engine cannot run.*out of memory"):
         execution.measure(tiny, rounds=1, steps=1, warmup=1, only=["head"])
 

@@ -72,7 +72,7 @@ def test_all_other_parts_here(learnable: list[str], monkeypatch: pytest.MonkeyPa
     assert (full.architecture.layers, full.architecture.heads, full.architecture.width) == (24, 16, 1024)
     assert (full.data.most_rows, full.data.longest, full.execution.micro_batch_size) == (32, 512, None)
     assert full.execution.precision == "bf16"
-    monkeypatch.setattr(execution, "race", told({}, {}))
+    monkeypatch.setattr(execution, "take_rounds", told({}, {}))
     found = gpu.ablation(setting, 100.0)
     assert found["waterfall"]["tokens_per_second"]["steps"]
     assert sum(part.seconds for part in PARTS.values()) <= 600
@@ -92,7 +92,7 @@ def test_an_unknown_part_names_the_legal_ones(tmp_path: Path) -> None:
 
 
 def test_no_time_left_is_told(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "race", told({}, {}))
+    monkeypatch.setattr(execution, "take_rounds", told({}, {}))
     result = execution.measure(tiny, rounds=1, steps=1, warmup=2, seconds=-1.0)
     assert len(result["contenders"]) == execution.AT_ONCE, "one group always runs"
     assert any("no time was left" in why for why in result["skipped"].values())

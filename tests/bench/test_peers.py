@@ -13,7 +13,7 @@ from rich.table import Table
 
 from workbench.bench import peers
 from workbench.bench.peers import BEST, DEFAULT, MODERN, SAME, TUNED, UNDROPPED
-from workbench.bench.race import Race
+from workbench.bench.speed_rounds import SpeedRounds
 from workbench.ops.attention import ATTENTION
 from workbench.recipe import Recipe
 
@@ -99,12 +99,12 @@ def test_each_rung_differs_from_the_one_before_in_one_thing(tiny: Recipe) -> Non
 def test_the_trial_keeps_what_it_saw_and_takes_the_fastest(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[Any]] = []
 
-    def race(entrants: dict[str, Any], **_: Any) -> Race:
+    def take_rounds(entrants: dict[str, Any], **_: Any) -> SpeedRounds:
         asked.append([entrant.setting for entrant in entrants.values()])
         rates = {name: 10.0 if name in ("sdpa", "2") else 5.0 for name in entrants}
-        return Race({}, {name: [{"tokens": each, "seconds": 1.0}] * 3 for name, each in rates.items()}, {})
+        return SpeedRounds({}, {name: [{"tokens": each, "seconds": 1.0}] * 3 for name, each in rates.items()}, {})
 
-    monkeypatch.setattr(peers, "race", race)
+    monkeypatch.setattr(peers, "take_rounds", take_rounds)
     found = peers.tuning(tiny, 1)
     assert [found[name]["chosen"] for name in (TUNED, UNDROPPED)] == [{"attention": "sdpa", "workers": 2}] * 2
     assert found[TUNED]["attention_tokens_per_second"] == {"eager": 5.0, "sdpa": 10.0}
@@ -116,12 +116,12 @@ def test_the_trial_keeps_what_it_saw_and_takes_the_fastest(tiny: Recipe, monkeyp
 def test_curves_are_put_beside_the_spread_of_seeds(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = {"ours": 5.0, "ours, seed 1": 5.2, "ours, seed 2": 4.9, "theirs": 5.1, "ours, exact": 4.0}
 
-    def race(entrants: dict[str, Any], *, warmup: int, **_: Any) -> Race:
+    def take_rounds(entrants: dict[str, Any], *, warmup: int, **_: Any) -> SpeedRounds:
         (name,) = entrants
         losses = [9.0] * (warmup - 2) + [ends.get(name, 4.00002)] * 2
-        return Race({name: {"warmup": {"losses": losses}}}, {name: []}, {})
+        return SpeedRounds({name: {"warmup": {"losses": losses}}}, {name: []}, {})
 
-    monkeypatch.setattr(peers, "race", race)
+    monkeypatch.setattr(peers, "take_rounds", take_rounds)
     found = peers.agreement(tiny, 4)
     assert found["exact"]["difference"] == pytest.approx(2e-5)
     assert found["band"] == {"theirs": 5.1, "ours": 5.0, "seeds": [5.2, 4.9]}

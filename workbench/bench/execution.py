@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from workbench.bench.contender import TRAINER
-from workbench.bench.race import Entrant, Race, race
 from workbench.bench.result import save, spread
+from workbench.bench.speed_rounds import Entrant, SpeedRounds, take_rounds
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.choices.execution import Execution, Native
@@ -210,7 +210,7 @@ def measure(
         entrants = {PLAIN: Entrant(TRAINER, {"recipe": base.to_dict()})}
         for name in group:
             entrants[name] = Entrant(TRAINER, {"recipe": base.with_(execution=among.changes[name]).to_dict()})
-        held = race(entrants, rounds=rounds, steps=steps, warmup=warmup, all_needed=False)
+        held = take_rounds(entrants, rounds=rounds, steps=steps, warmup=warmup, all_needed=False)
         skipped |= held.failed
         if PLAIN not in held.ready:
             raise WorkbenchError(f"the plain engine cannot run this recipe here: {held.failed[PLAIN]}")
@@ -239,11 +239,11 @@ def _groups(names: list[str]) -> list[list[str]]:
     return [names[first : first + AT_ONCE - 1] for first in range(0, max(1, len(names)), AT_ONCE - 1)]
 
 
-def _paired(held: Race, name: str) -> list[tuple[float, float]]:
+def _paired(held: SpeedRounds, name: str) -> list[tuple[float, float]]:
     return list(zip(held.rates()[name], held.rates()[PLAIN], strict=True))
 
 
-def _row(held: Race, name: str, among: Contenders) -> dict[str, Any]:
+def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
     ready, rates = held.ready[name], held.rates()[name]
     ours, theirs = (held.losses(each)[:COMPARED_STEPS] for each in (name, PLAIN))
     difference, tolerance = max(abs(a - b) for a, b in zip(ours, theirs, strict=True)), among.tolerances.get(name, 0.0)

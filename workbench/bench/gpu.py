@@ -27,8 +27,8 @@ from rich.table import Table
 from workbench import presets
 from workbench.bench import execution, optimizer_steps
 from workbench.bench.contender import TRAINER, note
-from workbench.bench.race import Entrant, race
 from workbench.bench.result import ResultsFile, spread
+from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution import Native
 from workbench.errors import WorkbenchError, unknown
@@ -84,7 +84,7 @@ def mfu(*shape: int, preset: str = "bert_base") -> Callable[[Setting, float], di
         # Before the contender starts, which would share the device.
         product, sheet = gemm_flops(mode), peak_flops(mode)
         entrants = {preset: Entrant(TRAINER, {"recipe": recipe.to_dict()})}
-        held = race(entrants, rounds=ROUNDS, steps=setting.steps, warmup=WARMUP)
+        held = take_rounds(entrants, rounds=ROUNDS, steps=setting.steps, warmup=WARMUP)
         ready, answers = held.ready[preset], held.answers[preset]
         rate = statistics.median(answer["flops"] / answer["seconds"] for answer in answers)
         return {

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from workbench.bench.contender import TRAINER as OURS
 from workbench.bench.contender import note
-from workbench.bench.race import Entrant, race
 from workbench.bench.result import save, spread
+from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.recipe import Recipe
@@ -113,7 +113,7 @@ def tuning(recipe: Recipe, warmup: int) -> dict[str, Any]:
                 for value in values
             }
             note(f"trial of {knob}, {name}")
-            rates = race(entrants, rounds=TRIAL_ROUNDS, steps=TRIAL_STEPS, warmup=warmup).rates()
+            rates = take_rounds(entrants, rounds=TRIAL_ROUNDS, steps=TRIAL_STEPS, warmup=warmup).rates()
             medians = {value: statistics.median(rates[str(value)]) for value in values}
             setting[knob] = max(values, key=lambda value: medians[value])
             found[name][f"{knob}_tokens_per_second"] = {str(value): each for value, each in medians.items()}
@@ -158,7 +158,7 @@ def measure(
     peak = gemm_flops(recipe.engine().mode)
     chosen = chosen or tuning(recipe, warmup)
     entrants = {name: each for name, each in contenders(recipe, chosen).items() if only is None or name in only}
-    held = race(entrants, rounds=rounds, steps=steps, warmup=warmup)
+    held = take_rounds(entrants, rounds=rounds, steps=steps, warmup=warmup)
     rates = held.rates()
     flops = {name: _flops_per_token(name, held.answers) for name in rates}
     found = {
@@ -222,7 +222,7 @@ def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
     }
     losses = {}
     for name, entrant in entrants.items():
-        losses[name] = race({name: entrant}, rounds=0, steps=0, warmup=steps).losses(name)
+        losses[name] = take_rounds({name: entrant}, rounds=0, steps=0, warmup=steps).losses(name)
     late = {name: statistics.mean(each[len(each) // 2 :]) for name, each in losses.items()}
     seeds = [late[name] for name in losses if "seed" in name]
     apart = max(abs(seed - late["ours"]) for seed in seeds)

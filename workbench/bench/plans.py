@@ -15,8 +15,8 @@ from rich.table import Table
 
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
-from workbench.bench.race import Entrant, race
 from workbench.bench.result import save
+from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.bench.waterfall import ratios
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.planned import SECONDS, Planned, calibrate
@@ -68,7 +68,7 @@ def measure(kind: str, recipe: Recipe, *, rounds: int, steps: int, warmup: int) 
             name: Entrant(TRAINER, {"recipe": each.to_dict()})
             for name, each in {"defaults": recipe, "planned": settled}.items()
         }
-        held = race(entrants, rounds=rounds, steps=steps, warmup=warmup)
+        held = take_rounds(entrants, rounds=rounds, steps=steps, warmup=warmup)
         rates = held.rates()
         row["time"] = ratios(rates["defaults"], rates["planned"])
         row["memory_bytes"] = {name: held.ready[name]["memory_bytes"] for name in entrants}

@@ -15,8 +15,8 @@ class Entrant(NamedTuple):
     setting: dict[str, Any]
 
 
-class Race(NamedTuple):
-    """What a race told, by name.
+class SpeedRounds(NamedTuple):
+    """What contenders told over all rounds, by name.
 
     Attributes:
         ready: what each said after its warm-up.
@@ -40,7 +40,9 @@ class Race(NamedTuple):
         ]
 
 
-def race(entrants: Mapping[str, Entrant], *, rounds: int, steps: int, warmup: int, all_needed: bool = True) -> Race:
+def take_rounds(
+    entrants: Mapping[str, Entrant], *, rounds: int, steps: int, warmup: int, all_needed: bool = True
+) -> SpeedRounds:
     """Start all, one after the other, and let them take turns.
 
     Args:
@@ -57,4 +59,4 @@ def race(entrants: Mapping[str, Entrant], *, rounds: int, steps: int, warmup: in
     ]
     failed: dict[str, str] = {}
     ready, answers = take_turns(settings, rounds, steps, None if all_needed else failed)
-    return Race(ready, answers, failed)
+    return SpeedRounds(ready, answers, failed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.bench.race import Entrant, race
+from workbench.bench.speed_rounds import Entrant, take_rounds
 
 CHILD = """
 import json, sys
@@ -32,7 +32,7 @@ def entrants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Entra
 def test_one_that_cannot_run_is_named_and_the_others_go_on(
     entrants: dict[str, Entrant], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    held = race(entrants, rounds=2, steps=2, warmup=1, all_needed=False)
+    held = take_rounds(entrants, rounds=2, steps=2, warmup=1, all_needed=False)
     assert held.failed == {"broken": "no such device"}
     assert held.rates() == {"a": [200.0, 200.0], "b": [100.0, 100.0]}
     assert held.losses("a") == [3.0, 2.0, 2.0, 2.0, 2.0]
@@ -42,4 +42,4 @@ def test_one_that_cannot_run_is_named_and_the_others_go_on(
 @pytest.mark.process
 def test_one_that_is_needed_ends_the_race(entrants: dict[str, Entrant]) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)'broken' ended.*no such device"):
-        race(entrants, rounds=1, steps=1, warmup=1)
+        take_rounds(entrants, rounds=1, steps=1, warmup=1)
