@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import WorkbenchError
 from workbench.printable import plain
 from workbench.runs import comparison
 from workbench.runs.catalogue.listing import flat
 from workbench.runs.folder import read_json, read_object
+from workbench.runs.frame import frame
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.select import select
@@ -81,14 +81,7 @@ class Comparison:
         Raises:
             WorkbenchError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise WorkbenchError(
-                "frame() makes a table of pandas, which is not installed: `pip install pandas`, or take the same rows "
-                "as a list of dictionaries from .rows"
-            ) from None
-        return pandas.DataFrame(self.rows)
+        return frame(self.rows)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with tables and pictures to zoom into; returns its path, shown as a link.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from workbench.plots.curves import Curve
-from workbench.plots.race import Arm, Gap, RacePicture, band, race_curves, race_differences, race_png
+from workbench.plots.race import Arm, Gap, RacePicture, band, levels_near, race_curves, race_differences, race_png
 
 
 def line(*losses: float, seconds: float = 1.0) -> Curve:
@@ -50,6 +52,12 @@ def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -
     assert len(empty.x) == 0
     stripe = figure.layout.shapes[0]
     assert (stripe.x0, stripe.x1) == (-0.02, 0.02)
+
+
+def test_a_level_far_from_the_curves_is_left_out(picture: RacePicture) -> None:
+    far = replace(picture, levels={"word frequencies": 3.5, "neighbours": -2.0})
+    assert [shape.y0 for shape in race_curves(far).layout.shapes] == [3.5]
+    assert levels_near(replace(far, arms=[])) == far.levels
 
 
 def test_the_same_without_a_browser(picture: RacePicture) -> None:

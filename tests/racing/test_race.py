@@ -85,7 +85,7 @@ def test_a_race_is_opened_by_its_id_and_says_what_it_found(planned: Planned, roo
     assert again.verdicts["mine"].verdict == "worse"
     assert again.summary == race.wait_blocking(1)["summary"] == repr(again)
     assert asyncio.run(again.wait_async(1))["verdict"] == "worse"
-    assert len(again.rows()) == 16
+    assert len(again.rows) == len(again.frame()) == 16
     assert "<pre>" in again._repr_html_()
     assert again.note == ""
 

@@ -79,6 +79,16 @@ def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return x_P, y_SP.mean(axis=0), y_SP.min(axis=0), y_SP.max(axis=0)
 
 
+def levels_near(picture: RacePicture) -> dict[str, float]:
+    """The levels that lie near the curves: one far away would press all of them into a line."""
+    ends = [float(end) for arm in picture.arms for line in arm.lines if len(line)
+            for end in (line.y_N.min(), line.y_N.max())]  # fmt: skip
+    if not ends:
+        return dict(picture.levels)
+    reach = 0.25 * (max(ends) - min(ends))
+    return {text: at for text, at in picture.levels.items() if min(ends) - reach <= at <= max(ends) + reach}
+
+
 def race_curves(picture: RacePicture) -> go.Figure:
     """Mean held-out loss of each arm, and the band from its best to its worst seed."""
     figure = go.Figure()
@@ -94,7 +104,7 @@ def race_curves(picture: RacePicture) -> go.Figure:
             line={"color": colour, "dash": plotly_dash(run_dash(index))},
             hovertemplate="%{y:.3f} at %{x:.4s}<extra>%{fullData.name}</extra>",
         )  # fmt: skip
-    for text, level in picture.levels.items():
+    for text, level in levels_near(picture).items():
         figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
                          annotation_text=plotly_text(text), annotation_position="top right")  # fmt: skip
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
@@ -145,7 +155,7 @@ def race_png(picture: RacePicture) -> bytes:
         label = f"{matplotlib_text(arm.name)} ({len(arm.lines)} seeds)"
         curves.fill_between(x_P, low_P, high_P, color=run_colour(index), alpha=_BAND_OPACITY, linewidth=0)
         curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=3, label=label)
-    for text, level in picture.levels.items():
+    for text, level in levels_near(picture).items():
         curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
     curves.set_xlabel(picture.x_label, fontsize=9)
     curves.set_ylabel(f"held-out loss ({picture.unit})", fontsize=9)

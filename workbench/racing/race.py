@@ -22,9 +22,12 @@ from workbench.racing.sequential import ALPHA, MARGIN_NATS
 from workbench.racing.standing import Standing, Verdict, standing
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.folder import write_json
+from workbench.runs.frame import frame
 from workbench.runs.log import tail
 
 if TYPE_CHECKING:
+    import pandas
+
     from workbench.recipe import Recipe
 
 VIEW = "workbench.ui.watch.race_view:RaceView"
@@ -101,9 +104,18 @@ class Race:
         """How it stands, in plain words."""
         return summary(self.plan, self.standing, self.status, self.note)
 
+    @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run, for a data frame; see :func:`workbench.racing.results.rows`."""
+        """One row per run; see :func:`workbench.racing.results.rows`."""
         return rows(self.plan, self.standing)
+
+    def frame(self) -> pandas.DataFrame:
+        """:attr:`rows` as a pandas table.
+
+        Raises:
+            WorkbenchError: pandas is not installed.
+        """
+        return frame(self.rows)
 
     def resume(self) -> None:
         """See that somebody drives the race; nothing to do where it has ended."""
