@@ -46,7 +46,7 @@ export class Bar {
       // Still to be reached and pressed: then it says why it cannot.
       button.setAttribute("aria-disabled", String(Boolean(why)));
       say(button, titleOf(action, chosen));
-      button.title = why ? `${action.title.replace("…", "")}: ${why}` : `${action.says}${action.key ? ` (${action.key} on a row)` : ""}`;
+      button.title = why ? `${action.title.replace("…", "")}: ${why}` : `${action.says}${action.key ? ` (${action.key})` : ""}`;
     }
     say(this.picked, selectionText(chosen.length + filtered + folded, filtered, folded));
   }

@@ -20,12 +20,12 @@ export function newLine(columns) {
 export function newGroupLine(columns) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
   const cells = new Map(columns.map((column) => [column.key, newCell({ ...column, key: column.key === "name" ? "name" : "" })]));
-  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-group" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
+  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-together" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
   return { line, box, cells, key: "" };
 }
 
 function newCell({ key, number }) {
-  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key === "state" ? "status" : BY_KEY.has(key) ? key : "knob"}${number ? " lab-number" : ""}` });
+  const cell = el("td", { role: key === "name" ? "rowheader" : "gridcell", class: `lab-cell lab-${key === "state" ? "status" : BY_KEY.has(key) ? key : "other"}${number ? " lab-number" : ""}` });
   if (key === "progress") cell.append(el("span", { class: "lab-bar", "aria-hidden": "true" }, el("span")), el("span", { class: "lab-text" }));
   else if (key === "tags") cell.append(el("span", { class: "lab-chips" }), pencil(key));
   else if (key === "note") cell.append(el("span", { class: "lab-text" }), pencil(key));

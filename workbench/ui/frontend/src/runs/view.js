@@ -51,8 +51,8 @@ export class View {
       this.draw();
     });
     this.watcher.observe(root);
-    this.slash = (event) => this.#slashed(event);
-    document.addEventListener("keydown", this.slash);
+    this.pressed = (event) => this.#pressed(event);
+    document.addEventListener("keydown", this.pressed);
     // Days turn into dates without any message.
     this.clock = setInterval(() => this.draw(), 60000);
     this.draw();
@@ -61,7 +61,7 @@ export class View {
   close() {
     for (const listeners of [this.session.listeners, this.lines.listeners]) listeners.delete(this.heard);
     for (const name of SYNCED) this.model.off(`change:${name}`, this.heard);
-    document.removeEventListener("keydown", this.slash);
+    document.removeEventListener("keydown", this.pressed);
     this.watcher.disconnect();
     this.table.close();
     clearInterval(this.clock);
@@ -272,14 +272,17 @@ export class View {
     this.table.node.hidden = shown === 0;
   }
 
-  /** "/" anywhere in the Lab, but where something is typed. */
-  #slashed(event) {
+  /** "/" anywhere in the Lab and S anywhere in the table, but where something is typed. */
+  #pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.matches?.(TYPED_IN)) return;
     const lab = this.root.closest(".lab-whole") ?? this.root;
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !lab.contains(event.target)) return;
-    if (event.target.matches("input:not([type=checkbox], [type=range]), textarea, select, [contenteditable=true]")) return;
+    if (event.key === "/" && lab.contains(event.target)) {
+      this.filter.focus();
+      this.filter.select();
+    } else if (event.key.toLowerCase() === "s" && this.root.contains(event.target)) {
+      this.bar.act(this.actions.find(({ verb }) => verb === "stop"));
+    } else return;
     event.preventDefault();
-    this.filter.focus();
-    this.filter.select();
   }
 
   /** Enter and the arrow down go to what was found, Escape empties the box. */
@@ -318,4 +321,5 @@ export class View {
   }
 }
 
+const TYPED_IN = "input:not([type=checkbox], [type=range]), textarea, select, [contenteditable=true]";
 const SYNCED = ["selected", "watched", "look", "complaint", "place", "most_watched"];
