@@ -32,6 +32,15 @@ LEVEL_DASHES: dict[str, tuple[int, ...]] = {
     "target": (7, 3),
 }
 """Horizontal lines of loss plots, by their name."""
+LEVEL_HELP = {
+    "word frequencies": "what a model that ignores its input would score, knowing only how often each token occurs",
+    "neighbours": "what a model that sees the nearest tokens alone (both neighbours of a masked one) would score",
+    "training without context": "what the training loss is without context: some of the words it asks for are shown",
+    "target": "the held-out loss to reach",
+}
+"""What the lines say, for whoever points at one."""
+SMOOTHING = 0.012
+"""Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""
 RAMP = ("#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379")
 """Heat maps from low to high: dark to light with one direction of hue, readable in grey."""
 
@@ -217,6 +226,8 @@ def declared() -> dict[str, Any]:
         "runColours": RUN_COLOURS,
         "runDashes": RUN_DASHES,
         "levelDashes": LEVEL_DASHES,
+        "levelHelp": LEVEL_HELP,
+        "smoothing": SMOOTHING,
         "ramp": RAMP,
         "axes": [asdict(axis) for axis in AXES],
         "scalars": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in SCALARS.items()},

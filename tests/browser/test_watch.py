@@ -147,6 +147,9 @@ def test_plots_leave_as_table_files_and_figure(view: Locator) -> None:
     figure = page.locator(".js-plotly-plot").first
     expect(figure).to_be_visible()
     expect(figure.locator(".gtitle").first).to_have_text("Loss")
-    expect(view.locator(".wb-said")).to_have_text("")
-    figure.scroll_into_view_if_needed()
+    # Scrolled to, and said where a screen reader hears it.
+    said = view.locator(".wb-toolbar .wb-said")
+    expect(said).to_have_text('the Plotly figure "Loss" is open below the plots')
+    expect(said).to_have_attribute("role", "status")
+    expect(figure).to_be_in_viewport()
     page.screenshot(path=RESULTS / "watch-figure.png")

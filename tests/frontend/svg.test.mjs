@@ -59,6 +59,15 @@ test("a window draws what is in it, an area is filled, a second axis has its num
   assert.ok(!/NaN/.test(svg));
 });
 
+test("a sample beyond the axis is marked at its edge, in the colour of its line", () => {
+  const x = Float64Array.from({ length: 100 }, (_, i) => i);
+  const y = x.map((i) => (i === 50 ? 99 : 5 + Math.sin(i)));
+  const line = { name: "loss", x, y, stroke: "rgba(1, 2, 3, 0.3)", edge: "#123456", format: String };
+  const marks = (svg) => svg.match(/<path d="M[^"]*Z" fill="#123456">/g) ?? [];
+  assert.equal(marks(drawn(picture({ lines: [line], levels: [] }))).length, 1);
+  assert.equal(marks(drawn(picture({ lines: [line], levels: [], left: { format: String, all: true } }))).length, 0);
+});
+
 test("floors near the curves are in sight, far ones do not squeeze them, a target always is", () => {
   const floor = (y, more = {}) => ({ y, ...more });
   assert.deepEqual(yRange(5, 9, {}, [floor(6.4), floor(3.9)]), yRange(3.9, 9, {}));

@@ -29,28 +29,52 @@ def test_heldout_from_evaluations(view, empty):
     assert len(heldout_curve(empty)) == 0
 
 
-def test_smooth_is_a_centred_mean_that_skips_nan():
+def _written_out(x: np.ndarray, y: np.ndarray, share: float) -> list[float]:
+    """The weighted mean of each point, sample by sample."""
+    width = share * (x[-1] - x[0])
+    out = []
+    for i in range(len(x)):
+        sides = []
+        for side in (range(i), range(i + 1, len(x))):
+            weights = {k: np.exp(-abs(x[i] - x[k]) / width) for k in side if np.isfinite(y[k])}
+            sides.append((sum(w * y[k] for k, w in weights.items()), sum(weights.values())))
+        (before, before_weight), (after, after_weight) = sides
+        part = before_weight / after_weight if after_weight > before_weight else 1.0
+        own = float(np.isfinite(y[i]))
+        total = (y[i] if own else 0.0) + before + part * after
+        out.append(total / (own + before_weight + part * after_weight))
+    return out
+
+
+@pytest.mark.parametrize("share", [0.001, 0.012, 0.3])
+def test_smooth_equals_the_written_out_weighted_mean(share):
     rng = np.random.default_rng(1)
-    y = rng.standard_normal(101)
-    y[40] = np.nan
-    got = smooth(Curve(np.arange(101.0), y), share=0.1).y_N
-    for i in range(101):  # half = 5, narrowing at the start, looking back at the end
-        back = min(5, i)
-        window = y[i - back : i + min(back, 100 - i) + 1]
-        expected = np.nanmean(window) if np.isfinite(window).any() else np.nan
-        np.testing.assert_allclose(got[i], expected, atol=1e-12)
+    x, y = np.cumsum(rng.integers(1, 9, 101)).astype(float), rng.standard_normal(101)
+    y[40], y[7] = np.nan, np.inf
+    got = smooth(Curve(x, y), share)
+    np.testing.assert_allclose(got.y_N, _written_out(x, y, share), rtol=1e-9)
 
 
-def test_smooth_has_no_lag_on_a_line():
-    line = Curve(np.arange(50.0), np.arange(50.0) * 2)
-    half = 7
-    np.testing.assert_allclose(smooth(line, 0.3).y_N[:-half], line.y_N[:-half])
+def test_smooth_goes_by_steps_on_every_axis(view):
+    over_steps, over_seconds = (smooth(curve(view, "loss", x)) for x in ("step", "seconds"))
+    np.testing.assert_allclose(over_seconds.y_N, over_steps.y_N)
+    np.testing.assert_array_equal(thin(over_seconds, 20).steps_N[[0, -1]], over_steps.x_N[[0, -1]])
 
 
-def test_smooth_does_not_end_in_the_last_raw_value():
+def test_smooth_has_no_lag_on_a_line_and_does_not_end_in_the_last_raw_value():
+    line = Curve(np.arange(400.0), 10 - np.arange(400.0) / 50)
+    np.testing.assert_allclose(smooth(line, 0.02).y_N[60:340], line.y_N[60:340], atol=1e-3)
     y = np.ones(100)
     y[-1] = 2.0
-    assert smooth(Curve(np.arange(100.0), y), 0.2).y_N[-1] == pytest.approx(1 + 1 / 11)
+    assert 1 < smooth(Curve(np.arange(100.0), y), 0.2).y_N[-1] < 1.1
+    assert smooth(Curve(np.arange(3.0), np.ones(3)), 0).y_N.tolist() == [1, 1, 1]
+    assert len(smooth(Curve(np.empty(0), np.empty(0)))) == 0
+
+
+def test_a_rate_is_smoothed_over_the_time_that_it_stands_for():
+    # Half of the steps at 100 tokens/s, half at 50: together 66.7, not 75.
+    line = Curve(np.arange(1000.0), np.where(np.arange(1000) % 2, 100.0, 50.0))
+    assert smooth(line, 0.1, rate=True).y_N[500] == pytest.approx(200 / 3, rel=1e-3)
 
 
 def test_thin_keeps_spikes_and_order():

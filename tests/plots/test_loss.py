@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from workbench.plots.loss import loss_figure
+from workbench.quantities import run_colour
+from workbench.telemetry import Telemetry
 
 from .synthetic import ENTROPY, NEIGHBOURS, TRAINING_FLOOR, as_before
 
@@ -18,22 +22,40 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     traces = _traces(loss_figure([view], target=5.0))
     assert traces["synthetic, raw"].opacity < 0.5
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
-    assert list(traces["synthetic, held-out loss at [MASK]"].x) == [50, 100, 150, 200]
+    assert list(traces["synthetic, held-out loss at [MASK] (learned: context)"].x) == [50, 100, 150, 200]
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]
     assert list(traces[f"training without context {TRAINING_FLOOR:.2f}"].y) == [TRAINING_FLOOR, TRAINING_FLOOR]
     assert list(traces["target 5.00"].y) == [5.0, 5.0]
 
 
-def test_the_last_point_of_each_run_carries_its_word(view, plateau):
-    traces = _traces(loss_figure([view, plateau], x="seconds"))
-    assert traces["slow one, held-out loss at [MASK]"].text == ("", "", "", "word frequencies")
-    assert traces["synthetic, held-out loss at [MASK]"].text[-1] == "context"
+def test_what_was_learned_stands_in_the_legend_and_no_words_lie_across_the_curves(view, plateau):
+    figure = loss_figure([view, plateau], x="seconds")
+    traces = _traces(figure)
+    assert "slow one, held-out loss at [MASK] (learned: word frequencies)" in traces
+    assert all("text" not in trace.mode for trace in figure.data if trace.mode)
+    assert not figure.layout.annotations
+    assert "would score" in traces[f"neighbours {NEIGHBOURS:.2f}"].hovertemplate
+
+
+def test_runs_keep_the_colours_that_they_are_watched_in(view, plateau):
+    figure = loss_figure([dataclasses.replace(view, place=3), dataclasses.replace(plateau, place=1)])
+    colours = {trace.legendgroup: trace.line.color for trace in figure.data if trace.legendgroup and trace.line.color}
+    assert colours == {view.id: run_colour(3), plateau.id: run_colour(1)}
+
+
+def test_a_spike_does_not_squeeze_the_curve(view):
+    scalars = [
+        record | ({"loss": 40.0} if record["step"] == 120 and "loss" in record else {})
+        for record in view.telemetry.scalars
+    ]
+    low, high = loss_figure([dataclasses.replace(view, telemetry=Telemetry(scalars))]).layout.yaxis.range
+    assert (low, high) == pytest.approx(loss_figure([view]).layout.yaxis.range, abs=0.3)
 
 
 def test_an_old_run_is_drawn_with_its_score_and_no_floor(view):
     traces = _traces(loss_figure([as_before(view)]))
-    assert set(traces["synthetic, 80/10/10 score"].text) == {""}
+    assert "synthetic, 80/10/10 score" in traces
     assert not [name for name in traces if "word frequencies" in name or "neighbours" in name]
 
 

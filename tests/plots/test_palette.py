@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import plotly.graph_objects as go
 
-from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
+from workbench.plots.palette import matplotlib_text, placed, places, plotly_dash, plotly_text
 from workbench.printable import plain
+
+
+def test_a_run_keeps_its_place_while_others_come_and_go():
+    assert places(["a", "b"]) == {"a": 0, "b": 1}
+    assert places(["b", "c", "d"], {"a": 0, "b": 1}) == {"b": 1, "c": 0, "d": 2}
+    assert list(places(["c", "b"], {"b": 5})) == ["c", "b"]
+
+
+def test_runs_are_drawn_where_they_are_watched_else_in_their_order(view, plateau):
+    assert placed([view, plateau]) == [(0, view), (1, plateau)]
+    watched = dataclasses.replace(plateau, place=0)
+    assert placed([view, watched]) == [(1, view), (0, watched)]
 
 
 def test_dashes_as_plotly_takes_them():

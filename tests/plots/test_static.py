@@ -8,9 +8,19 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from PIL import Image
 
-from workbench.plots.static import facts_html, summary_html, summary_png, summary_text
+from workbench.plots.static import (
+    DOTS_PER_INCH,
+    SIZE_INCHES,
+    _draw_loss,
+    facts_html,
+    summary_html,
+    summary_png,
+    summary_text,
+)
 from workbench.quantities import run_colour
 
 
@@ -31,6 +41,20 @@ def test_png_is_small_and_shows_the_runs(view, plateau):
     assert pixels.shape == (600, 1000, 3)
     assert _near(pixels[:290, :570], run_colour(0)) > 100
     assert _near(pixels[:290, :570], run_colour(1)) > 100
+
+
+def test_no_words_lie_across_the_curves(view, plateau):
+    figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    ((loss, *_), _) = figure.subplots(2, 2, width_ratios=[3, 2])
+    _draw_loss(loss, [view, plateau])
+    canvas.draw()
+    box = loss.get_window_extent()
+    words = [loss.get_legend(), *loss.texts]
+    assert all(not one.get_window_extent().overlaps(box) for one in words)
+    names = [text.get_text() for text in loss.get_legend().get_texts()]
+    assert any("learned: word frequencies" in name for name in names)
+    assert any(name.startswith("neighbours") for name in names)
 
 
 def test_png_without_data_differs_from_one_with(view, empty):

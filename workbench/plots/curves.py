@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import unknown
-from workbench.quantities import AXES
+from workbench.quantities import AXES, SMOOTHING
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
 X_LABELS = {axis.name: axis.label for axis in AXES}
-SMOOTHING = 0.03
-"""Share of a curve that one smoothed point averages over."""
+_FURTHEST = 200.0
+"""Exponents beyond some hundreds overflow: weights are summed over stretches of so many widths."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,13 @@ class Curve:
     Attributes:
         x_N: float64, increasing, in steps, tokens, seconds or FLOPs.
         y_N: float64; NaN and infinities are kept, a diverged run must be seen to have diverged.
+        steps_N: float64, increasing: the optimizer steps of the points, which smoothing goes by on every axis; None
+            where x is of steps.
     """
 
     x_N: np.ndarray
     y_N: np.ndarray
+    steps_N: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.x_N)
@@ -71,8 +74,10 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
         x: ``step``, ``tokens``, ``seconds`` or ``flops``; a run from before FLOPs were recorded has no such curve.
     """
     # Evaluations carry no FLOPs of their own: they stand at the step where they were made.
-    xs, ys = view.telemetry.series(name, "step" if check_axis(x) == "flops" else x)
-    line = Curve(np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64))
+    key = "step" if check_axis(x) == "flops" else x
+    found = [record for record in view.telemetry.scalars if record.get(name) is not None and key in record]
+    xs, ys, steps = (np.array([number(record.get(k)) for record in found], np.float64) for k in (key, name, "step"))
+    line = Curve(xs, ys, steps)
     return _over_flops(view, line) if x == "flops" else line
 
 
@@ -98,33 +103,51 @@ def heldout_curve(view: RunView, x: str = "step") -> Curve:
 def _over_flops(view: RunView, line: Curve) -> Curve:
     if not any("flops" in record for record in view.telemetry.scalars):
         return Curve(np.empty(0), np.empty(0))
-    return Curve(x_at_steps(view, line.x_N.tolist(), "flops"), line.y_N)
+    return Curve(x_at_steps(view, line.x_N.tolist(), "flops"), line.y_N, line.x_N)
 
 
-def smooth(line: Curve, share: float = SMOOTHING) -> Curve:
-    """A centred moving mean, so that the line has no lag; towards the end it looks back only.
+def smooth(line: Curve, share: float = SMOOTHING, *, rate: bool = False) -> Curve:
+    """The mean with weights that fall exponentially on both sides, as the page smooths (``smooth`` in ``series.js``).
+
+    Both sides count alike at the beginning, so that the line does not lag behind a loss that falls; towards the end it
+    looks back only, or it would end in a spike of noise. Weights fall with the distance in steps, not per sample, so a
+    thinned curve is smoothed like the whole.
 
     Args:
         line: the raw curve; points that are not finite count for nothing.
-        share: width of the window as a share of all points; 0 leaves the curve as it is.
+        share: of all steps, after which a sample weighs 1/e; 0 leaves the curve as it is.
+        rate: smoothed over the time spent: a mean of rates would count the slow steps too little.
     """
-    count = len(line)
-    half = int(count * share) // 2
-    if half < 1:
+    steps_N = line.x_N if line.steps_N is None else line.steps_N
+    width = share * (steps_N[-1] - steps_N[0]) if len(line) else 0.0
+    if not width > 0:
         return line
-    finite_N = np.isfinite(line.y_N)
-    # Running sums: the cost does not grow with the window, which for a long run is tens of thousands of points.
-    sums = np.concatenate([[0.0], np.cumsum(np.where(finite_N, line.y_N, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(finite_N)])
-    index_N = np.arange(count)
-    # At the start the window shrinks on both sides: a lopsided one would bend the steep first part of a loss curve.
-    # At the end it keeps its past: shrunk to the last raw value, every curve would end in a spike of noise.
-    back_N = np.minimum(half, index_N)
-    ahead_N = np.minimum(back_N, count - 1 - index_N)
-    low_N, high_N = index_N - back_N, index_N + ahead_N + 1
-    inside_N = counts[high_N] - counts[low_N]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Curve(line.x_N, np.where(inside_N > 0, (sums[high_N] - sums[low_N]) / inside_N, np.nan))
+        y_N = 1.0 / line.y_N if rate else line.y_N
+        own_N = np.isfinite(y_N).astype(np.float64)
+        value_N = np.where(own_N > 0, y_N, 0.0)
+        at_N = (steps_N - steps_N[0]) / width
+        past, past_weight = _faded(at_N, value_N), _faded(at_N, own_N)
+        future, future_weight = (_faded((at_N[-1] - at_N)[::-1], of_N[::-1])[::-1] for of_N in (value_N, own_N))
+        before_N, after_N = past_weight - own_N, future_weight - own_N
+        share_N = np.where(after_N > before_N, before_N / after_N, 1.0)
+        weight_N = own_N + before_N + share_N * after_N
+        mean_N = np.where(weight_N > 0, (past + share_N * (future - value_N)) / weight_N, np.nan)
+        return Curve(line.x_N, 1.0 / mean_N if rate else mean_N, line.steps_N)
+
+
+def _faded(at_N: np.ndarray, value_N: np.ndarray) -> np.ndarray:
+    """Sum of each value and those before it, which weigh e^-distance."""
+    out_N = np.empty_like(value_N)
+    carried, last, start = 0.0, 0.0, 0
+    while start < len(at_N):
+        # Running sums of growing weights instead of a loop over the points: a long run has a hundred thousand.
+        end = int(np.searchsorted(at_N, at_N[start] + _FURTHEST, side="right"))
+        grown_N = np.exp(at_N[start:end] - at_N[start])
+        sums_N = np.cumsum(value_N[start:end] * grown_N) + carried * math.exp(last - at_N[start])
+        out_N[start:end] = sums_N / grown_N
+        carried, last, start = float(out_N[end - 1]), float(at_N[end - 1]), end
+    return out_N
 
 
 def thin(line: Curve, points: int = 1200) -> Curve:
@@ -141,7 +164,7 @@ def thin(line: Curve, points: int = 1200) -> Curve:
         else:
             keep.update((int(low + np.nanargmin(bucket)), int(low + np.nanargmax(bucket))))
     kept = np.array(sorted(keep))
-    return Curve(line.x_N[kept], line.y_N[kept])
+    return Curve(line.x_N[kept], line.y_N[kept], None if line.steps_N is None else line.steps_N[kept])
 
 
 def x_at_steps(view: RunView, steps_K: Sequence[float], x: str) -> np.ndarray:

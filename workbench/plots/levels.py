@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 NEAR = 0.35
 """A floor further from the curves than this share of their span stays outside the plot, where it would squeeze the
 curves; the legend names it."""
-_AIR = 0.05
+_AIR = 0.06
+_FEW, _TRIMMED, _FENCE, _RECENT, _SAMPLED = 8, 0.02, 1.5, 5, 2000
+"""As in the page (``scales.js``), whose plots show the same range."""
 
 
 class Level(NamedTuple):
@@ -31,8 +33,42 @@ def levels_of(views: Sequence[RunView], target: float | None = None) -> list[Lev
     return [Level(*each) for each in sorted(found, key=lambda level: level[1])]
 
 
+def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float] | None:
+    """Range of nearly all values: single spikes, which would squeeze the rest, are left out, the present is not.
+
+    The middle 96 percent, then every value within one and a half times their span of them (Tukey's fence, 1977), then
+    the median of the latest five.
+
+    Args:
+        values_N: in their order, (N,); what is not finite counts for nothing.
+        log: on a logarithmic axis.
+
+    Returns:
+        None without values.
+
+    Example:
+        >>> robust_range(np.array([7.0] + [6.5, 6.4, 6.3] * 5 + [14.6] + [6.2] * 3))
+        (6.2, 7.0)
+    """
+    flat = np.asarray(values_N, dtype=np.float64)
+    flat = flat[np.isfinite(flat) & ((flat > 0) | (not log))]
+    if not len(flat):
+        return None
+    scaled = np.log(flat) if log else flat
+    low, high = float(scaled.min()), float(scaled.max())
+    if len(scaled) >= _FEW:
+        ordered = np.sort(scaled[:: -(-len(scaled) // _SAMPLED)])
+        trimmed = max(1, int(_TRIMMED * len(ordered)))
+        inner_low, inner_high = float(ordered[trimmed]), float(ordered[-1 - trimmed])
+        reach = _FENCE * (inner_high - inner_low)
+        near = scaled[(scaled >= inner_low - reach) & (scaled <= inner_high + reach)]
+        recent = float(np.sort(scaled[-_RECENT:])[_RECENT // 2])
+        low, high = min(float(near.min()), recent), max(float(near.max()), recent)
+    return (float(np.exp(low)), float(np.exp(high))) if log else (low, high)
+
+
 def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool = False) -> tuple[float, float] | None:
-    """Lowest and highest loss of a plot: all curves, a target, and the floors that are near.
+    """Lowest and highest loss of a plot: curves without their spikes, a target, and the floors that are near.
 
     Args:
         losses: of each curve, any shape (N,), in nats.
@@ -45,14 +81,13 @@ def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool 
     Example:
         >>> low, high = loss_range([np.array([9.0, 5.0])], [Level("neighbours", 1.2), Level("word frequencies", 6.4)])
         >>> round(low, 2), round(high, 2)
-        (4.8, 9.2)
+        (4.76, 9.24)
     """
-    flat = np.concatenate([np.asarray(each, dtype=np.float64) for each in losses] or [np.empty(0)])
-    flat = flat[np.isfinite(flat) & ((flat > 0) | (not log))]
-    if not len(flat):
+    ranges = [found for found in (robust_range(each, log) for each in losses) if found is not None]
+    if not ranges:
         return None
     scale, back = (np.log, np.exp) if log else (np.asarray, np.asarray)
-    low, high = float(scale(flat.min())), float(scale(flat.max()))
+    low, high = float(scale(min(low for low, _ in ranges))), float(scale(max(high for _, high in ranges)))
     reach = NEAR * (high - low)
     shown = [float(scale(nats)) for name, nats in levels if nats > 0 or not log]
     targets = [float(scale(nats)) for name, nats in levels if name == "target" and (nats > 0 or not log)]

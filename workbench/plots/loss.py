@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.plots.curves import SMOOTHING, Curve, curve, heldout_curve, smooth, thin
+from workbench.plots.curves import Curve, curve, heldout_curve, smooth, thin
 from workbench.plots.figure import finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
-from workbench.plots.palette import plotly_dash, plotly_text
-from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
+from workbench.plots.palette import placed, plotly_dash, plotly_text
+from workbench.quantities import LEVEL_DASHES, LEVEL_HELP, REFERENCE_COLOUR, SMOOTHING, run_colour, run_dash
 from workbench.runs.measured import heldout_loss
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ def loss_figure(
 ) -> go.Figure:
     """Loss in nats over steps, tokens or seconds.
 
-    Per run: the raw training loss, thin; its centred moving mean, thick; held-out losses as diamonds, the last one with
-    the word for what was learned. Grey lines are the floors (:class:`workbench.floors.Yardstick`); one that lies far
+    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as diamonds, with the word for
+    what was learned in the legend. Grey lines are the floors (:class:`workbench.floors.Yardstick`); one that lies far
     from the curves is in the legend alone.
 
     Args:
         views: the runs, one colour and dash each.
         x: ``step``, ``tokens`` or ``seconds``.
-        smoothing: share of the curve that one smoothed point averages over; 0 shows the raw line alone.
+        smoothing: as ``share`` of :func:`workbench.plots.curves.smooth`; 0 shows the raw line alone.
         target: a held-out loss in nats to reach, drawn as a line.
 
     Raises:
@@ -48,11 +48,13 @@ def loss_figure(
     """
     require(views, x)
     figure = go.Figure()
-    for index, view in enumerate(views):
+    for index, view in placed(views):
         figure.add_traces(_training(view, index, x, smoothing))
         figure.add_trace(_heldout(view, index, x))
     levels, reach = levels_of(views, target), span(views, x)
-    shown = loss_range([np.asarray(trace.y) for trace in figure.data], levels, log)
+    # Of what was measured: a smoothed line spreads a spike over its neighbours.
+    measured = [line.y_N for view in views for line in (curve(view, "loss", x), heldout_curve(view, x))]
+    shown = loss_range(measured, levels, log)
     if reach is not None:
         figure.add_traces([_level(reach, level.nats, level_text(level, shown), level.name) for level in levels])
     figure.update_layout(title="Loss", xaxis_title=x_title(x), yaxis_title="nats per predicted token")
@@ -90,11 +92,11 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
 
 def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     points = heldout_curve(view, x)
-    labels = [""] * len(points)
-    labels[-1:] = [view.yardstick.learned(heldout_loss(view)) or ""][: len(points)]
+    word = view.yardstick.learned(heldout_loss(view)) if len(points) else None
+    # In the legend: beside its point the word would lie across the curves, which end there.
+    name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" (learned: {word})" if word else "")
     return go.Scatter(
-        x=points.x_N, y=points.y_N, mode="markers+text", name=f"{plotly_text(view.name)}, {view.yardstick.title}",
-        legendgroup=view.id, text=labels, textposition="top left", textfont={"color": run_colour(index)},
+        x=points.x_N, y=points.y_N, mode="markers", name=name, legendgroup=view.id,
         marker={"symbol": "diamond", "size": 10, "color": run_colour(index), "line": {"color": "white", "width": 1}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
@@ -103,6 +105,7 @@ def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
 def _level(reach: tuple[float, float], height: float, text: str, name: str) -> go.Scatter:
     # A trace, not a shape: the same code is right on a logarithmic axis, and the legend can hide it.
     return go.Scatter(
-        x=list(reach), y=[height, height], mode="lines", name=text, hoverinfo="name",
+        x=list(reach), y=[height, height], mode="lines", name=text,
+        hovertemplate=f"{text}: {LEVEL_HELP[name]}<extra></extra>",
         line={"color": REFERENCE_COLOUR, "width": 1.5, "dash": plotly_dash(LEVEL_DASHES[name])},
     )  # fmt: skip

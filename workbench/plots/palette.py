@@ -1,11 +1,42 @@
-"""Names made safe to draw, and dashes as Plotly takes them. What is drawn in which colour: workbench/quantities.py."""
+"""Names made safe to draw, dashes as Plotly takes them, and which run is drawn as which line.
+
+Colours and dashes themselves: workbench/quantities.py.
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from workbench.printable import LONGEST_NAME, plain
+
+if TYPE_CHECKING:
+    from workbench.runs.view import RunView
+
+
+def places(ids: Sequence[str], held: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Places of watched runs, which decide their colours: each takes the lowest one that is free and keeps it.
+
+    Args:
+        ids: of the runs, in the order in which they come. held: their places so far; those of other runs are free.
+
+    Example:
+        >>> places(["b", "c", "d"], {"a": 0, "b": 1})
+        {'b': 1, 'c': 0, 'd': 2}
+    """
+    found = {run: held[run] for run in ids if run in held} if held else {}
+    for run in ids:
+        if run not in found:
+            found[run] = min(set(range(len(found) + 1)) - set(found.values()))
+    return {run: found[run] for run in ids}
+
+
+def placed(views: Sequence[RunView]) -> list[tuple[int, RunView]]:
+    """Runs with their places: those where they are watched, else the order given."""
+    held = {view.id: view.place for view in views if view.place is not None}
+    found = places([view.id for view in views], held)
+    return [(found[view.id], view) for view in views]
 
 
 def plotly_dash(dash: Sequence[int]) -> str:

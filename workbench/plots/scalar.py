@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from workbench.plots.curves import Curve, curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import plotly_text
+from workbench.plots.palette import placed, plotly_text
 from workbench.quantities import scalar
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: 
     quantity = scalar(name)
     title = plotly_text(quantity.label)
     figure = go.Figure()
-    for index, view in enumerate(views):
+    for index, view in placed(views):
         line = thin(curve(view, name, x))
         drawn = Curve(line.x_N, line.y_N * quantity.factor)
         figure.add_trace(run_line(view, index, drawn, legend=True, hover=".4g"))

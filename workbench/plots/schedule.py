@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from workbench.plots.curves import curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import plotly_text
+from workbench.plots.palette import placed, plotly_text
 from workbench.quantities import scalar
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
         rows=len(names), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.14 / len(names) ** 0.5
     )
     for row, name in enumerate(names, start=1):
-        for index, view in enumerate(views):
+        for index, view in placed(views):
             line = thin(curve(view, name, x), 600)
             figure.add_trace(run_line(view, index, line, legend=row == 1, hover=".4g"), row=row, col=1)
     figure.update_layout(title="Schedules")

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from workbench.plots.curves import Curve, curve, smooth, thin
 from workbench.plots.figure import finish, require, run_line, x_title
-from workbench.plots.palette import plotly_text
+from workbench.plots.palette import placed, plotly_text
 from workbench.quantities import PARTS, scalar
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     speed, mfu, memory = (scalar(name).label for name in ("tokens_per_second", "mfu", "memory_gib"))
     titles = (speed, mfu, "median step (ms)", memory)
     figure = make_subplots(rows=2, cols=2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.16)
-    for index, view in enumerate(views):
+    for index, view in placed(views):
         figure.add_trace(_over_time(view, index, "tokens_per_second", x, legend=True), row=1, col=1)
         figure.add_trace(_over_time(view, index, "mfu", x), row=1, col=2)
         figure.add_trace(_over_time(view, index, "memory_gib", x), row=2, col=2)
@@ -74,7 +74,8 @@ def _median(line: Curve) -> float | None:
 
 
 def _over_time(view: RunView, index: int, name: str, x: str, *, legend: bool = False) -> go.Scatter:
-    line = thin(smooth(curve(view, name, x)))
+    raw = curve(view, name, x)
+    line = thin(raw if name == "memory_gib" else smooth(raw, rate=True))
     return run_line(view, index, Curve(line.x_N, line.y_N * scalar(name).factor), legend=legend, hover=".4s")
 
 

@@ -18,7 +18,7 @@ from workbench.plots.curves import X_LABELS, curve, heldout_curve, smooth, thin,
 from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
-from workbench.plots.palette import matplotlib_text
+from workbench.plots.palette import matplotlib_text, placed
 from workbench.printable import plain, plain_lines
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 from workbench.runs.measured import failure, heldout_loss
@@ -161,7 +161,7 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     axes.set_title(f"loss (nats); points: {', '.join(titles)}", fontsize=10, loc="left")
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn: list[np.ndarray] = []
-    for index, view in enumerate(views):
+    for index, view in placed(views):
         raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
         drawn += [raw.y_N, heldout.y_N]
         thinned = thin(raw, 400)
@@ -171,46 +171,44 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         label = _label(view) + (f", learned: {word}" if word else "")
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
         axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
-    _draw_levels(axes, views, drawn)
+    drawn_levels = _draw_levels(axes, views, drawn)
     found = stages(views[0].telemetry.events) if len(views) == 1 else []
     if found:
         axes.set_title(axes.get_title(loc="left"), fontsize=10, loc="left", pad=17)
         mark_stages(axes, found, x_at_steps(views[0], [stage.step for stage in found], "seconds").tolist(), needs=LABEL)
     if any(map(len, drawn)):
-        axes.legend(fontsize=8, frameon=False, loc="upper right")
+        # Below the axes: inside, words would lie across the curves.
+        columns = 2 if len(views) + drawn_levels > 3 else 3
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.17), ncols=columns, borderpad=0)
     else:
         _say_nothing_yet(axes, views)
 
 
-def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> None:
-    """The floors, each with its name at the left; one that is out of sight is named at the edge it lies behind."""
+def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> int:
+    """The floors as lines with their names in the legend, those out of sight in the legend alone; returns how many."""
     levels = levels_of(views)
     shown = loss_range(losses, levels)
     if shown is None:
-        return
+        return 0
     axes.set_ylim(shown)
     for level in levels:
-        inside = shown[0] <= level.nats <= shown[1]
-        if inside:
-            axes.axhline(
-                level.nats, color=REFERENCE_COLOUR, linestyle=_linestyle(LEVEL_DASHES[level.name]), linewidth=1
-            )
-        at = min(max(level.nats, shown[0]), shown[1])
-        axes.annotate(
-            level_text(level, shown), (0.01, at), (0, -10 if level.nats > shown[1] else 3),
-            xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8, color="#555555",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.6},
-        )  # fmt: skip
+        style = {"color": REFERENCE_COLOUR, "linestyle": _linestyle(LEVEL_DASHES[level.name]), "linewidth": 1}
+        label = level_text(level, shown)
+        if shown[0] <= level.nats <= shown[1]:
+            axes.axhline(level.nats, label=label, **style)
+        else:
+            axes.plot([], [], label=label, **style)
+    return len(levels)
 
 
 def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
     axes.set_title(scalar(name).label, fontsize=10, loc="left")
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn = False
-    for index, view in enumerate(views):
+    for index, view in placed(views):
         raw = curve(view, name, "seconds")
         # A learning rate is exact: smoothing would round off the very corners one looks for.
-        line = thin(smooth(raw) if name == "tokens_per_second" else raw, 400)
+        line = thin(smooth(raw, rate=True) if name == "tokens_per_second" else raw, 400)
         axes.plot(line.x_N, line.y_N, linewidth=1.4, **_style(index))
         drawn = drawn or len(line) > 0
     if not drawn:

@@ -27,6 +27,7 @@ class RunView:
         telemetry: all records so far.
         labels: tags and notes that people gave it. origin: of a fork, which checkpoint of which run it goes on from.
         forecast: what it was expected to take; empty where nobody had looked.
+        place: among the runs that are watched, which decides its colour; None: its place among those drawn.
     """
 
     id: str
@@ -40,6 +41,7 @@ class RunView:
     labels: Labels = field(default_factory=Labels)
     origin: Origin | None = None
     forecast: dict[str, Any] = field(default_factory=dict)
+    place: int | None = None
 
     @classmethod
     def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:

@@ -65,7 +65,6 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     (first,) = lab.table.selected
     # The handler starts a process; it must not wait for that process's imports.
     assert Run(first, tmp_path / "runs").status == "starting"
-    assert lab.monitor is not None
     assert [run.id for run in lab.monitor.runs] == [first]
     run = Run(first, tmp_path / "runs")
     assert run.recipe == lab.composer.recipe
@@ -94,6 +93,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     assert child.origin is not None
     assert (child.origin.run, child.origin.step) == (first, point.step)
     assert child.recipe.optimizer.lr == 1e-4
+    assert [run.id for run in lab.monitor.runs] == [first, forked], "beside what was watched"
     for one in (first, forked):
         wait_for(lab, one, "running")
 
@@ -151,43 +151,22 @@ def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None
     lab.close()
 
 
-def test_runs_are_watched_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
+def test_runs_are_watched_in_one_view_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
     folders = [run_folder(tmp_path / f"2026010{n}-000000-r-000000-0000", "finished", False) for n in range(1, 10)]
     ids = [folder.id for folder in reversed(folders)]
     lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    view = lab.monitor
+    assert (view.runs, view.example) == ([], True)
     lab.table.watched = ids[:2]
-    assert lab.monitor is not None
-    first = lab.monitor
-    assert [run.id for run in first.runs] == ids[:2]
+    assert [run.id for run in view.runs] == ids[:2]
+    lab.table.watched = ids[1:3]
+    assert view.places == {ids[1]: 1, ids[2]: 0}, "who stays keeps its colour"
     lab.table.watched = ids
-    assert len(lab.monitor.runs) == WATCHED_AT_MOST
-    assert first.comm is None, "the view before is closed"
+    assert len(view.runs) == WATCHED_AT_MOST
     lab.table.watched = []
-    assert lab.monitor is None
-    lab.close()
-
-
-def test_a_view_is_not_taken_away_while_a_page_still_loads_it(tmp_path: Path) -> None:
-    ids = [f"20260101-00000{n}-r{n}-000000-0000" for n in range(3)]
-    for run_id in ids:
-        run_folder(tmp_path / run_id, "finished", False)
-    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
-    lab.table._heard(lab.table, {"type": "hello"}, [])
-    lab.table.watched = ids[:1]
-    first = lab.monitor
-    assert first is not None
-    lab.table.watched = []
-    lab.table.watched = ids[1:]
-    assert lab.monitor is first
-    # Its first message: it stands in the page.
-    first._handle_custom_msg({"type": "resync", "extra": []}, [])
-    assert lab.monitor is not None
-    assert [run.id for run in lab.monitor.runs] == ids[1:]
-    assert first.comm is None
-    # A page that never draws is not waited for for ever.
-    lab._drawn_by = 0.0
-    lab.table.watched = ids[:1]
-    assert [run.id for run in lab.monitor.runs] == ids[:1]
+    assert view.runs == []
+    assert lab.monitor is view
+    assert view.comm is not None
     lab.close()
 
 
@@ -290,9 +269,10 @@ def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
 ) -> None:
     quick = presets.fast().with_assignments([*learnable, "budget.amount=100000"])
     monkeypatch.setattr(presets, "get", lambda _name: quick)
-    say(lab.frame, {"do": "example"})
+    lab.monitor._handle_custom_msg({"type": "example"}, [])
     assert len(lab.table.selected) == 1, lab.composer.verdict.value
     assert Run(lab.table.selected[0], tmp_path / "runs").recipe == quick
+    assert [run.id for run in lab.monitor.runs] == lab.table.selected
     wait_for(lab, lab.table.selected[0], "running")
     for asked in ({}, {"do": "dance"}, None, {"do": "restore"}):
         say(lab.frame, asked)

@@ -58,16 +58,16 @@ def test_every_panel_has_a_figure_that_json_can_hold(view: RunView, asked: dict[
 
 
 def test_within_another_widget_the_figure_has_an_output_of_its_own(view: RunView) -> None:
-    told: list[tuple[str, bool]] = []
+    told: list[tuple[str, bool, str]] = []
     figures = Figures(lambda: [view], lambda *_, **__: None, lambda *all_: told.append(all_))
     figures.receive({"view": "loss"})
-    until(lambda: told == [("", False)])
+    until(lambda: told == [("", False, "Loss")])
     assert PLOTLY in figures.output.outputs[0]["data"]
     figures.close()
 
 
 def test_figures_follow_the_theme_and_what_cannot_be_drawn_is_told_to_the_page(view: RunView) -> None:
-    told: list[tuple[str, bool]] = []
+    told: list[tuple[str, bool, str]] = []
     figures = Figures(lambda: [view], lambda *_, **__: None, lambda *all_: told.append(all_))
     figures.receive({"view": "losses"})
     until(lambda: bool(told))

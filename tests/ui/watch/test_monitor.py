@@ -79,6 +79,12 @@ def ask(monitor: Monitor, **message: Any) -> None:
     monitor._handle_msg({"content": {"data": {"method": "custom", "content": message}}, "buffers": []})
 
 
+def shown_runs(monitor: Monitor) -> list[str]:
+    """Ids of the runs in the latest message with names in it."""
+    wholes = [header for header, _ in monitor.comm.custom() if header["type"] == "snapshot"]
+    return [entry["id"] for header in wholes[-1:] for entry in header["runs"]]
+
+
 def test_a_page_that_asks_gets_a_snapshot_in_one_buffer(monitor: Monitor) -> None:
     ask(monitor, type="resync", extra=["grad_norm", 7, None])
     until(lambda: bool(monitor.comm.custom()))
@@ -131,12 +137,54 @@ def test_a_page_may_have_another_run_of_the_folder_shown(monitor: Monitor, run: 
     assert len(monitor.runs) == 2
 
 
+def test_other_runs_take_the_place_of_those_shown_and_who_stays_keeps_its_colour(monitor: Monitor, run: Run) -> None:
+    second, third = (run_folder(run.folder.path.parent / name, name=name) for name in ("run-b", "run-c"))
+    ask(monitor, type="resync")
+    monitor.add(second)
+    monitor.add(second)
+    assert monitor.places == {run.id: 0, second.id: 1}
+    until(lambda: shown_runs(monitor) == [run.id, second.id])
+    monitor.watch([second, third])
+    assert monitor.places == {second.id: 1, third.id: 0}
+    until(lambda: shown_runs(monitor) == [second.id, third.id])
+    assert [name.rpartition("/")[2] for name in monitor.served] == [second.id, third.id]
+    assert [view.place for view in monitor._views()] == [1, 0]
+    ask(monitor, type="control", run=third.id, verb="pause")
+    until(lambda: [request.verb for request in control.pending(third)] == ["pause"])
+
+
+def test_a_view_without_runs_offers_an_example_and_shows_it(run: Run) -> None:
+    asked: list[str] = []
+    empty = Monitor([], example=lambda: asked.append("example") or empty.add(run))
+    assert (empty.example, empty.feed_ended, empty.settle()) == (True, False, False)
+    ask(empty, type="resync")
+    until(lambda: bool(empty.comm.custom()))
+    assert empty.comm.custom()[0][0]["runs"] == []
+    ask(empty, type="example")
+    assert asked == ["example"]
+    until(lambda: shown_runs(empty) == [run.id])
+    empty.close()
+
+
+def test_an_example_that_cannot_start_is_told_where_it_was_asked_for(monitor: Monitor) -> None:
+    def refuse() -> None:
+        raise RunError("the disk is full")
+
+    empty = Monitor([], example=refuse)
+    for each in (empty, monitor):
+        ask(each, type="example")
+    notices = [header for header, _ in empty.comm.custom() if header["type"] == "notice"]
+    assert [(notice["error"], notice["text"]) for notice in notices] == [(True, "no example: the disk is full")]
+    assert not [header for header, _ in monitor.comm.custom() if header["type"] == "notice"], "it offers none"
+    empty.close()
+
+
 def test_an_error_of_a_button_is_shown_in_the_widget(monitor: Monitor, run: Run) -> None:
     write_state(run.folder, status="finished")
     ask(monitor, type="control", run=run.id, verb="stop")
     until(lambda: any(header["type"] == "notice" for header, _ in monitor.comm.custom()))
     notice = next(header for header, _ in monitor.comm.custom() if header["type"] == "notice")
-    assert (notice["error"], notice["run"]) == (True, 0)
+    assert (notice["error"], notice["run"]) == (True, run.id)
     assert "finished" in notice["text"]
 
 
@@ -303,4 +351,4 @@ def test_a_page_may_look_closer_and_open_figures(monitor: Monitor, run: Run, sho
     bundle, options = shown[1]
     assert "application/vnd.plotly.v1+json" in bundle
     assert options["update"]
-    until(lambda: any(header.get("text") == "" for header, _ in monitor.comm.custom()))
+    until(lambda: any(header.get("figure") == "Loss" for header, _ in monitor.comm.custom()))

@@ -44,16 +44,13 @@ from workbench.ui.watch.saved_picture import SavedPicture
 WATCHED_AT_MOST = 8
 TWICE_SECONDS = 1.0
 """Two presses within this time are one: a double click, or a hand that was not sure."""
-DRAWN_WITHIN_SECONDS = 10.0
-"""After that a page is no longer waited for: it has been closed, or cannot draw."""
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
 _OURS = "workbench.ui."
 _LAUNCH_KEYS = "Ctrl+Enter"
-_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "frame", "_watch", "_nothing")
+_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "frame", "monitor", "_watch")
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
-_NOTHING = "Launch a recipe, or click the circle of a run below, to watch it here."
 
 
 class Lab(ipywidgets.Box):
@@ -69,8 +66,8 @@ class Lab(ipywidgets.Box):
             page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
 
     Attributes:
-        composer: the forms. forecast: of what they say. table: the runs. All three are made when they are first asked
-            for, which a live Lab does at once. monitor: what is watched, None if nothing is.
+        composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched. All four are made
+            when they are first asked for, which a live Lab does at once.
         fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
         kept: all that a new kernel needs to show the same again (:meth:`restore`), as JSON; follows every change.
 
@@ -86,11 +83,9 @@ class Lab(ipywidgets.Box):
     ) -> None:
         self._recipe, self._runs_dir = recipe, runs_dir
         self._live = not headless() if live is None else live
-        self._watched: list[str] = []
-        self._displayed = self._waiting = False
-        self._drawn_by = self._launched_at = 0.0
+        self._displayed = False
+        self._launched_at = 0.0
         self._sure = ""
-        self.monitor: Monitor | None = None
         self.fork_point: ForkPoint | None = None
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
@@ -107,22 +102,8 @@ class Lab(ipywidgets.Box):
         return vars(self)[name]
 
     def watch(self, runs: list[Run]) -> None:
-        """Show these runs on the right."""
-        chosen = runs[:WATCHED_AT_MOST]
-        ids = [run.id for run in chosen]
-        # A view built anew each time would blink and forget its zoom.
-        if ids == self._watched:
-            return
-        self._watched = ids
-        old, self.monitor = self.monitor, Monitor(chosen) if chosen else None
-        self._drawn_by = time.monotonic() + DRAWN_WITHIN_SECONDS
-        if self.monitor is not None:
-            self.monitor.on_msg(lambda monitor, _content, _buffers: self._safely(lambda: self._drawn(monitor)))
-        # Figures that are opened from its plots stand below them.
-        self._watch.children = (self.monitor, self.monitor.figures.output) if self.monitor else (self._nothing,)
-        # Closed after its successor stands, so that the page never shows an empty region.
-        if old is not None:
-            old.close()
+        """Show these runs on the right, at most :data:`WATCHED_AT_MOST` of them."""
+        self.monitor.watch(runs[:WATCHED_AT_MOST])
 
     def fork(self, run_id: str) -> None:
         """Open a run's recipe in the composer, to be edited and gone on with from its newest checkpoint.
@@ -180,12 +161,12 @@ class Lab(ipywidgets.Box):
             self._keepsake.refresh()
 
     def __repr__(self) -> str:
-        watched = f", watches {len(self._watched)}" if self._watched else ""
+        watched = f", watches {len(self.monitor.runs)}" if self._live and self.monitor.runs else ""
         return f"Lab(runs of {runs_root(self._runs_dir)}{watched})"
 
     def _saved_html(self) -> str:
         """What is watched, the recipe that is composed and the runs, without scripts."""
-        picture = self.monitor.summary_html() if self.monitor is not None else ""
+        picture = self.monitor.summary_html() if self.monitor.runs else ""
         found = run_list.runs(self._runs_dir)
         listed = f"<p><strong>Runs in {html.escape(str(found.root))}</strong></p>{found._repr_html_()}"
         return f"{picture}{as_html(self.composer.recipe)}{listed}"
@@ -204,9 +185,9 @@ class Lab(ipywidgets.Box):
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
-        self._nothing = ipywidgets.HTML(_NOTHING)
-        self._nothing.add_class("lab-nothing")
-        self._watch = ipywidgets.VBox([self._nothing])
+        self.monitor = Monitor([], example=self._example)
+        # Figures that are opened from its plots stand below them.
+        self._watch = ipywidgets.VBox([self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
@@ -273,20 +254,8 @@ class Lab(ipywidgets.Box):
         self.table.selected = [run.id]
         self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
 
-    def _drawn(self, monitor: Monitor) -> None:
-        """A page speaks from the view that is shown, so it stands there; what is watched since then can follow."""
-        if monitor is self.monitor:
-            self._drawn_by = 0.0
-            if self._waiting:
-                self._to_watch()
-
     def _to_watch(self) -> None:
         self._keep()
-        # ipywidgets stumbles over a view that is taken away while the page still loads it.
-        loading = self.monitor is not None and time.monotonic() < self._drawn_by
-        self._waiting = self.table.seen and loading
-        if self._waiting:
-            return
         self.watch(self.table.runs(self.table.watched))
 
     def _selected(self) -> None:
@@ -340,13 +309,15 @@ class Lab(ipywidgets.Box):
     def _given(self) -> str:
         return "" if self._recipe is None else self._recipe.hash
 
+    def _example(self) -> None:
+        """A run to look at, of the preset that a Lab begins with."""
+        self.composer.presets.value = presets.DEFAULT
+        self._launch()
+
     def _heard(self, request: dict[str, Any]) -> None:
-        """What the page asks for: a launch by key, the example, what it kept of a Lab whose kernel has ended."""
+        """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
         verb = request.get("do")
         if verb == "launch" and not self.launch_button.disabled:
-            self._launch()
-        elif verb == "example":
-            self.composer.presets.value = presets.DEFAULT
             self._launch()
         # A cell that gives another recipe than it did to the kernel before means that one.
         elif verb == "restore" and request.get("given") == self._given:

@@ -51,7 +51,7 @@ class Feed:
         self._extra: frozenset[str] = frozenset()
         self._watched = False
         self._wanted = False
-        self._coming: list[Track] = []
+        self._coming: list[RunFolder] | None = None
         self._questions: dict[int, tuple[list[Any], list[str], int]] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -75,7 +75,7 @@ class Feed:
         """Start the thread unless it runs; after it stopped, this picks up where it was (a resumed run)."""
         with self._lock:
             if not self.running and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._follow, name="workbench-feed", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="workbench-feed", daemon=True)
                 self._thread.start()
 
     def resync(self, extra: Sequence[str] = ()) -> None:
@@ -105,10 +105,13 @@ class Feed:
         self._wake.set()
         self.start()
 
-    def add(self, folder: RunFolder) -> None:
-        """Follow another run as well, from the next round on; the page gets everything anew."""
+    def follow(self, folders: Sequence[RunFolder]) -> None:
+        """Follow these runs from the next round on; the page gets everything anew.
+
+        Of a run that stays nothing is read again.
+        """
         with self._lock:
-            self._coming.append(Track(folder))
+            self._coming = list(folders)
         self._wanted = True
         self._wake.set()
         self.start()
@@ -124,7 +127,7 @@ class Feed:
         for track in self.tracks:
             track.clear()
 
-    def _follow(self) -> None:
+    def _run(self) -> None:
         while not self._closed.is_set():
             started = time.monotonic()
             try:
@@ -136,10 +139,7 @@ class Feed:
 
     def _round(self, started: float) -> bool:
         """One look at all runs; True when the thread has nothing left to do."""
-        with self._lock:
-            # Here alone: a message is of as many runs as were looked at.
-            self.tracks += self._coming
-            self._coming = []
+        self._change()
         # A poll reads the status before the streams, so a final status means that the last word was read too.
         news = [track.poll() for track in self.tracks]
         if self._closed.is_set():
@@ -157,6 +157,17 @@ class Feed:
             self._keep(wire.keepsake(self.tracks, self.seq))
         return ended and self._finish()
 
+    def _change(self) -> None:
+        """Take other runs, if that was asked. Here alone: a message is of as many runs as were looked at."""
+        with self._lock:
+            coming, self._coming = self._coming, None
+        if coming is None:
+            return
+        held = {track.folder.path: track for track in self.tracks}
+        self.tracks = [held.pop(folder.path) if folder.path in held else Track(folder) for folder in coming]
+        for track in held.values():
+            track.clear()
+
     def _complain(self, text: str) -> None:
         if text != self._complaint:
             self._complaint = text
@@ -167,7 +178,7 @@ class Feed:
     def _finish(self) -> bool:
         with self._lock:
             # A page that asked in the meantime must not wait for a thread that has just decided to end.
-            if self._wanted or self._questions:
+            if self._wanted or self._questions or self._coming is not None:
                 return False
             self._thread = None
         if self._ended:

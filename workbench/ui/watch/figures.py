@@ -27,14 +27,14 @@ class Figures:
 
     Args:
         views: reads the runs. publish: takes a MIME bundle, a display id and ``update``.
-        tell: takes a notice for the page.
+        tell: takes a notice for the page: a text and whether it is an error, or the title of a figure that is there.
 
     Attributes:
         latest: the last figure made, to go on with in Python.
     """
 
     def __init__(
-        self, views: Callable[[], Sequence[RunView]], publish: Publish, tell: Callable[[str, bool], None]
+        self, views: Callable[[], Sequence[RunView]], publish: Publish, tell: Callable[[str, bool, str], None]
     ) -> None:
         self._views, self._publish, self._tell = views, publish, tell
         self._ids: list[str] = []
@@ -74,9 +74,9 @@ class Figures:
                 self.latest = figure_of(views, message)
                 self._put(self.latest)
             except Exception as error:  # the widget is where the user who asked looks
-                self._tell(f"no figure: {error}", True)
+                self._tell(f"no figure: {error}", True, "")
             else:
-                self._tell("", False)
+                self._tell("", False, str(self.latest.layout.title.text or "figure"))
 
     def _put(self, figure: go.Figure) -> None:
         title = figure.layout.title.text or "figure"
@@ -108,7 +108,7 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
     x, log = str(message.get("x", "step")), message.get("log") is True
     makers: dict[str, Callable[[], go.Figure]] = {
         "loss": lambda: loss_figure(
-            views, x, log=log, smoothing=2.5 * _number(message.get("smoothing")), target=_target(message)
+            views, x, log=log, smoothing=_number(message.get("smoothing")), target=_target(message)
         ),
         "speed": lambda: speed_figure(views, x),
         "scalar": lambda: scalar_figure(views, str(message.get("name", "lr")), x, log=log),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anywidget
@@ -20,6 +21,7 @@ from IPython.display import display
 
 from workbench.errors import RunError
 from workbench.live.view import view_of
+from workbench.plots.palette import places
 from workbench.printable import plain
 from workbench.runs.find import find
 from workbench.runs.folder import RunFolder
@@ -47,6 +49,8 @@ class Monitor(anywidget.AnyWidget):
         keep_live: keep the live view at the end of the runs, with the static picture as what GitHub, nbconvert and
             viewers without widgets show. A notebook that is later opened in JupyterLab without its kernel then
             shows "model not found" instead of the picture, which is why it is off.
+        example: starts a run when somebody asks for one in a view of none, which then says what to do; without it
+            there must be runs.
 
     Raises:
         RunError: no runs were given, or one of them does not exist.
@@ -60,16 +64,23 @@ class Monitor(anywidget.AnyWidget):
     snapshot = traitlets.Bytes(help="a drawing of at most 32 kB, for a saved notebook").tag(sync=True)
     advice = traitlets.Unicode(help="one sentence above the plots").tag(sync=True)
     served = traitlets.List(traitlets.Unicode(), help="names of the runs at the server extension").tag(sync=True)
+    places = traitlets.Dict(help="id of each run -> its place, which decides its colour").tag(sync=True)
     target_loss = traitlets.Float(None, allow_none=True, help="nats").tag(sync=True)
+    example = traitlets.Bool(help="whether a page without runs offers one").tag(sync=True)
 
     def __init__(
-        self, runs: Run | Sequence[Run | RunFolder | str], *, target_loss: float | None = None, keep_live: bool = False
+        self,
+        runs: Run | RunFolder | str | Sequence[Run | RunFolder | str],
+        *,
+        target_loss: float | None = None,
+        keep_live: bool = False,
+        example: Callable[[], object] | None = None,
     ) -> None:
-        given = [runs] if isinstance(runs, Run | RunFolder | str) else list(runs)
-        if not given:
+        self.runs = _runs(runs)
+        if not self.runs and example is None:
             raise RunError("there is no run to watch; `workbench runs` lists them, `launch(recipe)` starts one")
-        self.runs = [run if isinstance(run, Run) else Run(run) for run in given]
         self.keep_live = keep_live
+        self._start_example = example
         self._display_ids: list[str] = []
         self._settled = self._lean = False
         self._settling = threading.RLock()
@@ -77,7 +88,9 @@ class Monitor(anywidget.AnyWidget):
         self._shell: Any = None
         self._keepsake = SavedPicture(self.summary_html, publish)
         self.figures = Figures(self._views, publish, self._say)
-        super().__init__(target_loss=target_loss, served=_served(self.runs))
+        ids = [run.id for run in self.runs]
+        shown = {"served": _served(self.runs), "places": places(ids), "example": example is not None}
+        super().__init__(target_loss=target_loss, **shown)
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
         self._steering = Steering(self._run, lambda answer: self._tell(answer, []), self.feed.start)
@@ -111,6 +124,28 @@ class Monitor(anywidget.AnyWidget):
         cell_widgets.shown(self)
         return self
 
+    def watch(self, runs: Run | RunFolder | str | Sequence[Run | RunFolder | str]) -> None:
+        """Show these runs instead; one that was shown before keeps its colour, and the view its zoom.
+
+        Raises:
+            RunError: one of them does not exist.
+        """
+        wanted = _runs(runs)
+        if [run.folder.path for run in wanted] == [run.folder.path for run in self.runs]:
+            return
+        self.runs = wanted
+        ids = [run.id for run in self.runs]
+        with self.hold_sync():
+            self.places = places(ids, self.places)
+            self.served = _served(self.runs)
+        self.feed.follow([run.folder for run in self.runs])
+
+    def add(self, run: Run | RunFolder | str) -> None:
+        """Show another run as well."""
+        (added,) = _runs(run)
+        if all(added.folder.path != shown.folder.path for shown in self.runs):
+            self.watch([*self.runs, added])
+
     def settle(self) -> bool:
         """Replace the output by its static form if every run has ended; returns whether it is static now.
 
@@ -130,7 +165,7 @@ class Monitor(anywidget.AnyWidget):
     @property
     def feed_ended(self) -> bool:
         """Whether every run has a final status."""
-        return all(actual_status(run.folder) in FINAL for run in self.runs)
+        return bool(self.runs) and all(actual_status(run.folder) in FINAL for run in self.runs)
 
     def close(self) -> None:
         """Remove the view from every page and end its thread."""
@@ -180,7 +215,8 @@ class Monitor(anywidget.AnyWidget):
     def _views(self) -> list[RunView]:
         """The runs as pictures want them; a long one is not read a second time."""
         tracks = {track.folder.path: track for track in self.feed.tracks}
-        return [view_of(run.folder, tracks.get(run.folder.path)) for run in self.runs]
+        views = [view_of(run.folder, tracks.get(run.folder.path)) for run in self.runs]
+        return [replace(view, place=self.places.get(view.id)) for view in views]
 
     def _static_bundle(self) -> dict[str, Any]:
         # Matplotlib costs half a second, and most monitors end long after they were shown.
@@ -228,7 +264,9 @@ class Monitor(anywidget.AnyWidget):
         elif message.get("type") == "figure":
             self.figures.receive(message | {"target": self.target_loss})
         elif message.get("type") == "watch":
-            self._watch(str(message.get("run")))
+            self._watch_too(str(message.get("run")))
+        elif message.get("type") == "example":
+            self._example()
         else:
             self._steering.receive(message)
 
@@ -242,21 +280,29 @@ class Monitor(anywidget.AnyWidget):
             whole = [span if _is_span(span) else None for span in spans]
             self.feed.detail(ask, whole, [name for name in names if isinstance(name, str)], points)
 
-    def _say(self, text: str, error: bool) -> None:
-        self._tell({"type": "notice", "error": error, "text": text}, [])
+    def _say(self, text: str, error: bool, figure: str = "") -> None:
+        self._tell({"type": "notice", "error": error, "text": text} | ({"figure": figure} if figure else {}), [])
 
-    def _watch(self, run_id: str) -> None:
+    def _watch_too(self, run_id: str) -> None:
         """Show another run of the same folder as well: a fork that the page has made."""
-        if self._run(run_id) is not None:
+        try:
+            self.add(find(run_id, self.runs[0].folder.path.parent))
+        except RunError as error:
+            self._say(str(error), True)
+
+    def _example(self) -> None:
+        """Start the example that a view without runs offers."""
+        if self._start_example is None:
             return
         try:
-            run = Run(find(run_id, self.runs[0].folder.path.parent))
-        except RunError as error:
-            self._tell({"type": "notice", "run": 0, "error": True, "text": str(error)}, [])
-            return
-        self.runs.append(run)
-        self.served = _served(self.runs)
-        self.feed.add(run.folder)
+            self._start_example()
+        except Exception as error:  # the view is where the user who pressed the button looks
+            self._say(f"no example: {error}", True)
+
+
+def _runs(given: Run | RunFolder | str | Sequence[Run | RunFolder | str]) -> list[Run]:
+    several = [given] if isinstance(given, Run | RunFolder | str) else given
+    return [run if isinstance(run, Run) else Run(run) for run in several]
 
 
 def _is_span(span: Any) -> bool:

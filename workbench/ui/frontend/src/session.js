@@ -1,5 +1,6 @@
 // Messages of one widget model, shared by all its views.
 
+import { placesOf, watchedRuns } from "./palette.js";
 import { baseOf, Relay, Server } from "./server.js";
 import { Steering } from "./steering.js";
 import { Store } from "./store.js";
@@ -23,6 +24,7 @@ export class Session {
     this.heard = {
       "msg:custom": (header, buffers) => this.#receive(header, buffers),
       "change:advice": () => this.#tell(),
+      "change:places": () => this.#tell(),
       "change:snapshot": () => this.store.restore(model.get("snapshot"), Date.now()) && this.#tell(),
     };
     for (const [event, hear] of Object.entries(this.heard)) model.on(event, hear);
@@ -99,6 +101,18 @@ export class Session {
     for (const [event, hear] of Object.entries(this.heard)) this.model.off(event, hear);
     // JupyterLab keeps the model of every closed comm, and what hears it; a long run's numbers must not stay with it.
     this.store = this.relay.store = new Store();
+    watchedRuns().tell(this, null);
+  }
+
+  /** Gives every run its place, which decides its colour: the kernel's, or the one that it is going to give. */
+  place() {
+    const { runs } = this.store;
+    const places = placesOf(runs.map(({ id }) => id), this.model.get("places") ?? {});
+    for (const run of runs) run.place = places[run.id];
+    const key = JSON.stringify(places);
+    if (key === this.placed) return;
+    this.placed = key;
+    watchedRuns().tell(this, places);
   }
 
   async #relay() {
@@ -123,6 +137,7 @@ export class Session {
   }
 
   #tell(notice = null) {
+    this.place();
     for (const listener of this.listeners) listener(notice);
   }
 }

@@ -18,7 +18,7 @@ const COMPACT_TO = 6000;
 /** One run as the page holds it. */
 export class Run {
   constructor(update) {
-    // Its place among the watched runs decides its colour, also while others are hidden.
+    // Decides its colour, also while others are hidden; see Session.place.
     this.place = update.i;
     this.id = update.id;
     this.name = update.name;

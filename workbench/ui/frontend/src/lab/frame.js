@@ -183,7 +183,6 @@ function render({ model, el }) {
     }
     const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
     on("keydown", (event) => keyed(event, root, model) && (event.preventDefault(), event.stopPropagation()));
-    on("workbench:example", () => model.send({ do: "example" }));
     unwatch = watchKernel(model, el, root);
   };
   attach(600);

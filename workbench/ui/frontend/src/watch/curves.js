@@ -4,11 +4,11 @@ import uPlot from "uplot";
 
 import { boundaryLabels, inSight } from "./activity.js";
 import { el } from "../dom.js";
-import { duration, short, xValue } from "../format.js";
+import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
+import { Readout } from "./readout.js";
 import { join, visible } from "./series.js";
-import { xRange, xTicks, yRange, yTicks } from "./scales.js";
-import { lineSample } from "./samples.js";
+import { axisRange, outside, xRange, xTicks, yTicks } from "./scales.js";
 
 export const LEFT_AXIS = 54;
 const RIGHT_PAD = 16;
@@ -17,6 +17,8 @@ export const MAIN_RIGHT = 84;
 const RIGHT_AXIS = 54;
 const TOP_PAD = 10;
 const MARKS_PAD = 20;
+// Of the signs at the edge for samples beyond it: half their width, and how close two of them may stand.
+const STRAY = 4;
 // Lowest and highest of each pixel; on a screen of many pixels no more than uPlot draws within a frame.
 const MOST_POINTS = 4000;
 
@@ -24,6 +26,7 @@ export class Curves {
   /**
    * @param {HTMLElement} host where to draw
    * @param {object} options
+   * @param {string} options.name of the plot in the layout
    * @param {[number, number]} options.heights least and most pixels; between them a share of the width
    * @param {number} [options.right] pixels at the right of a plot without a second axis
    * @param {object} options.monitor the view that this is a part of: its window, its hovered x
@@ -34,9 +37,9 @@ export class Curves {
     this.right = options.right ?? RIGHT_PAD;
     this.host = host;
     this.area = el("div", { class: "wb-area", tabindex: "0", role: "img", on: { keydown: (e) => this.#key(e) } });
-    this.readout = el("div", { class: "wb-readout", hidden: true });
-    this.empty = el("p", { class: "wb-empty", text: "waiting for the first numbers" });
-    host.append(this.area, this.readout, this.empty);
+    this.readout = new Readout(host);
+    this.empty = el("p", { class: "wb-empty" });
+    host.append(this.area, this.readout.root, this.empty);
     this.gestures = new Gestures(host, () => this.#geometry(), this.monitor);
     this.inside = false;
     this.area.addEventListener("blur", () => this.#leave());
@@ -45,20 +48,24 @@ export class Curves {
   /**
    * Draws a picture; uPlot is rebuilt only when more than the numbers changed.
    * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label, nothing}; a line is
-   *   {name, x, y, stroke, dash, width, points, fill, below, scale, format, quiet}
+   *   {name, of, x, y, stroke, dash, width, points, fill, below, scale, format, quiet, edge}
    */
   draw(picture) {
     const width = Math.floor(this.host.clientWidth);
     this.area.setAttribute("aria-label", picture.label);
     const nothing = picture.lines.every((line) => line.x.length === 0);
     this.empty.hidden = !nothing;
-    this.empty.textContent = picture.nothing ?? "waiting for the first numbers";
+    this.empty.textContent = nothing ? picture.nothing : "";
     if (width < 80) return;
     this.picture = picture;
     const height = this.#height(width);
+    this.area.style.height = `${height}px`;
+    // Without numbers there is no axis either: one from 0 to 1 would be invented.
+    if (nothing) return this.close();
+    this.#measure(picture);
     const key = JSON.stringify([
       picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.scale, l.fill]),
-      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, nothing, Boolean(picture.marks?.length)],
+      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, Boolean(picture.marks?.length)],
     ]);
     if (key !== this.key) {
       this.key = key;
@@ -72,6 +79,11 @@ export class Curves {
     }
   }
 
+  /** Range of the left axis, and how many samples of the lines lie outside of it. */
+  get drawn() {
+    return this.plot ? { range: this.ranges.y, outside: this.strays.length } : { range: null, outside: 0 };
+  }
+
   /** Another plot's pointer is at this x (null: nowhere any more). */
   point(x) {
     if (this.inside || !this.plot) return;
@@ -79,18 +91,30 @@ export class Curves {
     const within = x !== null && left >= 0 && left <= this.plot.over.clientWidth;
     this.remote = within;
     this.plot.setCursor({ left: within ? left : -10, top: 10 });
-    if (!within) this.readout.hidden = true;
+    if (!within) this.readout.hide();
   }
 
   close() {
     this.plot?.destroy();
     this.plot = this.area.plot = null;
     this.key = null;
+    this.readout.hide();
   }
 
   #height(width) {
     const [least, most] = this.options.heights;
-    return Math.round(Math.min(most, Math.max(least, width * 0.36)));
+    return this.monitor.heightOf(this.options.name, this.host) ?? Math.round(Math.min(most, Math.max(least, width * 0.36)));
+  }
+
+  #measure({ lines, left, right, levels, window }) {
+    this.ranges = { y: axisRange(lines, "y", left, window ? [] : levels, window) };
+    if (right) this.ranges.right = axisRange(lines, "right", right, [], window);
+    this.strays = lines.flatMap((line) => {
+      // Of an area only the top is a value, and a smoothed line strays where the measured one does.
+      if (line.fill || line.smooth) return [];
+      const stroke = line.edge ?? line.stroke;
+      return outside(line, this.ranges[line.scale ?? "y"], window).map((stray) => ({ ...stray, stroke }));
+    });
   }
 
   #geometry() {
@@ -132,15 +156,15 @@ export class Curves {
       },
       scales: {
         x: { time: false, range: () => xRange(this.picture) },
-        y: { distr: picture.left.log ? 3 : 1, range: (_, low, high) => this.#yRange(low, high) },
-        right: { range: (_, low, high) => yRange(low, high, this.picture.right ?? {}) },
+        y: { distr: picture.left.log ? 3 : 1, range: () => this.ranges.y },
+        right: { range: () => this.ranges.right ?? [0, 1] },
       },
       series: [{ label: "x" }, ...picture.lines.map(line)],
       axes: this.#axes(picture),
       hooks: {
         // Behind lines, but not behind areas, which would hide them.
         drawClear: [(u) => this.#filled || this.#marks(u)],
-        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u)],
+        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u), (u) => this.#strayMarks(u)],
         setCursor: [(u) => this.#moved(u)],
         ready: [(u) => this.#watchPointer(u)],
       },
@@ -199,11 +223,6 @@ export class Curves {
     return this.host.clientWidth - LEFT_AXIS - this.right;
   }
 
-  #yRange(low, high) {
-    const { left, window, levels } = this.picture;
-    return yRange(low, high, left, window ? [] : levels);
-  }
-
   #levels(u) {
     const { left, top, width, height } = u.bbox;
     for (const level of this.picture.levels ?? []) {
@@ -239,6 +258,28 @@ export class Curves {
     ctx.restore();
   }
 
+  /** A small sign at the edge where a sample lies beyond it. */
+  #strayMarks(u) {
+    const { ctx, bbox } = u;
+    const size = STRAY * devicePixelRatio;
+    const seen = new Set();
+    ctx.save();
+    for (const { x: value, above, stroke } of this.strays) {
+      const x = u.valToPos(value, "x", true);
+      const place = `${Math.round(x / size)} ${above} ${stroke}`;
+      if (x < bbox.left || x > bbox.left + bbox.width || seen.has(place)) continue;
+      seen.add(place);
+      const [tip, base] = above ? [bbox.top, bbox.top + 1.6 * size] : [bbox.top + bbox.height, bbox.top + bbox.height - 1.6 * size];
+      ctx.fillStyle = stroke;
+      ctx.beginPath();
+      ctx.moveTo(x, tip);
+      ctx.lineTo(x - size, base);
+      ctx.lineTo(x + size, base);
+      ctx.fill();
+    }
+    ctx.restore();
+  }
+
   #watchPointer(u) {
     u.over.addEventListener("pointerenter", () => (this.inside = true));
     u.over.addEventListener("pointerleave", () => this.#leave());
@@ -246,42 +287,17 @@ export class Curves {
 
   #leave() {
     this.inside = false;
-    this.readout.hidden = true;
+    this.readout.hide();
     this.monitor.point(null, this);
   }
 
   #moved(u) {
     const { idx, left } = u.cursor;
     const somewhere = (this.inside || this.remote) && idx !== null && idx !== undefined && left >= 0;
-    if (!somewhere) {
-      this.readout.hidden = true;
-      return;
-    }
-    this.#read(u, idx, left);
+    if (!somewhere) return this.readout.hide();
+    this.readout.show(u, idx, left, this.picture, this.inside);
     if (this.inside) this.monitor.point(u.posToVal(left, "x"), this);
-  }
-
-  #read(u, idx, left) {
-    const rows = [];
-    this.picture.lines.forEach((spec, i) => {
-      const value = nearest(u.data, i + 1, idx);
-      if (value === null || spec.quiet) return;
-      // Of parts that stand on each other, each tells its own.
-      const shown = spec.below === undefined ? value : value - nearest(u.data, spec.below + 1, idx);
-      rows.push(el("div", {}, lineSample({ ...spec, ring: spec.points }), el("span", { text: spec.name }), el("b", { text: spec.format(shown) })));
-    });
-    const found = rows.length > 0;
-    // Where the pointer is, the reading says at which x; elsewhere the line in the plot does.
-    if (this.inside) rows.unshift(el("div", { class: "wb-readout-x", text: xValue(u.data[0][idx], this.picture.x) }));
-    for (const mark of this.inside ? (this.picture.marks ?? []) : []) {
-      if (Math.abs(u.valToPos(mark.x, "x") - left) < 5) rows.push(el("div", { class: "wb-readout-mark", text: mark.text }));
-    }
-    this.readout.replaceChildren(...rows);
-    this.readout.hidden = !found;
-    const offset = u.over.offsetLeft + left;
-    const flip = offset > this.host.clientWidth / 2;
-    this.readout.style.left = flip ? "auto" : `${offset + 14}px`;
-    this.readout.style.right = flip ? `${this.host.clientWidth - offset + 14}px` : "auto";
+    return undefined;
   }
 
   #key(event) {
@@ -297,7 +313,7 @@ export class Curves {
     const idx = Math.min(xs.length - 1, Math.max(0, from + step));
     this.inside = true;
     this.plot.setCursor({ left: this.plot.valToPos(xs[idx], "x"), top: 20 });
-    this.monitor.tell(this.readout);
+    this.monitor.tell(this.readout.root);
   }
 }
 
@@ -311,11 +327,4 @@ function dashed(ctx, from, to, dash, { lineWidth = 1, ...look }) {
   ctx.lineTo(...to);
   ctx.stroke();
   ctx.restore();
-}
-
-/** The value at a row of a joined table, or the closest one before it (then after it) in the same column. */
-function nearest(data, column, row) {
-  for (let i = row; i >= 0; i--) if (Number.isFinite(data[column][i])) return data[column][i];
-  for (let i = row; i < data[column].length; i++) if (Number.isFinite(data[column][i])) return data[column][i];
-  return null;
 }

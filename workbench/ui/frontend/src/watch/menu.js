@@ -4,6 +4,16 @@ import { el } from "../dom.js";
 
 const MOVES = { ArrowDown: 1, ArrowUp: -1 };
 
+/** Shows a popover below a button, or above where there is no room; in the top layer, where no scrolling cell cuts it off. */
+export function openBeside(popover, button) {
+  popover.showPopover();
+  const place = button.getBoundingClientRect();
+  const [width, height] = [popover.offsetWidth, popover.offsetHeight];
+  const below = place.bottom + 4 + height <= innerHeight;
+  popover.style.left = `${Math.max(4, Math.min(innerWidth - width - 4, place.right - width))}px`;
+  popover.style.top = `${below ? place.bottom + 4 : Math.max(4, place.top - 4 - height)}px`;
+}
+
 export class Menu {
   /**
    * @param {string} label what it is the menu of
@@ -33,13 +43,7 @@ export class Menu {
   #open() {
     if (this.list.matches(":popover-open")) return this.close();
     this.list.replaceChildren(...this.entries.map((entry) => this.#item(entry)));
-    this.list.showPopover();
-    const button = this.button.getBoundingClientRect();
-    const [width, height] = [this.list.offsetWidth, this.list.offsetHeight];
-    // In the top layer, over everything: no scrolling cell cuts it off.
-    const below = button.bottom + 4 + height <= innerHeight;
-    this.list.style.left = `${Math.max(4, Math.min(innerWidth - width - 4, button.right - width))}px`;
-    this.list.style.top = `${below ? button.bottom + 4 : Math.max(4, button.top - 4 - height)}px`;
+    openBeside(this.list, this.button);
     this.list.firstChild.focus();
     return undefined;
   }

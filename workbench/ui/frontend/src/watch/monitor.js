@@ -8,16 +8,21 @@ import { download, fileName } from "../download.js";
 import { el, rowsOf, say, segments, themeOf } from "../dom.js";
 import { loss, short, standing } from "../format.js";
 import { AXES, palette } from "../palette.js";
+import { separator } from "../separator.js";
+import { FigurePlace } from "./figure_place.js";
+import { Layout, MAIN } from "./layout.js";
+import { heightLeft, paneHeight } from "./pane.js";
 import { interpolate } from "./series.js";
 import { Session } from "../session.js";
 import { EventsView } from "./views/events.js";
 import { LayersView } from "./views/layers.js";
+import { LayoutMenu } from "./views/layout_menu.js";
 import { LossView } from "./views/loss.js";
 import { csvOf, extentOf } from "./views/pictures.js";
-import { RunsLegend } from "./views/runs_legend.js";
+import { RunTable } from "./views/run_table.js";
 import { ScalarView } from "./views/scalar.js";
 import { SpeedView } from "./views/speed.js";
-import { StatusView } from "./views/status.js";
+import { Welcome } from "./views/welcome.js";
 import { followed, translated } from "./window.js";
 
 const DRAW_EVERY_MS = 90;
@@ -28,7 +33,8 @@ class Monitor {
   constructor(session, model, host) {
     this.session = session;
     this.model = model;
-    this.x = "step";
+    this.layout = new Layout(storage());
+    this.large = null;
     this.range = null;
     this.extent = null;
     this.hidden = new Set();
@@ -46,6 +52,11 @@ class Monitor {
     this.#watchPage();
     session.ask(true);
     this.redraw();
+  }
+
+  /** The horizontal axis of all plots. */
+  get x() {
+    return this.layout.now.x;
   }
 
   get runs() {
@@ -74,9 +85,24 @@ class Monitor {
   }
 
   /** Hide a run in all plots, or show it again. */
-  toggleRun(place) {
-    if (!this.hidden.delete(place)) this.hidden.add(place);
+  toggleRun(id) {
+    if (!this.hidden.delete(id)) this.hidden.add(id);
     this.redraw(true);
+  }
+
+  /** Give one plot the whole view (its name), or show all again (null). */
+  enlarge(name) {
+    this.large = name;
+    this.root.dataset.large = name ?? "";
+    this.#arrange();
+    this.root.scrollIntoView({ block: "nearest" });
+    this.redraw(true);
+  }
+
+  /** Pixels that a plot is to be high: all there are when it is large, else as somebody has dragged it; null: by its width. */
+  heightOf(name, plot) {
+    if (this.large === name) return heightLeft(this.root, plot);
+    return this.layout.now.heights[name] ?? null;
   }
 
   /** Why no figure can be made now; empty when one can. */
@@ -89,7 +115,8 @@ class Monitor {
   openFigure(request) {
     const runs = this.scene.runs.map((run) => run.id);
     this.session.send({ type: "figure", x: this.x, dark: this.scene.theme.dark, window: this.range, ...request, runs: request.run ? [request.run] : runs });
-    this.#note("the figure is being made; it opens below this view");
+    this.figure.expect();
+    this.note("the Plotly figure is being made");
   }
 
   /** Numbers of all that was recorded, also where the page holds less. */
@@ -98,12 +125,12 @@ class Monitor {
     const thinned = runs.some((run) => names.some((name) => run.series.get(name)?.coarse > -Infinity));
     let whole = null;
     if (thinned) {
-      this.#note("asking for all records");
+      this.note("asking for all records");
       whole = await this.session.everything(names);
-      this.#note(whole ? "" : "nobody answered: the file holds the thinned curve");
+      this.note(whole ? "" : "nobody answered: the file holds the thinned curve");
     }
     const told = runs.map((run) => {
-      const update = whole?.find(({ i }) => i === run.place);
+      const update = whole?.find(({ i }) => this.runs[i] === run);
       const held = new Map(names.map((name) => [name, run.series.get(name)?.merged()]).filter(([, series]) => series));
       const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.clock.at(steps, kind));
       return { name: run.name, at, series: update?.series ?? held };
@@ -147,45 +174,82 @@ class Monitor {
   }
 
   #build(host) {
-    this.status = new StatusView(this);
+    this.table = new RunTable(this);
     this.panels = [LossView, SpeedView, ScalarView, LayersView, EventsView].map((View) => new View(this));
-    this.views = [this.status, ...this.panels];
+    this.welcome = new Welcome(() => this.session.send({ type: "example" }));
+    this.layoutMenu = new LayoutMenu(this.layout, () => this.#rearranged());
+    this.views = [this.table, this.layoutMenu, ...this.panels];
     const [lossView, speed, scalar, layers, events] = this.panels.map((view) => view.panel.root);
-    this.axis = segments("Horizontal axis", AXES.map(({ name, short: words }) => [name, words]), this.x, (x) => this.#turn(x));
-    this.legend = new RunsLegend(this);
+    const axes = AXES.map(({ name, short: words }) => [name, words]);
+    this.axis = segments("Horizontal axis", axes, this.x, (x) => this.#turn(x));
     this.all = el("button", { type: "button", class: "wb-quiet", text: "Show all", title: "Show the whole run (Escape)", hidden: true, on: { click: () => this.zoom(null) } });
     this.advice = el("p", { class: "wb-advice", hidden: true });
-    this.note = el("span", { class: "wb-said", role: "status" });
+    this.said = el("span", { class: "wb-said", role: "status" });
     this.spoken = el("div", { class: "wb-spoken", "aria-live": "polite" });
-    const hint = el("span", { class: "wb-hint", text: "drag to zoom · Shift-drag to pan · Ctrl-wheel · double-click for all" });
-    this.root = el(
-      "div",
-      { class: "wb-monitor", "data-lm-suppress-shortcuts": "true" },
-      this.status.root,
-      this.advice,
-      el("div", { class: "wb-toolbar" }, this.axis, this.all, this.note, hint),
-      this.legend.root,
-      el("div", { class: "wb-grid" }, el("div", { class: "wb-main" }, lossView, layers), el("div", { class: "wb-side" }, speed, scalar, events)),
-      this.spoken,
-    );
+    const hint = el("span", { class: "wb-hint", text: "drag to zoom · Shift-drag to pan · double-click for all" });
+    this.main = el("div", { class: "wb-main" }, lossView, layers);
+    this.side = el("div", { class: "wb-side" }, this.table.steering, speed, scalar, events);
+    this.grid = el("div", { class: "wb-grid" }, this.main, this.#border(), this.side);
+    this.toolbar = el("div", { class: "wb-toolbar" }, this.axis, this.all, this.layoutMenu.root, this.said, hint);
+    this.root = el("div", { class: "wb-monitor", "data-large": "", "data-lm-suppress-shortcuts": "true" }, this.welcome.root, this.table.root, this.advice, this.toolbar, this.grid, this.spoken);
+    this.figure = new FigurePlace(this.root);
+    this.#arrange();
     host.append(this.root);
   }
 
-  #heard(notice) {
-    if (notice.run === undefined) this.#note(notice.text, notice.error);
-    else this.status.notice(notice.run, notice.text, notice.error);
+  /** Between the two columns. */
+  #border() {
+    const main = (value) => (this.layout.set({ main: value }), this.#arrange(), this.redraw(true));
+    const at = ({ clientX }) => {
+      const { left, width } = this.grid.getBoundingClientRect();
+      return (100 * (clientX - left)) / width;
+    };
+    const { least, most, start } = MAIN;
+    return separator({ label: "Width of the columns", vertical: true, least, most, step: 2, value: () => this.layout.now.main, at, move: main, reset: () => main(start), class: "wb-border wb-border-width" });
   }
 
-  #note(text, error = false) {
-    say(this.note, text);
-    this.note.classList.toggle("wb-bad", Boolean(error));
+  /** Show what the layout has open, as large as it has it. */
+  #arrange() {
+    for (const { panel } of this.panels) panel.arrange();
+    this.grid.style.setProperty("--main", this.layout.now.main);
+    const empty = (column) => [...column.children].every((part) => part.hidden);
+    this.main.hidden = empty(this.main);
+    this.side.hidden = empty(this.side);
+    this.grid.classList.toggle("wb-one-column", this.main.hidden || this.side.hidden);
+  }
+
+  /** Another layout was chosen. */
+  #rearranged() {
+    const { x } = this;
+    for (const [i, { name }] of AXES.entries()) this.axis.children[i].setAttribute("aria-pressed", String(name === x));
+    this.range = this.extent = null;
+    this.#arrange();
+    this.redraw(true);
+  }
+
+  #heard(notice) {
+    if (notice.figure) return this.#opened(notice.figure);
+    if (notice.run === undefined) return this.note(notice.text, notice.error);
+    return this.table.notice(notice.run, notice.text, notice.error);
+  }
+
+  /** A line above the plots: what became of a request. */
+  note(text, error = false) {
+    for (const place of [this.said, this.welcome.said]) say(place, text);
+    this.said.title = text;
+    this.said.classList.toggle("wb-bad", Boolean(error));
+  }
+
+  /** A figure has been made: bring it into sight, and say so. */
+  async #opened(title) {
+    this.note((await this.figure.reveal()) ? `the Plotly figure "${title}" is open below the plots` : "");
   }
 
   /** Another horizontal axis, with the same stretch of the run in sight. */
   #turn(x) {
     const widest = this.runs.reduce((most, run) => ((run.clock.extent(this.x)?.[1] ?? -1) > (most?.clock.extent(this.x)?.[1] ?? -1) ? run : most), null);
     this.range = translated(this.range, widest?.clock, this.x, x);
-    this.x = x;
+    this.layout.set({ x });
     this.extent = null;
     this.redraw(true);
   }
@@ -202,7 +266,11 @@ class Monitor {
     const theme = themeOf(this.root);
     this.root.dataset.theme = theme.dark ? "dark" : "light";
     const now = Date.now();
-    const shown = this.runs.filter((run) => !this.hidden.has(run.place));
+    const shown = this.runs.filter((run) => !this.hidden.has(run.id));
+    const welcome = this.live && !this.runs.length && this.model.get("example");
+    this.welcome.draw(welcome);
+    for (const part of [this.table.root, this.toolbar, this.grid]) part.hidden = welcome;
+    this.root.style.setProperty("--pane", `${paneHeight(this.root)}px`);
     const extent = extentOf(shown, this.x);
     this.range = followed(this.range, this.extent, extent);
     this.extent = extent;
@@ -221,11 +289,13 @@ class Monitor {
     this.advice.hidden = !this.advice.textContent;
     this.all.hidden = !this.range;
     this.#offerAxes();
-    this.status.draw(scene);
-    this.legend.draw(scene);
+    this.table.draw(scene);
     this.scene = { ...scene, runs: shown };
-    for (const view of this.panels) view.draw(this.scene);
-    this.session.detail(lacking(this.runs, [...new Set(this.panels.flatMap((view) => view.names))], this.range, this.x));
+    // A steering panel that opens or closes may have the side column for itself.
+    this.#arrange();
+    const open = this.panels.filter(({ panel }) => !panel.root.hidden);
+    for (const view of open) view.draw(this.scene);
+    this.session.detail(lacking(this.runs, [...new Set(open.flatMap((view) => view.names))], this.range, this.x));
     this.#speak(now);
   }
 
@@ -249,6 +319,15 @@ class Monitor {
       (run) => `${run.name}: ${run.status.status}, ${standing(run)}, loss ${loss(run.status.loss)}, ${short(run.status.tokens_per_second)} tokens per second`,
     );
     say(this.spoken, parts.join(". "));
+  }
+}
+
+/** What the browser keeps for us; some front ends have nothing of the kind. */
+function storage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null;
   }
 }
 

@@ -2,6 +2,9 @@
 
 import { download, fileName, toPng } from "../download.js";
 import { el } from "../dom.js";
+import { separator } from "../separator.js";
+import { icon } from "./icons.js";
+import { HEIGHT } from "./layout.js";
 import { Menu } from "./menu.js";
 import { sheetSvg } from "./svg.js";
 import { sampleOf } from "./samples.js";
@@ -17,7 +20,7 @@ export class Panel {
    * @param {() => object} [options.figure] what to ask the kernel for
    * @param {() => {title: string, height: number, body: (width: number, height: number, top: number) => string}}
    *   [options.picture] how to draw it as SVG
-   * @param {() => string[]} [options.names] scalars of the CSV
+   * @param {boolean} [options.sized] whether its height can be changed
    */
   constructor(options) {
     Object.assign(this, options);
@@ -26,28 +29,47 @@ export class Panel {
     this.sheet = el("div", { class: "wb-sheet", hidden: true, tabindex: "0", role: "region", "aria-label": `${this.title}, table` });
     this.heading = el("h3", { text: this.title });
     this.menu = this.table ? new Menu(`${this.title}: more`, this.#entries()) : null;
+    this.larger = el("button", { type: "button", class: "wb-tiny", on: { click: () => this.#enlarge(!this.large) } });
+    this.handle = this.sized ? this.#handle() : null;
     this.root = el(
       "section",
       { class: `wb-panel wb-panel-${this.name}`, "aria-label": this.title },
-      el("header", {}, this.heading, el("div", { class: "wb-tools" }, ...(this.tools ?? []), this.menu?.root)),
+      el("header", {}, this.heading, el("div", { class: "wb-tools" }, ...(this.tools ?? []), this.larger, this.menu?.root)),
       this.legend,
       this.plot,
       this.sheet,
+      this.handle,
     );
+    // Before whatever else the plot does with it: Escape returns first of all.
+    this.root.addEventListener("keydown", (event) => this.#key(event), { capture: true });
+    this.#label(false);
+  }
+
+  /** Whether this plot has the whole view for itself. */
+  get large() {
+    return this.monitor.large === this.name;
+  }
+
+  /** Show or hide it, as the layout and a plot that is large want it. */
+  arrange() {
+    const { large, layout } = this.monitor;
+    this.root.hidden = large ? large !== this.name : layout.now.closed.includes(this.name);
+    if (this.handle) this.handle.hidden = Boolean(large);
+    if (this.large !== (this.larger.getAttribute("aria-pressed") === "true")) this.#label(this.large);
   }
 
   get asTable() {
     return !this.sheet.hidden;
   }
 
-  /** @param {{text: string, line?: object, ink?: object, ramp?: string[]}[]} items */
+  /** @param {{text: string, help?: string, line?: object, ink?: object, ramp?: string[]}[]} items `help`: under the pointer */
   setLegend(items) {
     const key = JSON.stringify(items);
     if (this.legendKey === key) return;
     this.legendKey = key;
     this.items = items;
     this.legend.replaceChildren(
-      ...items.map((item) => el("span", { class: "wb-legend-item" }, sampleOf(item), el("span", { text: item.text }))),
+      ...items.map((item) => el("span", { class: `wb-legend-item${item.help ? " wb-explained" : ""}`, title: item.help }, sampleOf(item), el("span", { text: item.text }))),
     );
   }
 
@@ -68,6 +90,48 @@ export class Panel {
 
   close() {
     this.menu?.close();
+  }
+
+  #label(large) {
+    this.larger.setAttribute("aria-pressed", String(large));
+    this.larger.setAttribute("aria-label", `Enlarge: ${this.title}`);
+    this.larger.title = large ? "Back to all plots (Escape)" : "Enlarge (M)";
+    this.larger.replaceChildren(icon(large ? "smaller" : "larger"));
+  }
+
+  #enlarge(large) {
+    this.monitor.enlarge(large ? this.name : null);
+    // From the button that was pressed, back to it; from a key, the plot keeps the focus.
+    if (!this.root.contains(document.activeElement)) this.larger.focus();
+  }
+
+  #key(event) {
+    const { target, key } = event;
+    const typing = target.matches("input, select, textarea") || target.closest("[popover]");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (key === "Escape" && this.large) this.#enlarge(false);
+    else if (key.toLowerCase() === "m") this.#enlarge(!this.large);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Below the plot: drags its lower edge. */
+  #handle() {
+    const { layout } = this.monitor;
+    const move = (height) => (layout.setHeight(this.name, height), this.monitor.redraw(true));
+    const reset = () => (layout.setHeight(this.name, null), this.monitor.redraw(true));
+    return separator({
+      label: `Height of ${this.title}`,
+      vertical: false,
+      ...HEIGHT,
+      step: 20,
+      value: () => this.plot?.clientHeight || HEIGHT.least,
+      at: (event) => event.clientY - this.plot.getBoundingClientRect().top,
+      move,
+      reset,
+      class: "wb-border wb-border-height",
+    });
   }
 
   #entries() {

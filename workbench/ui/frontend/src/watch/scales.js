@@ -1,5 +1,7 @@
 // Ticks and ranges of axes. Pure.
 
+import { lowerBound } from "./series.js";
+
 /** Lines within this share of the values' span are shown with them; as workbench/plots/levels.py has it. */
 const NEAR = 0.35;
 
@@ -67,6 +69,93 @@ export function xRange({ window, extent }) {
   return high > low ? [low, high] : [low, low + 1];
 }
 
+/** Fewer values than this are all shown; as workbench/plots/levels.py has it, with the four numbers below. */
+const FEW = 8;
+/** Share of the values at either end that the range does not depend on. */
+const TRIMMED = 0.02;
+/** Values beyond it are shown for as long as they are within so many spans of the range. */
+const FENCE = 1.5;
+/** So many latest values are in sight, or at least their median. */
+const RECENT = 5;
+/** Sorting them all for every frame would take longer than drawing them. */
+const SAMPLED = 2000;
+
+/**
+ * Range of nearly all values: single spikes, which would squeeze the rest, are left out, the present is not.
+ * @param {ArrayLike<number>} values in their order
+ * @param {boolean} log on a logarithmic axis
+ * @returns {[number, number] | null} null without values
+ */
+export function robustRange(values, log = false) {
+  const shown = Float64Array.from(values).filter((value) => Number.isFinite(value) && (!log || value > 0));
+  if (!shown.length) return null;
+  const scaled = log ? shown.map(Math.log) : shown;
+  const back = log ? Math.exp : Number;
+  if (scaled.length < FEW) return [back(least(scaled)), back(most(scaled))];
+  const stride = Math.ceil(scaled.length / SAMPLED);
+  const sorted = scaled.filter((_, i) => i % stride === 0).sort();
+  const trimmed = Math.max(1, Math.floor(TRIMMED * sorted.length));
+  const [low, high] = [sorted[trimmed], sorted[sorted.length - 1 - trimmed]];
+  const reach = FENCE * (high - low);
+  const near = scaled.filter((value) => value >= low - reach && value <= high + reach);
+  const recent = scaled.slice(-RECENT).sort()[RECENT >> 1];
+  return [back(Math.min(least(near), recent)), back(Math.max(most(near), recent))];
+}
+
+function least(values) {
+  return values.reduce((low, value) => Math.min(low, value), Infinity);
+}
+
+function most(values) {
+  return values.reduce((high, value) => Math.max(high, value), -Infinity);
+}
+
+/**
+ * Range of the vertical axis of what is in sight.
+ * @param {{x: ArrayLike<number>, y: ArrayLike<number>, scale?: string}[]} lines
+ * @param {"y" | "right"} scale
+ * @param {{log?: boolean, all?: boolean, low?: number | null, high?: number | null, zero?: boolean, headroom?: number}} axis
+ *   all: to the last spike; low, high: limits that somebody has typed
+ * @param {{y: number, always?: boolean}[]} levels lines that are to be seen, too; see yRange
+ * @param {[number, number] | null} window of x
+ */
+export function axisRange(lines, scale, axis, levels = [], window = null) {
+  const ranges = lines
+    // Of what was measured: a smoothed line spreads a spike over its neighbours. Where it stands alone, it counts.
+    .filter((line) => (line.scale ?? "y") === scale && !(line.smooth && lines.some((other) => !other.smooth && other.x === line.x)))
+    .map((line) => (axis.all ? rangeOfAll : robustRange)(inWindow(line, window), axis.log))
+    .filter(Boolean);
+  const found = yRange(Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high)), axis, levels);
+  const [low, high] = [axis.low ?? found[0], axis.high ?? found[1]];
+  // Of two limits that cross, as when one was typed for other data, the automatic one gives way.
+  if (low < high) return [low, high];
+  return axis.low !== null && axis.low !== undefined ? [low, low + (Math.abs(low) || 1)] : [high - (Math.abs(high) || 1), high];
+}
+
+function rangeOfAll(values, log) {
+  const [low, high] = spread([{ y: values }], "y", log);
+  return Number.isFinite(low) ? [low, high] : null;
+}
+
+/** Values of a line within a window of x. */
+export function inWindow({ x, y }, window) {
+  if (!window) return y;
+  const end = lowerBound(x, window[1]);
+  return y.subarray(lowerBound(x, window[0]), x[end] === window[1] ? end + 1 : end);
+}
+
+/**
+ * Samples that lie above or below a range.
+ * @returns {{x: number, above: boolean}[]}
+ */
+export function outside({ x, y }, [low, high], window = null) {
+  const found = [];
+  for (let i = 0; i < y.length; i++) {
+    if ((y[i] < low || y[i] > high) && (!window || (x[i] >= window[0] && x[i] <= window[1]))) found.push({ x: x[i], above: y[i] > high });
+  }
+  return found;
+}
+
 /**
  * Range of a vertical axis.
  * @param {number} low of the values in sight, or NaN
@@ -75,7 +164,7 @@ export function xRange({ window, extent }) {
  *   that is far from the values would squeeze them, and stays out of sight unless it is `always` to be seen
  */
 export function yRange(low, high, axis, levels = []) {
-  let [from, to] = [low ?? NaN, high ?? NaN];
+  let [from, to] = low <= high ? [low, high] : [NaN, NaN];
   if (Number.isFinite(from)) {
     const place = axis.log && from > 0 ? Math.log : Number;
     const reach = NEAR * (place(to) - place(from));

@@ -4,7 +4,7 @@ import { boundaryLabels, inSight } from "./activity.js";
 import { duration, short } from "../format.js";
 import { AXES } from "../palette.js";
 import { escaped, sample, sampleWidth, tag } from "./samples.js";
-import { spread, xRange, xTicks, yRange, yTicks } from "./scales.js";
+import { axisRange, outside, xRange, xTicks, yTicks } from "./scales.js";
 import { visible } from "./series.js";
 
 const FONT = 12;
@@ -74,7 +74,7 @@ export function curvesSvg(picture, width, height, top) {
     bottom: top + height - MARGIN.bottom,
   };
   const lines = picture.lines.map((line) => ({ ...line, ...visible(line, picture.window, 1600) }));
-  const place = { x: linear(xRange(picture), [box.left, box.right]), ...scalesOf(picture, lines, box) };
+  const place = { x: linear(xRange(picture), [box.left, box.right]), ...scalesOf(picture, box) };
   const clip = `wb-clip-${Math.round(top)}`;
   const clipped = [...(picture.levels ?? []).map((level) => levelLine(level, box, place.y, picture.theme)), ...lines.map((line) => curve(line, place, box, picture.theme))];
   return [
@@ -82,6 +82,7 @@ export function curvesSvg(picture, width, height, top) {
     tag("clipPath", { id: clip }, tag("rect", { x: box.left, y: box.top - 1, width: box.right - box.left, height: box.bottom - box.top + 2 })),
     eventMarks(picture, place.x, box),
     tag("g", { "clip-path": `url(#${clip})` }, clipped.join("")),
+    strayMarks(picture, place, box),
     tag("text", { x: (box.left + box.right) / 2, y: box.bottom + 34, fill: picture.theme.muted, "text-anchor": "middle" }, X_TITLES[picture.x]),
   ].join("");
 }
@@ -91,11 +92,11 @@ export function canvasSvg(href, x, y, width, height) {
   return tag("image", { href, x, y, width, height });
 }
 
-function scalesOf(picture, lines, box) {
+function scalesOf(picture, box) {
   const made = {};
   for (const [scale, axis] of [["y", picture.left], ["right", picture.right]]) {
     if (!axis) continue;
-    const range = yRange(...spread(lines, scale, axis.log), axis, scale === "y" && !picture.window ? picture.levels : []);
+    const range = axisRange(picture.lines, scale, axis, scale === "y" && !picture.window ? picture.levels : [], picture.window);
     made[scale] = axis.log && range[0] > 0 ? logarithmic(range, [box.bottom, box.top]) : linear(range, [box.bottom, box.top]);
     made[scale].range = range;
   }
@@ -148,6 +149,19 @@ function eventMarks(picture, place, box) {
   const labels = boundaryLabels(inSight(picture.marks ?? [], place, box.left, box.right), (text) => LETTER * text.length);
   for (const { text, place: x, stroke } of labels) out.push(tag("text", { x: x + 2, y: box.top - 6, fill: stroke ?? picture.theme.muted, "font-size": 11 }, escaped(text)));
   return out.join("");
+}
+
+/** As the page marks them: a small sign at the edge where a sample lies beyond it. */
+function strayMarks({ lines, window }, place, box) {
+  const marks = lines.flatMap((line) => {
+    if (line.fill || line.smooth) return [];
+    const fill = line.edge ?? line.stroke;
+    return outside(line, place[line.scale ?? "y"].range, window).map(({ x, above }) => {
+      const [at, tip, base] = [place.x(x), above ? box.top : box.bottom, above ? box.top + 6 : box.bottom - 6].map((value) => value.toFixed(2));
+      return tag("path", { d: `M${at} ${tip}L${Number(at) - 4} ${base}L${Number(at) + 4} ${base}Z`, fill });
+    });
+  });
+  return [...new Set(marks)].join("");
 }
 
 function curve(line, place, box, theme) {

@@ -1,29 +1,48 @@
-// What panels of curves share: how the picture is drawn, as curves, as a table and in a saved file.
+// What panels of curves share: how the picture is drawn, its axis, as curves, as a table and in a saved file.
 
 import { Curves } from "../curves.js";
 import { Panel } from "../panel.js";
 import { curvesSvg } from "../svg.js";
+import { AxisMenu } from "./axis_menu.js";
 import { extentOf, marksOf, tableOf } from "./pictures.js";
 
 export class CurvesView {
   /** `panel` is Panel's description without the parts added here; `curves` that of Curves. */
-  constructor(monitor, { height, caption, ...panel }, curves) {
+  constructor(monitor, { height, caption, tools, ...panel }, curves) {
     this.monitor = monitor;
+    this.name = panel.name;
+    this.axisMenu = new AxisMenu(panel.title, () => this.kept.axis, (axis) => this.keep({ axis }));
     this.panel = new Panel({
       monitor,
+      sized: true,
+      tools: [...tools, this.axisMenu.root],
       table: () => tableOf(this.own ?? this.lines, this.scene.x, this.scene.window),
       picture: () => ({ title: caption(), height, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
       ...panel,
     });
-    this.curves = new Curves(this.panel.plot, { ...curves, monitor });
+    this.curves = new Curves(this.panel.plot, { ...curves, name: panel.name, monitor });
   }
 
-  /** Draw `this.lines`: `picture` holds the axes, levels and label; `marked` the runs whose events are marked. */
+  /** What the layout keeps of this plot. */
+  get kept() {
+    return this.monitor.layout.plot(this.name);
+  }
+
+  /** Keep a choice, and draw by it. */
+  keep(changes) {
+    this.monitor.layout.setPlot(this.name, changes);
+    this.monitor.redraw(true);
+  }
+
+  /** Draw `this.lines`: `picture` holds the axes, levels, label and what stands in an empty plot; `marked` the runs whose events are marked. */
   show(scene, picture, marked = scene.runs) {
     const { runs, x, theme, window } = scene;
-    this.picture = { lines: this.lines, x, marks: marksOf(marked, scene), window, extent: extentOf(runs, x), theme, ...picture };
-    if (this.panel.asTable) this.panel.drawTable();
-    else this.curves.draw(this.picture);
+    const left = { ...picture.left, ...this.#axis(picture.left) };
+    this.picture = { lines: this.lines, x, marks: marksOf(marked, scene), window, extent: extentOf(runs, x), theme, ...picture, left };
+    if (this.panel.asTable) return this.panel.drawTable();
+    this.curves.draw(this.picture);
+    const { range, outside } = this.curves.drawn;
+    return this.axisMenu.tell(range, outside);
   }
 
   point(x) {
@@ -32,6 +51,20 @@ export class CurvesView {
 
   close() {
     this.panel.close();
+    this.axisMenu.close();
     this.curves.close();
   }
+
+  /** A plot that begins at zero does so until somebody wants another beginning. */
+  #axis({ zero, all }) {
+    const { axis } = this.axisMenu;
+    return { ...axis, all: all || axis.all, zero: Boolean(zero) && !axis.log };
+  }
+}
+
+/** One line for a plot without any: what went wrong where nothing will come any more, else what will appear. */
+export function emptyWords(runs, words) {
+  const failed = runs.find((run) => run.final && run.status.error);
+  if (runs.length && runs.every((run) => run.final)) return failed ? `Nothing was recorded: ${failed.status.error}` : "Nothing was recorded.";
+  return runs.length ? words : "All runs are hidden: show one with the eye in its line.";
 }

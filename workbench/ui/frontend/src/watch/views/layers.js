@@ -8,25 +8,28 @@ import { Gestures } from "../gestures.js";
 import { columnsOfPixels, csvOfLayers, scaleOf } from "../layers.js";
 import { LAYER_STATES, PER_LAYER, RAMP_COLOURS, rgb, shades } from "../../palette.js";
 import { Panel } from "../panel.js";
+import { placeBeside } from "../readout.js";
 import { xRange, xTicks } from "../scales.js";
 import { canvasSvg } from "../svg.js";
+import { emptyWords } from "./curves_view.js";
 import { extentOf, marksOf, shortName } from "./pictures.js";
 import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 
 const BOTTOM = 26;
 const TOP = 18; // for the names of the stages
+const EMPTY = 96;
 const nameOf = (quantity) => PER_LAYER[quantity]?.label ?? quantity;
 
 export class LayersView {
   constructor(monitor) {
     this.monitor = monitor;
-    this.quantity = "state";
     this.run = null;
-    this.runChoice = dropdown("Run shown in the layer map", (value) => this.#set({ run: Number(value) }));
-    this.choice = dropdown("Quantity shown in the layer map", (value) => this.#set({ quantity: value }));
+    this.runChoice = dropdown("Run shown in the layer map", (run) => this.#set({ run }));
+    this.choice = dropdown("Quantity shown in the layer map", (quantity) => (monitor.layout.setPlot("layers", { quantity }), this.#set({})));
     this.panel = new Panel({
       title: "Layer activity",
       name: "layers",
+      sized: true,
       monitor,
       tools: [this.runChoice.node, this.choice.node],
       table: () => this.#table(),
@@ -46,11 +49,17 @@ export class LayersView {
     });
     this.line = el("div", { class: "wb-cursor", hidden: true });
     this.readout = el("div", { class: "wb-readout", hidden: true });
-    this.empty = el("p", { class: "wb-empty", text: "waiting for the first layer record" });
+    this.empty = el("p", { class: "wb-empty" });
     this.work = el("p", { class: "wb-note", hidden: true });
     this.panel.plot.append(this.canvas, this.line, this.work, this.readout, this.empty);
     this.gestures = new Gestures(this.panel.plot, () => this.#area(), monitor);
     this.cursor = null;
+  }
+
+  /** What is shown of the layers. */
+  get quantity() {
+    const { quantity } = this.monitor.layout.plot("layers");
+    return quantity in PER_LAYER ? quantity : "state";
   }
 
   /** It draws no scalars. */
@@ -60,7 +69,7 @@ export class LayersView {
 
   draw(scene) {
     this.scene = scene;
-    const run = scene.runs.find(({ place }) => place === this.run) ?? scene.runs[0];
+    const run = scene.runs.find(({ id }) => id === this.run) ?? scene.runs[0];
     this.shown = run;
     this.#offer(scene);
     const vectors = run?.layers.values.get(this.quantity) ?? [];
@@ -70,6 +79,7 @@ export class LayersView {
     say(this.work, this.done ? workWords(this.done) : "");
     this.work.hidden = !this.done;
     this.empty.hidden = vectors.length > 0;
+    say(this.empty, vectors.length ? "" : emptyWords(scene.runs, "What each layer does will appear here: which run, which are skipped, which train."));
     this.scale = this.quantity === "state" ? null : run?.layers.memo(this.quantity, () => scaleOf(vectors, PER_LAYER[this.quantity]?.scale === "log")) ?? scaleOf([]);
     this.#legend();
     if (this.panel.asTable) return this.panel.drawTable();
@@ -110,7 +120,7 @@ export class LayersView {
 
   #offer({ runs }) {
     this.runChoice.node.hidden = runs.length < 2;
-    this.runChoice.set(runs.map((run) => [run.place, shortName(run.name)]), this.shown?.place);
+    this.runChoice.set(runs.map((run) => [run.id, shortName(run.name)]), this.shown?.id);
     const { layers } = this.shown ?? {};
     const told = (name) => name === "state" || layers.values.get(name).some((vector) => vector.some(Number.isFinite));
     const names = layers ? [...layers.memo("told", () => [...layers.values.keys()].filter(told))] : [];
@@ -133,7 +143,10 @@ export class LayersView {
   #geometry(scene, run) {
     const width = Math.floor(this.panel.plot.clientWidth);
     const layers = run?.layers.layers ?? 0;
-    const row = Math.max(5, Math.min(26, Math.floor(220 / Math.max(1, layers))));
+    const chosen = this.monitor.heightOf("layers", this.panel.plot);
+    const around = TOP + BOTTOM + (this.done ? COUNTS_HEIGHT : 0);
+    const [room, most] = chosen ? [chosen - around, 80] : [220, 26];
+    const row = Math.max(5, Math.min(most, Math.floor(room / Math.max(1, layers))));
     const [from, to] = xRange({ window: scene.window, extent: extentOf(scene.runs, scene.x) });
     return { width, layers, row, from, to, inner: Math.max(1, width - LEFT_AXIS - MAIN_RIGHT) };
   }
@@ -144,7 +157,8 @@ export class LayersView {
     this.marks = run ? marksOf([run], scene) : [];
     this.geometry = g;
     g.below = TOP + g.layers * g.row + (this.done ? COUNTS_HEIGHT : 0);
-    const height = Math.max(TOP + 4 * g.row, g.below) + BOTTOM;
+    // Without a record yet, room for the line that says what will come.
+    const height = this.vectors.length ? g.below + BOTTOM : EMPTY;
     const ratio = devicePixelRatio;
     // Assigning a size clears a canvas, even the same one; that is wanted here.
     this.canvas.width = Math.round(g.width * ratio);
@@ -317,10 +331,7 @@ export class LayersView {
     }
     this.readout.replaceChildren(...rows);
     this.readout.hidden = false;
-    const flip = px > this.geometry.width / 2;
-    this.readout.style.left = flip ? "auto" : `${px + 14}px`;
-    this.readout.style.right = flip ? `${this.geometry.width - px + 14}px` : "auto";
-    this.readout.style.top = `${Math.min(py, 40)}px`;
+    placeBeside(this.readout, this.panel.plot, px, py);
   }
 
   #label(run) {

@@ -1,42 +1,39 @@
 // Loss: training (raw and smoothed), held-out points, and the floors: losses that need no context.
 
 import { MAIN_RIGHT } from "../curves.js";
-import { dropdown, toggle } from "../../dom.js";
+import { dropdown } from "../../dom.js";
 import { loss } from "../../format.js";
-import { faded } from "../../palette.js";
-import { CurvesView } from "./curves_view.js";
-import { latest, levelsOf, named, smoothed } from "./pictures.js";
+import { faded, SMOOTHING } from "../../palette.js";
+import { CurvesView, emptyWords } from "./curves_view.js";
+import { latest, levelsOf, named, ofRun, smoothed } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
-  ["0.004", "smooth lightly"],
-  ["0.012", "smooth"],
-  ["0.04", "smooth strongly"],
+  [String(SMOOTHING / 3), "smooth lightly"],
+  [String(SMOOTHING), "smooth"],
+  [String(SMOOTHING * 3), "smooth strongly"],
 ];
 
 export class LossView extends CurvesView {
   constructor(monitor) {
-    const smoothing = dropdown("Smoothing of the training loss", (value) => {
-      this.width = value;
-      monitor.redraw(true);
-    });
-    const logToggle = toggle("Log", "Logarithmic loss axis", (on) => {
-      this.log = on;
-      monitor.redraw(true);
-    });
+    const smoothing = dropdown("Smoothing of the training loss", (width) => this.keep({ width }));
     const panel = {
       title: "Loss",
       name: "loss",
-      tools: [smoothing.node, logToggle],
-      figure: () => ({ view: "loss", log: this.log, smoothing: Number(this.width) }),
+      tools: [smoothing.node],
+      figure: () => ({ view: "loss", log: this.picture.left.log, smoothing: Number(this.width) }),
       caption: () => "Loss (nats)",
       height: 380,
       csv: () => monitor.saveCsv("loss", this.names),
     };
     super(monitor, panel, { heights: [260, 600], right: MAIN_RIGHT });
-    this.width = "0.012";
-    this.log = false;
-    smoothing.set(WIDTHS, this.width);
+    this.smoothing = smoothing;
+  }
+
+  /** Share of all steps, as text. */
+  get width() {
+    const { width } = this.kept;
+    return WIDTHS.some(([value]) => value === width) ? width : String(SMOOTHING);
   }
 
   /** Scalars that are drawn, for questions of detail. */
@@ -47,10 +44,12 @@ export class LossView extends CurvesView {
   draw(scene) {
     const { runs } = scene;
     this.scene = scene;
+    this.smoothing.set(WIDTHS, this.width);
     this.lines = runs.flatMap((run) => this.#linesOf(run, scene));
     const levels = levelsOf(scene);
     this.#legend(scene, levels);
-    this.show(scene, { left: { format: axisLoss, log: this.log }, levels, label: this.#label(runs) });
+    const nothing = emptyWords(runs, "The training loss will appear here step by step, held-out scores as rings.");
+    this.show(scene, { left: { format: axisLoss }, levels, label: this.#label(runs), nothing });
   }
 
   #linesOf(run, { runs, x, colours }) {
@@ -58,16 +57,17 @@ export class LossView extends CurvesView {
     const dash = colours.dash(run.place);
     const lines = [];
     const raw = run.line("loss", x);
+    const whose = ofRun(runs, run);
     if (raw) {
-      if (Number(this.width) > 0 && raw.x.length > 1) {
-        lines.push({ ...raw, name: named(runs, run, "train"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), width: 1, format: loss, quiet: runs.length > 1 });
-        const y = smoothed(raw, Number(this.width));
-        lines.push({ ...raw, y, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
-      } else lines.push({ ...raw, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
+      const width = Number(this.width);
+      if (width > 0 && raw.x.length > 1) {
+        lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), edge: stroke, width: 1, format: loss, quiet: runs.length > 1 });
+        lines.push({ ...raw, ...whose, y: smoothed(raw, width), smooth: true, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
+      } else lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }
     const heldout = run.line("heldout_loss", x);
     if (heldout) {
-      lines.push({ ...heldout, name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
+      lines.push({ ...heldout, ...whose, what: "held-out", name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
     }
     return lines;
   }
@@ -80,7 +80,7 @@ export class LossView extends CurvesView {
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
     items.push({ line: { stroke, ring: true }, text: [...scores].join(" or ") });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
-    for (const { text, dash } of levels) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text });
+    for (const { text, dash, help } of levels) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
     this.panel.setLegend(items);
   }
 

@@ -3,11 +3,11 @@
 import { stageOf } from "../activity.js";
 import { loss as lossText, xValue } from "../../format.js";
 import { brief } from "../knobs.js";
-import { AXES, LEVEL_DASHES } from "../../palette.js";
+import { AXES, LEVEL_DASHES, LEVEL_HELP } from "../../palette.js";
 import { extremes, smooth } from "../series.js";
 
 /** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
-const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "⑂", stop: "■", warning: "!", error: "✕" };
+const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "⑂", stop: "■", memory: "M", warning: "!", error: "✕" };
 /** Of requests, those that have no event of their own. */
 const ASKED = { checkpoint: "▼", evaluate: "◇" };
 const TABLE_ROWS = 40;
@@ -64,6 +64,11 @@ export function named(runs, run, what) {
   return `${what} · ${shortName(run.name)}`;
 }
 
+/** Of several runs, whose line it is: a reading tells all lines of a run in one row. */
+export function ofRun(runs, run) {
+  return runs.length < 2 ? {} : { of: run.id, run: shortName(run.name) };
+}
+
 /** A name without its middle where it is long: runs of one family differ at the end. */
 export function shortName(name) {
   return name.length > 30 ? `${name.slice(0, 18)}…${name.slice(-11)}` : name;
@@ -97,7 +102,7 @@ export function levelsOf({ runs, target }) {
   if (Number.isFinite(target)) all.push(["target", target]);
   // Runs on one text share their lines.
   const texts = new Map(all.map(([name, y]) => [`${name} ${lossText(y)}`, [name, y]]));
-  return [...texts].map(([text, [name, y]]) => ({ text, y, dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+  return [...texts].map(([text, [name, y]]) => ({ text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
 }
 
 const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));

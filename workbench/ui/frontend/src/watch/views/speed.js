@@ -2,12 +2,11 @@
 
 import { dropdown } from "../../dom.js";
 import { percent, short } from "../../format.js";
-import { faded, STEP_PARTS } from "../../palette.js";
+import { faded, SMOOTHING, STEP_PARTS } from "../../palette.js";
 import { interpolate } from "../series.js";
-import { CurvesView } from "./curves_view.js";
-import { latest, named, smoothed } from "./pictures.js";
+import { CurvesView, emptyWords } from "./curves_view.js";
+import { latest, named, ofRun, smoothed } from "./pictures.js";
 
-const WIDTH = 0.012; // of all steps, as the loss is smoothed at first
 const MODES = [
   ["rate", "tokens/s and MFU"],
   ["split", "time of a step"],
@@ -22,9 +21,9 @@ const NAMES = {
 
 export class SpeedView extends CurvesView {
   constructor(monitor) {
-    const choice = dropdown("What the speed panel shows", (mode) => this.#switch(mode));
-    const runChoice = dropdown("Run whose step is shown", (place) => {
-      this.run = Number(place);
+    const choice = dropdown("What the speed panel shows", (mode) => this.keep({ mode, axis: undefined }));
+    const runChoice = dropdown("Run whose step is shown", (id) => {
+      this.run = id;
       monitor.redraw(true);
     });
     const panel = {
@@ -37,10 +36,13 @@ export class SpeedView extends CurvesView {
       csv: () => monitor.saveCsv(this.mode === "rate" ? "speed" : this.mode, this.names),
     };
     super(monitor, panel, { heights: [180, 380] });
-    this.mode = "rate";
+    Object.assign(this, { choice, runChoice });
     this.run = null;
-    this.runChoice = runChoice;
-    choice.set(MODES, this.mode);
+  }
+
+  get mode() {
+    const { mode } = this.kept;
+    return mode in NAMES ? mode : "rate";
   }
 
   get names() {
@@ -50,9 +52,11 @@ export class SpeedView extends CurvesView {
   draw(scene) {
     const { runs, x, colours, theme } = scene;
     this.scene = scene;
-    const stepOf = runs.find((run) => run.place === this.run) ?? runs[0];
+    this.monitor.want(this.names);
+    this.choice.set(MODES, this.mode);
+    const stepOf = runs.find((run) => run.id === this.run) ?? runs[0];
     this.runChoice.node.hidden = this.mode !== "split" || runs.length < 2;
-    this.runChoice.set(runs.map((run) => [run.place, run.name]), stepOf?.place);
+    this.runChoice.set(runs.map((run) => [run.id, run.name]), stepOf?.id);
     const shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
     this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
     // A table lists each part alone, not stacked.
@@ -64,15 +68,9 @@ export class SpeedView extends CurvesView {
       // More headroom than on the left: both follow the step time, and would lie on each other.
       right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
       label: this.#label(runs),
-      nothing: this.#pending() ? "asking for it" : "waiting for the first numbers",
+      nothing: this.#pending() ? "Asking for it." : emptyWords(runs, `${TITLES[this.mode]} will appear here step by step.`),
     };
     this.show(scene, picture, shown);
-  }
-
-  #switch(mode) {
-    this.mode = mode;
-    this.monitor.want(NAMES[mode]);
-    this.monitor.redraw(true);
   }
 
   #pending() {
@@ -82,20 +80,21 @@ export class SpeedView extends CurvesView {
   #linesOf(run, { runs, x, colours }) {
     const stroke = colours.run(run.place);
     const dash = colours.dash(run.place);
+    const whose = ofRun(runs, run);
     if (this.mode === "memory") {
       const memory = run.line("memory_gib", x);
-      return memory ? [{ ...memory, name: named(runs, run, "memory"), stroke, dash, width: 1.8, format: gib }] : [];
+      return memory ? [{ ...memory, ...whose, name: named(runs, run, "memory"), stroke, dash, width: 1.8, format: gib }] : [];
     }
     const lines = [];
     const tokens = run.line("tokens_per_second", x);
     const mfu = run.line("mfu", x);
     if (tokens) {
-      lines.push({ ...tokens, name: named(runs, run, "tokens/s"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), width: 1, format: short, quiet: runs.length > 1 });
-      lines.push({ ...tokens, y: smoothed(tokens, WIDTH, true), name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
+      lines.push({ ...tokens, ...whose, name: named(runs, run, "tokens/s"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), edge: stroke, width: 1, format: short, quiet: runs.length > 1 });
+      lines.push({ ...tokens, ...whose, y: smoothed(tokens, SMOOTHING, true), smooth: true, name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
     }
     if (mfu) {
-      const y = smoothed(mfu, WIDTH, true);
-      lines.push({ ...mfu, y, name: named(runs, run, "MFU"), stroke: faded(stroke, 0.8), dash: [2, 3], width: 1.2, scale: "right", format: percent });
+      const y = smoothed(mfu, SMOOTHING, true);
+      lines.push({ ...mfu, ...whose, y, smooth: true, what: "MFU", name: named(runs, run, "MFU"), stroke: faded(stroke, 0.8), dash: [2, 3], width: 1.2, scale: "right", format: percent });
     }
     return lines;
   }
@@ -132,7 +131,7 @@ function splitOf(run, x) {
   const sum = new Float64Array(base.x.length);
   const lines = parts.map(({ name, colour, line }) => {
     // Thinned, each part has kept records of its own: all are read at those of the first.
-    const smooth = smoothed(line, WIDTH);
+    const smooth = smoothed(line, SMOOTHING);
     const own = line === base ? smooth : interpolate(base.steps, line.steps, smooth);
     own.forEach((value, i) => (sum[i] += Number.isFinite(value) ? value : 0));
     return { x: base.x, y: sum.slice(), own, steps: base.steps, name, stroke: colour, fill: colour, width: 0.5, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) };

@@ -4,6 +4,7 @@ import "./steer.css";
 
 import { dropdown, el, say } from "../../dom.js";
 import { short } from "../../format.js";
+import { icon } from "../icons.js";
 import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
 import { answerInWords, DONE, heldByOther, leaseInWords } from "../../steering.js";
 
@@ -17,8 +18,9 @@ export class SteerPanel {
    * @param {string} name of the run, for labels
    * @param {() => void} redraw something here changed
    * @param {(made: object) => void} watch show the run that a fork made
+   * @param {Element} sample of its line in the plots
    */
-  constructor(steering, name, redraw, watch) {
+  constructor(steering, name, redraw, watch, sample) {
     Object.assign(this, { steering, redraw, watch });
     this.id = `wb-steer-${(panels += 1)}`;
     this.who = el("span", { class: "wb-who-steers", role: "status" });
@@ -28,18 +30,16 @@ export class SteerPanel {
     this.#buildKnob(name);
     this.#buildFork(name);
     this.body = el("div", { class: "wb-steer-body", id: this.id, hidden: true }, this.now.root, this.knobLine.root, this.forkLine.root, this.made);
-    this.toggle = el("button", {
-      type: "button",
-      class: "wb-steer-toggle",
-      text: "Steer",
-      "aria-expanded": "false",
-      "aria-controls": this.id,
-      "aria-label": `Steer: ${name}`,
-      title: "Checkpoint, evaluate, change a knob, fork",
-      on: { click: () => this.#flip() },
-    });
+    this.toggle = el(
+      "button",
+      { type: "button", class: "wb-tiny wb-steer-toggle", "aria-expanded": "false", "aria-controls": this.id, "aria-label": `Steer: ${name}`, title: "Steer: checkpoint, evaluate, change a knob, fork", on: { click: () => this.#flip() } },
+      icon("steer"),
+    );
+    const shut = () => (this.#flip(false), this.toggle.focus());
+    this.shut = el("button", { type: "button", class: "wb-tiny", title: "Close (Escape)", "aria-label": `Close the panel that steers ${name}`, hidden: true, on: { click: shut } }, icon("close"));
+    const title = el("h3", { class: "wb-steer-title" }, sample, el("span", { text: `Steer ${name}`, title: name }));
     // Its toggle stands among the buttons of the run.
-    this.root = el("div", { class: "wb-steer" }, el("div", { class: "wb-steer-head" }, this.who, this.take, this.sure), this.body);
+    this.root = el("section", { class: "wb-steer wb-panel", "aria-label": `Steer ${name}`, hidden: true }, el("header", {}, title, this.shut), el("div", { class: "wb-steer-head" }, this.who, this.take, this.sure), this.body);
     for (const kind of ["pointerdown", "keydown"]) this.root.addEventListener(kind, () => this.run && steering.touched(this.run.id));
     for (const node of [this.toggle, this.root]) node.addEventListener("keydown", (event) => this.#key(event));
     this.leave = () => this.run && steering.release(this.run, true);
@@ -53,8 +53,10 @@ export class SteerPanel {
   draw(run, { now, live }) {
     this.run = run;
     this.clock = now;
-    this.root.hidden = this.toggle.hidden = !live;
+    this.toggle.hidden = !live;
     this.#drawLease(run, now);
+    // Closed, it stands there for as long as somebody else steers.
+    this.root.hidden = !live || !(this.open || this.take.hidden === false || this.sure.hidden === false);
     if (!this.open) return;
     const trains = ["running", "paused"].includes(run.status.status);
     for (const button of this.now.controls) button.disabled = !trains;
@@ -283,7 +285,13 @@ export class SteerPanel {
   #flip(open = !this.open) {
     this.body.hidden = !open;
     this.toggle.setAttribute("aria-expanded", String(open));
-    if (open) return this.redraw();
+    this.shut.hidden = !open;
+    this.root.hidden = !open;
+    if (open) {
+      this.root.parentElement.hidden = false;
+      this.root.scrollIntoView({ block: "nearest" });
+      return this.redraw();
+    }
     this.#askTake(false);
     return this.steering.release(this.run);
   }

@@ -1,0 +1,224 @@
+"""Six runs in one live view on a small screen: one table, curves in sight, axes, layouts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS, pages
+from tests.browser.jupyter import Notebook, choose_theme, write_notebook
+from tests.browser.looks import drawn_pixels, unfit
+from tests.browser.servers import Server
+from tests.ui.live import run_folder
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+from workbench.telemetry import TelemetryWriter
+
+pytestmark = pytest.mark.browser
+RECORDS = 400
+SPIKES = (137, 260)
+SMALL, LARGE = {"width": 1280, "height": 720}, {"width": 1440, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def folders(server: Server) -> list[RunFolder]:
+    """Six runs that are alive; the losses of each jump to 14.6 in two single steps."""
+    return [_run(server, number) for number in range(6)]
+
+
+def _run(server: Server, number: int) -> RunFolder:
+    folder = run_folder(server.runs / f"many-{number}", name=f"run {number}", budget={"amount": 2000, "unit": "steps"})
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
+    writer.event(60, "memory", "kept: 8 rows per micro-batch, 1.2 GiB")
+    for step in range(1, RECORDS + 1):
+        loss = 14.6 if step in SPIKES else 6.0 + 0.1 * number + 3 / (1 + step / 20) + 0.1 * math.sin(step)
+        heldout = {"heldout_loss": loss} if step % 100 == 0 else {}
+        writer.scalars(step, step / 4, 4096 * step, loss=loss, lr=1e-3, tokens_per_second=9000.0 + step % 7, **heldout)
+        if step % 20 == 0:
+            writer.layers(step, state=[0, step // 20 % 2, 0])
+    writer.close()
+    write_json(folder.evaluations, {"score": {"kind": "masked-only"}, "unigram_entropy": 6.9, "bigram_entropy": 5.9})
+    write_state(folder, step=RECORDS, progress=0.2, seconds=100.0, loss=6.2, heldout_loss=6.1, tokens_per_second=9000.0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, server: Server, folders: list[RunFolder]) -> Iterator[Locator]:
+    """Their view, in a page whose browser remembers nothing of other tests."""
+    with pages(browser, "many") as open_one:
+        page = open_one(viewport=SMALL)
+        runs = f"[wb.Run(name, {str(server.runs)!r}) for name in {[folder.id for folder in folders]}]"
+        cell = f"import workbench as wb\nfrom workbench.ui.watch.monitor import Monitor\nMonitor({runs})"
+        write_notebook(server.root / "many.ipynb", [cell])
+        notebook = Notebook(page, server, "many.ipynb")
+        notebook.hide_sidebar()
+        notebook.run(0)
+        yield drawn(page.locator(".wb-monitor"))
+    server.shut_kernels_down()
+
+
+def drawn(view: Locator) -> Locator:
+    """The view once its curves are there, at the top of the notebook."""
+    expect(view.locator(".wb-panel-loss .wb-area canvas")).to_be_visible()
+    expect(view.locator(".wb-run")).to_have_count(6)
+    view.evaluate("view => view.scrollIntoView()")
+    return view
+
+
+def box(part: Locator) -> dict[str, float]:
+    """Where it stands in the window."""
+    found = part.bounding_box()
+    assert found is not None
+    return dict(found)
+
+
+def axis(view: Locator) -> tuple[float, float]:
+    """Ends of the loss axis as it is drawn."""
+    low, high = view.locator(".wb-panel-loss .wb-area").evaluate("({plot: {scales: {y}}}) => [y.min, y.max]")
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["1280", "1440"])
+def test_the_table_leaves_the_view_to_the_curves(shown: Locator, size: dict[str, int]) -> None:
+    page = shown.page
+    page.set_viewport_size(size)  # type: ignore[arg-type]
+    page.wait_for_timeout(500)
+    drawn(shown)
+    table, plot = box(shown.locator(".wb-runs")), box(shown.locator(".wb-panel-loss .wb-area"))
+    pane = page.locator(".jp-WindowedPanel-outer").evaluate("pane => pane.clientHeight")
+    assert table["height"] <= 0.2 * pane + 1
+    assert plot["height"] >= 0.3 * pane
+    assert plot["y"] + plot["height"] <= size["height"], "the whole loss plot is in sight"
+    if size == SMALL:  # a canvas that is read twice is a warning of Chromium's
+        assert drawn_pixels(shown) > 2000
+    heights = {row["height"] for row in map(box, shown.locator(".wb-run").all())}
+    assert max(heights) <= 26, "one line per run"
+
+    # Steering stands beside the curves; asking whether to stop moves nothing.
+    shown.get_by_role("button", name="Steer: run 2").click()
+    panel = box(shown.get_by_role("region", name="Steer run 2"))
+    assert box(shown.locator(".wb-panel-loss .wb-area")) == plot
+    assert panel["x"] >= plot["x"] + plot["width"]
+    shown.get_by_role("button", name="Stop: run 3").click()
+    expect(shown.get_by_role("button", name="Keep training: run 3")).to_be_focused()
+    assert box(shown.locator(".wb-runs")) == table
+    assert violations(page, f"six runs, {size['width']}", roots=(".wb-monitor",)) == []
+    assert unfit(page) == []
+    page.screenshot(path=RESULTS / f"many-{size['width']}.png")
+    page.keyboard.press("Escape")
+    shown.get_by_role("button", name="Close the panel that steers run 2").click()
+    expect(shown.get_by_role("button", name="Steer: run 2")).to_be_focused()
+
+
+def test_a_reading_stays_in_the_plot_with_one_row_per_run(shown: Locator) -> None:
+    page, plot = shown.page, shown.locator(".wb-panel-loss .wb-plot")
+    over = box(shown.locator(".wb-panel-loss .u-over"))
+    readout = plot.locator(".wb-readout")
+    for share in (0.02, 0.5, 0.98):
+        page.mouse.move(over["x"] + share * over["width"], over["y"] + 0.9 * over["height"])
+        expect(readout).to_be_visible()
+        inside, around = box(readout), box(plot)
+        assert around["x"] <= inside["x"]
+        assert inside["x"] + inside["width"] <= around["x"] + around["width"] + 1
+        assert around["y"] <= inside["y"]
+        assert inside["y"] + inside["height"] <= around["y"] + around["height"]
+    expect(readout.locator("div", has_text="run ")).to_have_count(6)
+    # A floor says what it is, under the pointer and in the legend.
+    place = shown.locator(".wb-panel-loss .wb-area").evaluate("({plot}) => plot.valToPos(6.9, 'y')")
+    page.mouse.move(over["x"] + 0.5 * over["width"], over["y"] + place)
+    expect(readout).to_contain_text("knowing only how often each token occurs")
+    explained = shown.locator(".wb-legend-item", has_text="neighbours")
+    expect(explained).to_have_attribute("title", re.compile("nearest tokens alone"))
+    page.mouse.move(1, 1)
+    shown.get_by_role("button", name="Show in the plots: run 4").click()
+    expect(shown.locator(".wb-unseen")).to_have_count(1)
+    shown.get_by_role("button", name="Show in the plots: run 4").click()
+
+
+def test_single_spikes_do_not_squeeze_the_curves(shown: Locator) -> None:
+    low, high = axis(shown)
+    assert 5.5 < low < 6
+    assert 9 < high < 11
+    button = shown.get_by_role("button", name="Axis of Loss", exact=True)
+    expect(button).to_contain_text("▲12")
+    button.click()
+    dialog = shown.page.get_by_role("dialog", name="Axis of Loss")
+    dialog.get_by_role("radio", name="Fit all values: Loss").check()
+    assert axis(shown)[1] > 14.6
+    expect(button).not_to_contain_text("▲")
+    dialog.get_by_role("textbox", name="From: Loss").fill("6.1")
+    dialog.get_by_role("textbox", name="To: Loss").fill("7.1")
+    assert axis(shown) == (6.1, 7.1)
+    dialog.get_by_role("textbox", name="To: Loss").fill("5")
+    expect(dialog.get_by_role("alert")).to_have_text("From must be below To")
+    assert axis(shown) == (6.1, 7.1), "what cannot be changes nothing"
+    dialog.get_by_role("button", name="Reset the axis of Loss").click()
+    dialog.get_by_role("checkbox", name="Logarithmic: Loss").check()
+    assert shown.locator(".wb-panel-loss .wb-area").evaluate("({plot}) => plot.scales.y.distr") == 3
+    dialog.get_by_role("button", name="Reset the axis of Loss").click()
+    shown.page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    assert axis(shown) == (low, high)
+
+
+def test_a_plot_takes_the_view_and_the_layout_is_remembered(shown: Locator) -> None:
+    page = shown.page
+    loss, area = shown.locator(".wb-panel-loss"), shown.locator(".wb-panel-loss .wb-area")
+    before = box(area)
+    area.focus()
+    page.keyboard.press("m")
+    expect(shown.locator(".wb-panel-speed")).to_be_hidden()
+    page.wait_for_function(
+        "height => document.querySelector('.wb-panel-loss .wb-area').clientHeight > height", arg=before["height"] + 30
+    )
+    page.screenshot(path=RESULTS / "many-large.png")
+    page.keyboard.press("Escape")
+    expect(shown.locator(".wb-panel-speed")).to_be_visible()
+    expect(area).to_be_focused()
+    loss.get_by_role("button", name="Enlarge: Loss").click()
+    expect(shown.locator(".wb-panel-layers")).to_be_hidden()
+    loss.get_by_role("button", name="Enlarge: Loss").press("Escape")
+    expect(shown.locator(".wb-panel-layers")).to_be_visible()
+
+    shown.get_by_role("button", name="Tokens", exact=True).click()
+    shown.get_by_role("separator", name="Height of Loss").press("ArrowDown")
+    shown.get_by_role("separator", name="Width of the columns").press("ArrowRight")
+    shown.get_by_role("button", name="Layout of the plots").click()
+    dialog = page.get_by_role("dialog", name="Layout of the plots")
+    dialog.get_by_role("checkbox", name="Show the plot Events").uncheck()
+    dialog.get_by_role("textbox", name="Name of this layout").fill("wide")
+    dialog.get_by_role("button", name="Save this layout under the name").click()
+    page.keyboard.press("Escape")
+
+    # The cell run again brings another view, which finds it as it was left.
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+    expect(shown.locator(".wb-panel-events")).to_be_hidden()
+    drawn(shown)
+    expect(shown.get_by_role("button", name="Tokens", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(shown.get_by_role("separator", name="Width of the columns")).to_have_attribute("aria-valuenow", "65")
+    shown.get_by_role("button", name="Layout of the plots").click()
+    dialog.get_by_role("button", name="Reset the layout").click()
+    expect(shown.locator(".wb-panel-events")).to_be_visible()
+    expect(shown.get_by_role("button", name="Steps", exact=True)).to_have_attribute("aria-pressed", "true")
+    dialog.get_by_role("button", name="Apply the layout wide").click()
+    expect(shown.locator(".wb-panel-events")).to_be_hidden()
+    dialog.get_by_role("button", name="Reset the layout").click()
+    dialog.get_by_role("button", name="Delete the layout wide").click()
+    expect(dialog.get_by_role("button", name="Apply the layout wide")).to_have_count(0)
+    page.keyboard.press("Escape")
+
+
+def test_it_reads_in_the_dark_too(shown: Locator) -> None:
+    page = shown.page
+    choose_theme(page, "JupyterLab Dark")
+    expect(shown).to_have_attribute("data-theme", "dark")
+    drawn(shown)
+    page.screenshot(path=RESULTS / "many-dark.png")
+    assert violations(page, "six runs, dark", roots=(".wb-monitor",)) == []
+    choose_theme(page, "JupyterLab Light")

@@ -1,0 +1,21 @@
+// The box in which somebody sees a view: a pane of the Lab, a notebook, a window.
+
+// What a notebook wraps around an output may scroll, but is as high as we are, and says nothing.
+const WRAPS = ".jp-Cell, .jp-Cell-outputWrapper, .jp-Cell-outputArea, .jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output";
+const LEAST = 300;
+const SPARE = 16;
+
+/** Pixels of a node's surroundings that are in sight at once. */
+export function paneHeight(root) {
+  let height = innerHeight;
+  for (let outer = root.parentElement; outer; outer = outer.parentElement) {
+    if (outer.clientHeight >= LEAST && !outer.matches(WRAPS) && /auto|scroll/.test(getComputedStyle(outer).overflowY)) height = Math.min(height, outer.clientHeight);
+  }
+  return height;
+}
+
+/** Pixels that a plot may be high if it is to end where the pane does, when the view begins where the pane does. */
+export function heightLeft(root, plot) {
+  const above = plot.getBoundingClientRect().top - root.getBoundingClientRect().top;
+  return Math.max(200, Math.floor(paneHeight(root) - above - SPARE));
+}

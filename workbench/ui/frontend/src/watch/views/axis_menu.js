@@ -1,0 +1,87 @@
+// The vertical axis of a plot: its range without single spikes or of all values, limits that are typed, a logarithm.
+
+import { el, say } from "../../dom.js";
+import { short } from "../../format.js";
+import { Popover } from "./popover.js";
+
+/** An axis as nobody has changed it. */
+const AUTOMATIC = { log: false, all: false, low: null, high: null };
+
+export class AxisMenu {
+  /**
+   * @param {string} title of the plot
+   * @param {() => object} read what the layout holds of the axis
+   * @param {(axis: {log: boolean, all: boolean, low: number | null, high: number | null}) => void} change
+   */
+  constructor(title, read, change) {
+    Object.assign(this, { title, read, change });
+    this.popover = new Popover({ text: "Axis", label: `Axis of ${title}`, content: () => this.#content() });
+    this.count = el("span", { class: "wb-outside", "aria-hidden": "true" });
+    this.popover.button.append(this.count);
+    this.root = this.popover.root;
+    this.drawn = null;
+  }
+
+  /** As the layout has it; damaged parts as at first. */
+  get axis() {
+    const { log, all, low, high } = this.read() ?? {};
+    const limit = (value) => (Number.isFinite(value) ? value : null);
+    return { log: log === true, all: all === true, low: limit(low), high: limit(high) };
+  }
+
+  /** Range that is drawn, and how many samples lie outside of it. */
+  tell(range, outside) {
+    this.drawn = range;
+    say(this.count, outside ? ` ▲${outside > 99 ? "99+" : outside}` : "");
+    const changed = JSON.stringify(this.axis) !== JSON.stringify(AUTOMATIC);
+    this.popover.button.classList.toggle("wb-changed", changed);
+    const words = `Axis of ${this.title}`;
+    this.popover.button.title = outside ? `${words}: ${outside} samples lie outside, marked at the edge` : words;
+  }
+
+  close() {
+    this.popover.close();
+  }
+
+  #set(changes) {
+    this.change({ ...this.axis, ...changes });
+  }
+
+  #content() {
+    const { axis, title } = this;
+    const choice = (all, text, help) => {
+      const box = el("input", { type: "radio", name: `wb-range-${title}`, checked: axis.all === all, "aria-label": `${text}: ${title}`, on: { change: () => this.#set({ all }) } });
+      return el("label", { title: help }, box, el("span", { text }));
+    };
+    const log = el("input", { type: "checkbox", checked: axis.log, "aria-label": `Logarithmic: ${title}`, on: { change: () => this.#set({ log: log.checked }) } });
+    const problem = el("p", { class: "wb-bad", role: "alert" });
+    const limits = ["low", "high"].map((end) => this.#limit(end, problem));
+    const reset = () => (this.#set(AUTOMATIC), this.popover.refresh());
+    return [
+      choice(false, "Leave out single spikes", "The range of nearly all values and of the latest ones; what lies outside is marked at the edge"),
+      choice(true, "Fit all values", "From the lowest to the highest value"),
+      el("div", { class: "wb-limits" }, ...limits),
+      problem,
+      el("label", {}, log, el("span", { text: "Logarithmic" })),
+      el("button", { type: "button", text: "Reset", "aria-label": `Reset the axis of ${title}`, on: { click: reset } }),
+    ];
+  }
+
+  #limit(end, problem) {
+    const name = { low: "From", high: "To" }[end];
+    const drawn = this.drawn?.[end === "low" ? 0 : 1];
+    const typed = () => {
+      const text = box.value.trim().replace(",", ".").replace("−", "-");
+      const value = text === "" ? null : Number(text);
+      const other = this.axis[end === "low" ? "high" : "low"];
+      const crossed = value !== null && other !== null && (end === "low" ? value >= other : value <= other);
+      const wrong = Number.isNaN(value) ? `"${text}" is no number; leave it empty for an automatic limit` : crossed ? "From must be below To" : this.axis.log && value !== null && value <= 0 ? "a logarithmic axis has numbers above 0 only" : "";
+      say(problem, wrong);
+      box.setAttribute("aria-invalid", String(Boolean(wrong)));
+      if (!wrong) this.#set({ [end]: value });
+    };
+    const now = this.axis[end];
+    const box = el("input", { type: "text", inputmode: "decimal", class: "wb-value", value: now === null ? "" : String(now), placeholder: Number.isFinite(drawn) ? short(drawn) : "automatic", "aria-label": `${name}: ${this.title}`, on: { input: typed } });
+    return el("label", {}, el("span", { text: name }), box);
+  }
+}

@@ -1,0 +1,163 @@
+// One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
+
+import { el, say } from "../../dom.js";
+import { clock, duration, loss, percent, secondsLeft, short, standing } from "../../format.js";
+import { answerInWords, cancelQuestion, stopQuestion } from "../../steering.js";
+import { icon } from "../icons.js";
+import { lineSample } from "../samples.js";
+import { SteerPanel } from "./steer.js";
+
+const SILENT_MS = 10000;
+const BUTTONS = {
+  pause: { text: "Pause", title: "Pause training; Resume goes on from here" },
+  resume: { text: "Resume", title: "Go on training" },
+  stop: { text: "Stop", title: "End the run; asks first" },
+};
+/** What can be asked of a run, by its status. */
+const OFFERS = {
+  starting: ["pause", "stop"],
+  running: ["pause", "stop"],
+  paused: ["resume", "stop"],
+  queued: ["stop"],
+  // It answers when it goes on.
+  stalled: ["stop"],
+  stopped: ["resume"],
+  lost: ["resume"],
+  failed: ["resume"],
+};
+
+export class RunRow {
+  constructor(monitor, run, colours, key) {
+    Object.assign(this, { monitor, key });
+    const sample = () => lineSample({ stroke: colours.run(run.place), dash: colours.dash(run.place), width: 3 });
+    this.eye = el("button", { type: "button", class: "wb-tiny", on: { click: () => monitor.toggleRun(this.run.id) } });
+    this.pill = el("span", { class: "wb-pill" });
+    this.place = el("span", { class: "wb-place" });
+    this.message = el("span", { class: "wb-message" });
+    this.fill = el("div", { class: "wb-fill" });
+    this.bar = el("div", { class: "wb-bar", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": `Progress of ${run.name}` }, this.fill);
+    this.numbers = Object.fromEntries(["loss", "heldout", "speed", "time"].map((name) => [name, el("span")]));
+    this.learned = el("td", { class: "wb-col-learned" });
+    this.buttons = el("span", { class: "wb-buttons" });
+    this.sure = el("span", { class: "wb-sure-stop", hidden: true });
+    this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample());
+    this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
+    this.root = el(
+      "tr",
+      { class: "wb-run", "data-run": run.id },
+      el("td", { class: "wb-col-eye" }, this.eye),
+      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), el("span", { class: "wb-name", text: run.name, title: `${run.name}\n${run.id}` }))),
+      el("td", { class: "wb-col-state" }, this.pill),
+      el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, el("div", { class: "wb-progress-text" }, this.place, this.message), this.bar)),
+      el("td", { class: "wb-number wb-col-loss" }, this.numbers.loss),
+      this.heldout,
+      this.learned,
+      el("td", { class: "wb-number wb-col-speed" }, this.numbers.speed),
+      el("td", { class: "wb-number wb-col-time" }, this.numbers.time),
+      el("td", { class: "wb-col-buttons" }, el("div", { class: "wb-reach" }, this.buttons, this.steer.toggle, this.sure)),
+    );
+  }
+
+  close() {
+    this.steer.close();
+  }
+
+  draw(run, scene) {
+    const { status } = run;
+    this.run = run;
+    say(this.pill, status.status);
+    this.pill.className = `wb-pill wb-${status.status}`;
+    this.#eye(run);
+    const share = status.status === "finished" ? 1 : (status.progress ?? 0);
+    this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
+    this.bar.setAttribute("aria-valuenow", String(Math.round(100 * share)));
+    say(this.place, standing(run));
+    this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${percent(share)}`);
+    this.#numbers(run);
+    this.#message(run, scene);
+    this.#offer(run);
+    this.steer.draw(run, scene);
+  }
+
+  /** What became of a request stands in the line of the view: rows stay as high and as wide as they are. */
+  notice(text, error) {
+    const who = this.monitor.runs.length > 1 && text ? `${this.run.name}: ` : "";
+    this.monitor.note(who + text, error);
+  }
+
+  #eye({ id, name }) {
+    const shown = !this.monitor.hidden.has(id);
+    this.root.classList.toggle("wb-unseen", !shown);
+    if (this.eye.getAttribute("aria-pressed") === String(shown)) return;
+    this.eye.setAttribute("aria-pressed", String(shown));
+    this.eye.setAttribute("aria-label", `Show in the plots: ${name}`);
+    this.eye.title = shown ? "Hide this run in all plots" : "Show this run in all plots";
+    this.eye.replaceChildren(icon(shown ? "shown" : "hidden"));
+  }
+
+  #numbers({ status, final }) {
+    say(this.numbers.loss, loss(status.loss));
+    say(this.numbers.heldout, loss(status.heldout_loss));
+    say(this.learned, status.learned ?? "");
+    this.heldout.title = this.learned.title = [status.score, status.learned && `learned so far: ${status.learned}`].filter(Boolean).join("; ");
+    say(this.numbers.speed, short(status.tokens_per_second));
+    say(this.numbers.time, final ? `took ${duration(status.seconds)}` : duration(secondsLeft(status)));
+  }
+
+  #message(run, { now, kernelSilentSince, live }) {
+    const { status } = run;
+    const silence = status.silent_seconds ? run.statusAt - 1000 * status.silent_seconds : null;
+    const since = kernelSilentSince ?? (silence !== null && now - silence > SILENT_MS ? silence : null);
+    let text = run.final ? status.error || "" : status.message || "";
+    if (text === status.status) text = "";
+    if (!live) text = "saved picture: the kernel has not answered";
+    else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
+    say(this.message, text);
+    this.message.title = text;
+    this.message.classList.toggle("wb-bad", Boolean(status.error && run.final));
+  }
+
+  #offer({ final, status: { status } }) {
+    const offers = this.monitor.live ? (OFFERS[status] ?? []) : [];
+    if (final && !this.sure.hidden) this.#ask(false);
+    const key = offers.join();
+    if (key === this.buttons.dataset.key) return;
+    this.buttons.dataset.key = key;
+    const held = this.buttons.contains(document.activeElement);
+    this.buttons.replaceChildren(...offers.map((verb) => this.#button(verb)));
+    if (held) this.buttons.querySelector("button")?.focus();
+  }
+
+  #button(verb) {
+    const { text, title } = BUTTONS[verb];
+    const click = () => (verb === "stop" ? this.#ask(true) : this.#send(verb));
+    return el("button", { type: "button", class: "wb-tiny", title, "aria-label": `${text}: ${this.run.name}`, on: { click } }, icon(verb));
+  }
+
+  /** Asks over the buttons, so that nothing moves; the harmless answer has the focus. */
+  #ask(asking, verb = null) {
+    const held = this.sure.contains(document.activeElement);
+    this.sure.hidden = !asking;
+    if (verb) this.#send(verb);
+    if (!asking) {
+      this.sure.replaceChildren();
+      if (held) this.root.querySelector(".wb-buttons button:last-child, .wb-steer-toggle")?.focus();
+      return;
+    }
+    const { name, status } = this.run;
+    const question = (status.status === "queued" ? cancelQuestion : stopQuestion)([name]);
+    const keydown = (event) => event.key === "Escape" && (event.stopPropagation(), this.#ask(false));
+    const button = (text, more, click) => el("button", { type: "button", text, title: question.text, "aria-label": `${text}: ${name}`, ...more, on: { click, keydown } });
+    const yes = button(question.yes, { class: "wb-danger" }, () => this.#ask(false, "stop"));
+    const no = button(question.no, {}, () => this.#ask(false));
+    this.sure.replaceChildren(no, yes);
+    no.focus();
+  }
+
+  #send(verb) {
+    this.monitor.steering.request(this.run, { verb }, (answer) => {
+      this.notice(answerInWords(verb, answer), answer.error);
+      this.monitor.redraw();
+    });
+  }
+}

@@ -1,0 +1,71 @@
+// Which line is which run, where each stands and what reaches it: a table of one line per run, legend of all plots.
+
+import "./run_table.css";
+
+import { el, say } from "../../dom.js";
+import { RunRow } from "./run_row.js";
+
+const HEADS = [
+  ["eye", "Shown"],
+  ["name", "Run"],
+  ["state", "State"],
+  ["progress", "Progress"],
+  ["loss", "Loss"],
+  ["heldout", "Held-out"],
+  ["learned", "Learned"],
+  ["speed", "Tokens/s"],
+  ["time", "Time left"],
+  ["buttons", "Actions"],
+];
+
+export class RunTable {
+  constructor(monitor) {
+    this.monitor = monitor;
+    this.body = el("tbody");
+    const heads = HEADS.map(([name, text]) => el("th", { scope: "col", class: `wb-col-${name}` }, el("span", { text })));
+    this.count = heads[1].firstChild;
+    const table = el("table", { "aria-label": "Watched runs" }, el("thead", {}, el("tr", {}, ...heads)), this.body);
+    this.root = el("div", { class: "wb-runs" }, table);
+    /** What steers the runs: stands beside the curves, not over them. */
+    this.steering = el("div", { class: "wb-steering", role: "group", "aria-label": "Steering" });
+    this.rows = [];
+    this.key = "";
+  }
+
+  draw(scene) {
+    const key = JSON.stringify([scene.runs.map((run) => [run.id, run.name, run.place]), scene.colours.dark]);
+    if (key !== this.key) this.#arrange(scene, key);
+    this.rows.forEach((row, i) => row.draw(scene.runs[i], scene));
+    // Some may be out of sight, as the table takes but a part of the pane.
+    say(this.count, scene.runs.length > 1 ? `${scene.runs.length} runs` : "Run");
+    this.steering.hidden = this.rows.every((row) => row.steer.root.hidden);
+  }
+
+  /** Says something of one run (its id). */
+  notice(id, text, error) {
+    (this.rows.find(({ run }) => run.id === id) ?? this.rows[0])?.notice(text, error);
+  }
+
+  close() {
+    for (const row of this.rows) row.close();
+  }
+
+  /** A row that stays is not made anew: somebody may be typing in its panel. */
+  #arrange(scene, key) {
+    this.key = key;
+    const old = new Map(this.rows.map((row) => [row.key, row]));
+    this.rows = scene.runs.map((run) => {
+      const same = JSON.stringify([run.id, run.name, run.place, scene.colours.dark]);
+      const row = old.get(same) ?? new RunRow(this.monitor, run, scene.colours, same);
+      old.delete(same);
+      return row;
+    });
+    for (const row of old.values()) row.close();
+    const focused = document.activeElement;
+    const held = this.body.contains(focused) || this.steering.contains(focused);
+    this.body.replaceChildren(...this.rows.map((row) => row.root));
+    this.steering.replaceChildren(...this.rows.map((row) => row.steer.root));
+    // Moving an element takes the focus from what is in it.
+    if (held) focused.focus();
+  }
+}
