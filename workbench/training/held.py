@@ -37,11 +37,11 @@ def main() -> int:
 
 def _load(channel: socket.socket) -> None:
     """What a run loads before its first step; nothing here may start a thread, or ask for a GPU."""
-    for name in ("workbench.training.session", "torch._dynamo", "torch._inductor.compile_fx"):
-        # A run that is there already may need no compiler.
-        if name.startswith("torch") and select.select([channel], [], [], 0.0)[0]:
-            return
+    for name in ("workbench.training.session", "torch._dynamo"):
         importlib.import_module(name)
+    # A run that is there already may need no compiler.
+    if not select.select([channel], [], [], 0.0)[0]:
+        importlib.import_module("torch._inductor.compile_fx")
 
 
 if __name__ == "__main__":

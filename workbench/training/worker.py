@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
 import sys
 import time
@@ -76,6 +77,9 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
         if not options.moved:
             _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
         from workbench.training.session import Session
+
+        # Any optimizer of torch loads it when it is made, for a second or more: here it is called what it is.
+        importlib.import_module("torch._dynamo")
 
         stopping.session = session = Session(folder, status, options.resume)
         # The log is what people read first where memory is tight, or a run slow.
