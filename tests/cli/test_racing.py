@@ -53,6 +53,7 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
         (["fast", "bert_tiny"], ["--reference", "half"], "neither 'none' nor ratios"),
         (["fast", "bert_tiny"], ["--fail-on", "bad"], "legal: never, not-better, undecided, worse"),
         (["nope"], ["--cancel"], "no race 'nope' to cancel"),
+        ([], ["--cancel"], "cancel which race? Here: none"),
     ],
 )
 def test_wrong_requests(
@@ -65,7 +66,14 @@ def test_wrong_requests(
 def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    assert main(["race", "--runs", str(root)]) == 0
+    assert "no races in" in capsys.readouterr().out
     race = held(planned())
+    assert main(["race", "--runs", str(root), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["races"]
+    assert (row["race"], row["name"], row["status"]) == (race.id, "baseline vs mine", "finished")
+    assert main(["race", "--runs", str(root)]) == 0
+    assert race.id in capsys.readouterr().out
     asked = ["race", race.id[:20], "--runs", str(root)]
     assert main(asked) == 0
     assert "mine is worse than baseline by 0.5" in capsys.readouterr().out

@@ -248,8 +248,8 @@ def _add_race(verbs: Any) -> None:
     text = "race recipes against a baseline over paired seeds; or follow a race that there is"
     race = _verb(verbs, "race", "racing:race", text)
     race.add_argument(
-        "arms", nargs="+", metavar="[NAME=]RECIPE|RACE", help="presets or recipe files, the baseline first, changed as "
-        "in mine=fast:optimizer.lr=1e-3,depth=progressive_drop; or the id of a race",
+        "arms", nargs="*", metavar="[NAME=]RECIPE|RACE", help="presets or recipe files, the baseline first, changed as "
+        "in mine=fast:optimizer.lr=1e-3,depth=progressive_drop; or the id of a race; without any, lists races",
     )  # fmt: skip
     race.add_argument("--budget", metavar="TEXT", help="of each run: '60 s' of reference time (default: as long as the "
                       "baseline's own takes), '600 steps', '1e6 tokens' or '2e15 flops'")  # fmt: skip

@@ -14,8 +14,9 @@ from workbench.assignments import assignment
 from workbench.cli.command import DONE, FAILED
 from workbench.cli.training import text_edits
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
+from workbench.printable import plain
 from workbench.racing.race import Race
-from workbench.racing.race_folder import race_ids
+from workbench.racing.race_folder import race_ids, races_root
 from workbench.racing.results import check_fail_on
 
 if TYPE_CHECKING:
@@ -25,13 +26,17 @@ LINE_SECONDS, POLL_SECONDS = 10.0, 0.5
 
 
 def race(options: argparse.Namespace) -> int:
-    """Start a race and follow it to its end, or follow, show or cancel one that there is.
+    """Start a race and follow it to its end; or follow, show or cancel one that there is; without arms, list them.
 
     Raises:
         RecipeError, DataError: arms that cannot race; nothing was launched.
         TargetMissed: an arm fails it by ``--fail-on``.
     """
     check_fail_on(options.fail_on)
+    if not options.arms:
+        if options.cancel:
+            raise WorkbenchError(f"cancel which race? Here: {_latest(options)}")
+        return _list(options)
     if len(options.arms) == 1 and (held := _held(options)) is not None:
         if options.cancel:
             return _cancel(held, options)
@@ -61,6 +66,19 @@ def race(options: argparse.Namespace) -> int:
         return DONE
     print(f"race {started.id}; `workbench race {started.id}` follows it, `--cancel` ends it", file=sys.stderr)
     return _follow(started, options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    races = [Race(race_id, options.runs) for race_id in reversed(race_ids(options.runs))]
+    rows = [{"race": held.id, "name": held.plan.name, "status": held.status, "message": held.message} for held in races]
+    if options.json:
+        print(json.dumps({"races": rows}))
+        return DONE
+    for row in rows:
+        print(plain("  ".join(row.values()), 200))
+    if not rows:
+        print(f"no races in {races_root(options.runs)}")
+    return DONE
 
 
 def _follow(held: Race, options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,7 +14,7 @@ from workbench.errors import RecipeError, unknown
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.racing.budget import Share, check_clock, parse, shared
 from workbench.racing.earlier import evidence
-from workbench.racing.plan import Cost, Entry, RacePlan, Score, version_here
+from workbench.racing.plan import Cost, RacePlan, Score, version_here
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.folder import new_run_id, runs_root
 
@@ -243,19 +244,15 @@ def _at_once(shares: Mapping[str, Share]) -> int:
 
 
 def _priced(plan: RacePlan) -> RacePlan:
-    from dataclasses import replace
+    """The plan with what it costs: all of it, and up to its first look."""
 
     def cost(seeds: int) -> tuple[int, float, float]:
         entries = plan.entries(seeds, plan.others)
         each = [plan.shares[entry.arm].seconds * entry.ratio + START_SECONDS for entry in entries]
         compiling = sum(share.compile_seconds for share in plan.shares.values())
-        cores = sum(_share(plan, entry).threads * took for entry, took in zip(entries, each, strict=True))
+        cores = sum(plan.shares[entry.arm].threads * took for entry, took in zip(entries, each, strict=True))
         return len(entries), (sum(each) + compiling) / plan.at_once, cores / 3600
 
     runs, seconds, hours = cost(len(plan.seeds))
     first_runs, first_seconds, _ = cost(plan.design.looks[0])
     return replace(plan, cost=Cost(runs, seconds, hours, first_runs, first_seconds))
-
-
-def _share(plan: RacePlan, entry: Entry) -> Share:
-    return plan.shares[entry.arm]

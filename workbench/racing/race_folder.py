@@ -63,8 +63,8 @@ class RaceFolder:
         lock = self.driver_lock()
         try:
             lock.acquire(timeout=0)
-        except Timeout:
-            return True
+        except (Timeout, OSError):
+            return True  # a race of somebody else's is theirs to drive
         lock.release()
         return False
 
