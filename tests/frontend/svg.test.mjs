@@ -110,11 +110,12 @@ test("events are marked by x, with a word and a sign for where there is no room"
     { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005, x 1 -> 2", data: { path: "optimizer.lr", value: 0.0005 } },
     { kind: "stage", step: 1, text: "stage 2 of 3: more", data: { stage: 2, stages: 3 } },
     { kind: "request", step: 3, text: "evaluate by somebody: held-out loss 5", data: { verb: "evaluate", done: true } },
+    { kind: "memory", step: 3, text: "kept: 8 rows per micro-batch" },
     { kind: "request", step: 3, text: "checkpoint by somebody: refused", data: { verb: "checkpoint", done: false } },
   ];
   const scene = { x: "tokens", colours: { run: () => "#f00" }, theme };
   const marks = marksOf([run(events)], scene);
-  assert.deepEqual(marks.map(({ x, label, number }) => [x, label, number]), [[10, "stage 2 of 3", "2"], [20, "lr → 0.0005", "◆"], [30, "evaluate", "◇"]]);
+  assert.deepEqual(marks.map(({ x, label, number }) => [x, label, number]), [[10, "stage 2 of 3", "2"], [20, "lr → 0.0005", "◆"], [30, "evaluate", "◇"], [30, "memory", "M"]]);
   assert.equal(marks[1].text, "knob: optimizer.lr 0.001 -> 0.0005, x 1 -> 2");
   const [stage] = marksOf([run(events), run([], "b")], scene);
   assert.deepEqual([stage.label, stage.stroke], ["", "#f00"], "of several runs, names of stages would lie over each other");

@@ -35,6 +35,7 @@ def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(vi
         {"kind": "request", **data, "text": "as runs of before wrote it"},
         {"kind": "checkpoint", "text": "saved step-100"},
         {"kind": "fork", "text": "run-b goes on from step 100"},
+        {"kind": "memory", "text": "kept: 8 rows per micro-batch"},
     ]
     telemetry = replace(view.telemetry, events=[event | {"step": 100} for event in events])
     figure = go.Figure()
@@ -43,6 +44,7 @@ def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(vi
         "request: checkpoint by ada: saved step-100",
         "request: as runs of before wrote it",
         "fork: run-b goes on from step 100",
+        "memory: kept: 8 rows per micro-batch",
     ]
 
 

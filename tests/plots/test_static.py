@@ -52,6 +52,7 @@ def test_no_words_lie_across_the_curves(view, plateau):
     box = loss.get_window_extent()
     words = [loss.get_legend(), *loss.texts]
     assert all(not one.get_window_extent().overlaps(box) for one in words)
+    assert not loss.get_legend().get_window_extent().overlaps(loss.xaxis.label.get_window_extent())
     names = [text.get_text() for text in loss.get_legend().get_texts()]
     assert any("learned: word frequencies" in name for name in names)
     assert any(name.startswith("neighbours") for name in names)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SIZE_INCHES = (10.0, 6.0)
 DOTS_PER_INCH = 100
+LEGEND_INCHES = 0.46
+"""Room between an axis and the legend below it: ticks and title."""
 LABEL = 0.13
 """Share of a panel's width that the name of a stage takes."""
 # Inline, because GitHub and nbconvert keep no style sheets of ours.
@@ -177,11 +179,20 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         axes.set_title(axes.get_title(loc="left"), fontsize=10, loc="left", pad=17)
         mark_stages(axes, found, x_at_steps(views[0], [stage.step for stage in found], "seconds").tolist(), needs=LABEL)
     if any(map(len, drawn)):
-        # Below the axes: inside, words would lie across the curves.
-        columns = 2 if len(views) + drawn_levels > 3 else 3
-        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.17), ncols=columns, borderpad=0)
+        _legend_below(axes, columns=2 if len(views) + drawn_levels > 3 else 3)
     else:
         _say_nothing_yet(axes, views)
+
+
+def _legend_below(axes: Axes, columns: int) -> None:
+    """Under the title of the axis: inside, words would lie across the curves."""
+    from matplotlib.transforms import ScaledTranslation
+
+    scale = axes.get_figure(root=True).dpi_scale_trans
+    # In inches: a share of the height, which the legend takes from the axes, would vary with its rows.
+    below = axes.transAxes + ScaledTranslation(0, -LEGEND_INCHES, scale)
+    place = {"loc": "upper left", "bbox_to_anchor": (0, 0), "bbox_transform": below}
+    axes.legend(fontsize=8, frameon=False, ncols=columns, borderpad=0, **place)
 
 
 def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> int:

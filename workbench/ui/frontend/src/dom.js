@@ -54,17 +54,6 @@ export function segments(label, choices, chosen, choose) {
   return el("div", { class: "wb-segments", role: "group", "aria-label": label }, ...buttons);
 }
 
-/** A button that is on or off. */
-export function toggle(text, title, changed) {
-  const flip = () => {
-    const on = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(on));
-    changed(on);
-  };
-  const button = el("button", { type: "button", class: "wb-quiet", text, title, "aria-label": title, "aria-pressed": "false", on: { click: flip } });
-  return button;
-}
-
 /** A drop-down; `set` replaces its options and keeps the choice if it is still there. */
 export function dropdown(label, choose) {
   const select = el("select", { "aria-label": label, on: { change: () => choose(select.value) } });
