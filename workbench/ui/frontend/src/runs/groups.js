@@ -22,7 +22,9 @@ const NAMED_KNOBS = 3;
  */
 export function groupsOf(rows, by, knobs, sort = null) {
   const asked = Object.keys(knobs.differ).filter((path) => !NOT_ASKED.has(path));
-  const key = by === BY_RECIPE ? (row) => JSON.stringify(asked.map((path) => knobs.value(path, row.id))) : (row) => JSON.stringify(columnOf(by, knobs).value(row));
+  const recipes = by === BY_RECIPE ? recipesOf(knobs, asked) : null;
+  const column = recipes ? null : columnOf(by, knobs);
+  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify(column.value(row)));
   const held = new Map();
   for (const row of rows) {
     const id = `group:${key(row)}`;
@@ -35,6 +37,15 @@ export function groupsOf(rows, by, knobs, sort = null) {
   for (const group of groups) group.label = by === BY_RECIPE ? recipeLabel(group.rows, varied, knobs) : knobLabel(by, group.rows[0], knobs);
   const mean = sort && columnOf(sort.key, knobs)?.mean;
   return mean ? ordered(groups, (group) => group.stats.get(sort.key)?.mean, sort.direction) : groups;
+}
+
+// Of a thousand runs once per set of recipes, not with every letter of a filter.
+const known = new WeakMap();
+
+/** What was asked of each run, as one text. */
+function recipesOf(knobs, asked) {
+  if (!known.has(knobs)) known.set(knobs, new Map([...knobs.place].map(([id, place]) => [id, JSON.stringify(asked.map((path) => knobs.differ[path][place]))])));
+  return known.get(knobs);
 }
 
 /** Mean and spread (the standard deviation of a sample; null of one run alone) of each number that some of them have. */
