@@ -170,6 +170,17 @@ def test_runs_are_watched_in_one_view_as_many_as_can_be_told_apart(tmp_path: Pat
     lab.close()
 
 
+def test_what_the_watch_pane_adds_is_watched_as_all_others(tmp_path: Path) -> None:
+    one, two = (run_folder(tmp_path / f"2026010{n}-000000-r-000000-0000", "finished", False) for n in (1, 2))
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path)
+    lab.table.watched = [one.id]
+    lab.monitor.add(two)
+    assert lab.table.watched == [one.id, two.id]
+    lab.table.watched = [two.id]
+    assert [run.id for run in lab.monitor.runs] == [two.id]
+    lab.close()
+
+
 def test_a_closed_lab_leaves_no_widget_and_no_thread_behind(tmp_path: Path) -> None:
     run_folder(tmp_path / "20260101-000000-r-000000-0000", "finished", False)
     Lab(presets.get("fast"), runs_dir=tmp_path).close()

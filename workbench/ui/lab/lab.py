@@ -189,6 +189,7 @@ class Lab(ipywidgets.Box):
         # Figures that are opened from its plots stand below them.
         self._watch = ipywidgets.VBox([self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
+        self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
         body = ipywidgets.Box(self._regions())
@@ -253,6 +254,14 @@ class Lab(ipywidgets.Box):
         self.table.watched = [*self.table.watched, run.id][-WATCHED_AT_MOST:]
         self.table.selected = [run.id]
         self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
+
+    def _added(self) -> None:
+        """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""
+        watched = self.table.watched
+        added = [run.id for run in self.monitor.runs if run.id not in watched]
+        if added:
+            self.table.refresh()
+            self.table.watched = [*watched, *added][-WATCHED_AT_MOST:]
 
     def _to_watch(self) -> None:
         self._keep()
