@@ -47,6 +47,7 @@ def test_rows_have_results_and_the_knobs_that_differ(compared: Any) -> None:
 
 
 def test_frame_is_a_table_of_pandas_or_says_how_to_get_it(compared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
     frame = compared.frame()
     assert list(frame["name"]) == list(NAMES)
     assert list(frame["optimizer.lr"]) == [0.1, 0.2]
