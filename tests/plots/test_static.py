@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from workbench.plots.static import (
     summary_html,
     summary_png,
     summary_text,
+    with_layers,
 )
 from workbench.quantities import run_colour
 
@@ -41,6 +43,17 @@ def test_png_is_small_and_shows_the_runs(view, plateau):
     assert pixels.shape == (600, 1000, 3)
     assert _near(pixels[:290, :570], run_colour(0)) > 100
     assert _near(pixels[:290, :570], run_colour(1)) > 100
+
+
+def test_of_several_runs_the_layers_are_those_of_one_that_drops_some(view, plateau):
+    steady = deepcopy(view)
+    for record in steady.telemetry.layers:
+        record["state"] = [0] * len(record["state"])
+    assert any(len(set(record["state"])) > 1 for record in view.telemetry.layers)
+    assert with_layers([steady, view]) is view
+    assert with_layers([steady, deepcopy(steady)]) is steady
+    steady.telemetry.layers.clear()
+    assert with_layers([steady]) is None
 
 
 def test_no_words_lie_across_the_curves(view, plateau):

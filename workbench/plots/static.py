@@ -226,8 +226,17 @@ def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
         _say_nothing_yet(axes, views)
 
 
+def with_layers(views: Sequence[RunView]) -> RunView | None:
+    """The run whose layers to look at: the first in which they do not all do the same; else the first that has any."""
+    known = [view for view in views if any(record.get("state") for record in view.telemetry.layers)]
+    differing = (
+        view for view in known if any(len(set(record.get("state") or ())) > 1 for record in view.telemetry.layers)
+    )
+    return next(differing, known[0] if known else None)
+
+
 def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
-    shown = next((view for view in views if any(record.get("state") for record in view.telemetry.layers)), None)
+    shown = with_layers(views)
     if shown is None:
         axes.set_title("layer activity", fontsize=10, loc="left")
         _say_nothing_yet(axes, views)
