@@ -18,15 +18,21 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 import workbench as wb
+from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
 from tests.training.own.models import Start, bert, cross_entropy, points, sentences, shuffled, stacked
 from workbench.accelerated import AcceleratedRun
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.runs import control
 from workbench.runs.checkpoints import checkpoints
+from workbench.runs.folder import RunFolder
+from workbench.runs.queue.outlook import training_now
+from workbench.runs.queue.queue_folder import Queue
+from workbench.runs.queue.turn import enter
 from workbench.training.loop import step_seed
 
 # A run asks git for the revision that it runs.
 pytestmark = pytest.mark.process
+NewRun = Callable[..., RunFolder]
 CONSTANT = {"kind": "linear", "start": 1.0, "end": 1.0}
 ADAMW = {"kind": "adamw", "lr": 1e-2, "beta2": 0.999, "weight_decay": 0.0, "schedule": CONSTANT, "clip_norm": None}
 EIGHT = {"amount": 8, "unit": "steps", "evaluations": 2}
@@ -92,6 +98,25 @@ def by_hand(model: nn.Module, batches: list[Any], loss: Callable[..., torch.Tens
         optimizer.zero_grad()
         losses.append(value.item())
     return losses
+
+
+class TestQueue:
+    def test_it_waits_for_nobody_and_is_counted_as_long_as_it_trains(
+        self, start: Start, queue: Queue, new_run: NewRun, capsys: pytest.CaptureFixture[str]  # noqa: F811
+    ) -> None:  # fmt: skip
+        other = enter(new_run("a", status="running"))
+        loss = stop_after(5)
+        loss.run = run = start(
+            stacked(), list(DataLoader(points(), batch_size=16)), loss=loss, budget="1M steps", execution={"threads": 1}
+        )
+        assert f"{run.id}: 2 runs train here with 2 threads on 1 cores, so each is slower" in capsys.readouterr().out
+        assert [each.run.id for each in training_now()] == [other.ticket.run.id, run.id]
+        waiting = enter(new_run("b"))
+        other.leave()
+        assert not waiting.claim()
+        run.wait()
+        assert waiting.claim()
+        waiting.leave()
 
 
 class TestDepth:

@@ -45,11 +45,11 @@ def test_architecture_names_files_that_are_there() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_architecture_explains_twenty_words_on_one_page() -> None:
+def test_architecture_explains_its_words_on_one_page() -> None:
     text = ARCHITECTURE.read_text(encoding="utf-8")
-    glossary = text.split("## Twenty words")[1].split("\n## ")[0]
+    glossary = text.split("## Words")[1].split("\n## ")[0]
     words = re.findall(r"^\| (?!word|---)([^|]+) \|", glossary, re.MULTILINE)
-    assert len(words) == len(set(words)) == 20
+    assert 20 <= len(words) == len(set(words)) <= 25
     path = text.split("## The path of one run")[1].split("\n## ")[0]
     assert len(path.splitlines()) <= 25, "the path of a run fits one screen"
 

@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         starting.add_argument(
             "--now", action="store_true", help="do not wait for a turn: train beside what trains here"
         )
+        starting.add_argument("--priority", type=int, default=0, metavar="N", help="in the queue; higher goes first")
     _add_queue(verbs)
     _add_race(verbs)
 

@@ -96,13 +96,17 @@ def launch(options: argparse.Namespace) -> int:
     held.hold()
     try:
         # On stderr: stdout holds the id and nothing else.
-        run = start(_launchable(options), runs_dir=options.runs, queue=not options.now, say=_say)
+        run = start(_launchable(options), runs_dir=options.runs, **_queued(options))
     finally:
         held.release()
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)
     return 0
+
+
+def _queued(options: argparse.Namespace) -> dict[str, Any]:
+    return {"queue": not options.now, "priority": options.priority, "say": _say}
 
 
 def _say(line: str) -> None:
@@ -148,7 +152,7 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
-    run = start(recipe, on="inline", runs_dir=options.runs, queue=not options.now, say=_say)
+    run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
     if run.status == "queued":
         _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
     if options.profile:

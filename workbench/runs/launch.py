@@ -26,6 +26,7 @@ def launch(
     *,
     run_id: str | None = None,
     queue: bool = True,
+    priority: int = 0,
     say: Say | None = print,
 ) -> Run:
     """Start training in the background and return at once; on a busy machine the run waits for its turn.
@@ -39,6 +40,7 @@ def launch(
         name: what lists and plots call the run; else the recipe's name.
         run_id: of the run, for programs that must not launch it twice; else a new one.
         queue: else it trains at once, beside whatever else does, and slows it down.
+        priority: among the runs that wait; higher ones go first.
         say: called with one line where the run waits, or shares the machine.
 
     Raises:
@@ -57,9 +59,11 @@ def launch(
     launcher = launcher_named(on)
     if name is not None:
         recipe = recipe.with_(name=name)
+    root = runs_root(runs_dir)
     if queue:
         check_room()
-    start_orphans()
-    folder, lock = create(runs_root(runs_dir), lambda draft: recipe, run_id)
-    launcher.submit(folder, lock, queue=queue, say=None if say is None else lambda line: say(f"{folder.id}: {line}"))
+    start_orphans(root, unless_known=True)
+    folder, lock = create(root, lambda draft: recipe, run_id)
+    told = None if say is None else lambda line: say(f"{folder.id}: {line}")
+    launcher.submit(folder, lock, queue=queue, priority=priority, say=told)
     return Run(folder)

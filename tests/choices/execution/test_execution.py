@@ -31,6 +31,12 @@ def test_auto_takes_a_gpu_if_there_is_one() -> None:
     assert Native(device="cpu").resolve_device() == torch.device("cpu")
 
 
+def test_a_run_may_take_one_of_the_gpus_that_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Native(device="cpu").gpus() == []
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert Native().gpus() == [str(index) for index in range(torch.cuda.device_count())]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
 def test_a_missing_gpu_is_said_with_the_way_out() -> None:
     with pytest.raises(RecipeError, match=r"execution\.device: 'cuda' was asked for.*use 'auto' or 'cpu'"):

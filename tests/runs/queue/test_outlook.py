@@ -11,7 +11,16 @@ from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.message import message_of
 from workbench.runs.queue import outlook as looks
-from workbench.runs.queue.outlook import Place, about, expected_starts, notice, outlook, place_of, remaining_seconds
+from workbench.runs.queue.outlook import (
+    Place,
+    about,
+    expected_starts,
+    notice,
+    outlook,
+    place_of,
+    remaining_seconds,
+    remember_end,
+)
 from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.queue.settings import QueueSettings, write_settings
 from workbench.runs.queue.ticket import Ticket
@@ -83,6 +92,23 @@ def test_how_long_a_run_takes(queue: Queue, new_run: NewRun) -> None:
     assert remaining_seconds([])(enter(forecast).ticket) == 33.0
     write_json(forecast.forecast, {"seconds": "nan"})
     assert remaining_seconds([])(enter(forecast).ticket) is None
+
+
+def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRun) -> None:
+    first, second = enter(new_run("a", status="running")), enter(new_run("b", status="queued", seconds=0.0))
+    third = enter(new_run("c"))
+    assert outlook(queue).places[third.ticket.folder].seconds is None
+    write_state(first.ticket.run, status="finished", seconds=300.0)
+    remember_end(first.ticket.run)
+    first.leave()
+    assert second.claim()
+    write_state(second.ticket.run, status="running", seconds=60.0, progress=0.0)
+    assert outlook(queue).places[third.ticket.folder].seconds == 240.0
+    for number in range(600):
+        queue.remember(f"shape-{number}", 1.0)
+    assert len(queue.seconds_by_shape()) == 500, "the oldest are forgotten"
+    for turn in (second, third):
+        turn.leave()
 
 
 def test_a_run_that_waits_says_where_it_stands(queue: Queue, new_run: NewRun) -> None:

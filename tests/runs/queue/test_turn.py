@@ -130,12 +130,12 @@ from workbench.runs.queue.turn import enter
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 turns = {path: enter(RunFolder(Path(path))) for path in sys.argv[2:]}
 while turns:
-    for path, turn in list(turns.items()):
-        if turn.claim():
-            os.write(log, f"+{path}\\n".encode())
-            os.write(log, f"-{path}\\n".encode())
-            turn.leave()
-            del turns[path]
+    path, turn = min(turns.items(), key=lambda each: each[1].ticket.number)
+    if turn.claim():
+        os.write(log, f"+{path}\\n".encode())
+        os.write(log, f"-{path}\\n".encode())
+        turn.leave()
+        del turns[path]
     time.sleep(0.001)
 """
 

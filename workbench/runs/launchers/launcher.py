@@ -67,14 +67,15 @@ class Launcher(ABC):
         """
 
     def submit(
-        self, folder: RunFolder, lock: int, *, resume: bool = False, queue: bool = True, say: Say | None = None
-    ) -> Handle:
+        self, folder: RunFolder, lock: int, *, resume: bool = False, queue: bool = True, priority: int = 0,
+        say: Say | None = None,
+    ) -> Handle:  # fmt: skip
         """Hand a prepared run (see :func:`begin`) over to a supervisor; on a busy machine it waits for its turn there.
 
         Args:
             lock: descriptor of the run's lock; closed here, the supervisor holds it from now on.
             resume: go on from the last checkpoint.
-            queue: else it starts at once, whatever else trains.
+            queue: else it starts at once, whatever else trains. priority: among those that wait.
             say: called with one line where the run waits, or shares the machine.
 
         Raises:
@@ -89,7 +90,7 @@ class Launcher(ABC):
             write_json(folder.launched, asdict(handle))
             # Under a umask that lets the group write, nobody could trust what is named there.
             folder.launched.chmod(0o644)
-            turn = enter(folder, wait=queue)
+            turn = enter(folder, wait=queue, priority=priority)
             mark_waiting(folder, turn)
             line = notice(folder, turn.running, turn.problem)
             handle = replace(handle, pid=self.start(folder, {LOCK_VARIABLE: lock, **turn.descriptors}, place, resume))

@@ -23,6 +23,7 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.log import tail
 from workbench.runs.queue.orphans import start_orphans
+from workbench.runs.queue.outlook import remember_end
 from workbench.runs.queue.turn import Turn, enter, inherited
 from workbench.runs.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
 from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
@@ -86,6 +87,7 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
         code = _end_unbegun(folder, why)
     else:
         code = _supervise(folder, lock, turn, options.resume, options.with_parent, start or start_trainer)
+    remember_end(folder)
     turn.leave()
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)

@@ -45,8 +45,16 @@ def orphans(root: Path | None = None) -> list[RunFolder]:
     return [each for each in known.values() if is_orphan(each) and read_object(each.launched).get("on") == "local"]
 
 
-def start_orphans(root: Path | None = None) -> list[RunFolder]:
-    """Queue them again; returns those that were."""
+def start_orphans(root: Path | None = None, *, unless_known: bool = False) -> list[RunFolder]:
+    """Queue them again; returns those that were.
+
+    Args:
+        root: a runs folder to look through as well.
+        unless_known: look there only where the queue has no folder, so that it may have forgotten its runs.
+    """
+    queue = queue_here()
+    if unless_known and (queue is None or queue.folder.exists()):
+        root = None
     started = []
     for folder in orphans(root):
         # One that cannot be started must not keep the others waiting.

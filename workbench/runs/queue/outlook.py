@@ -1,18 +1,20 @@
 """What trains on this machine now, and when the turn of a run that waits is expected.
 
 The remaining seconds of what trains, and what runs ahead of it take: from how far they have come, from a budget in
-seconds, from the forecast that somebody had made, or from another run of the same shape. Where none of them tells, the
-start is unknown, and is said to be.
+seconds, from the forecast that somebody had made, or from a run of the same shape that trains or has finished here.
+Where none of them tells, the start is unknown, and is said to be.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +83,7 @@ def outlook(queue: Queue | None = None) -> Outlook:
     if queue is None:
         return Outlook([], [], {}, [], QueueSettings())
     tickets, settings = queue.tickets(), queue.settings()
-    seconds = expected_starts(tickets, settings, remaining_seconds(tickets))
+    seconds = expected_starts(tickets, settings, remaining_seconds(tickets, queue.seconds_by_shape()))
     waiting = in_line(tickets)
     places = {ticket.folder: Place(n, seconds[ticket.folder]) for n, ticket in enumerate(waiting, 1)}
     dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
@@ -159,19 +161,25 @@ def expected_starts(
     return {folder: None if math.isinf(start) else start for folder, start in starts.items()}
 
 
-def remaining_seconds(tickets: Sequence[Ticket]) -> Callable[[Ticket], float | None]:
-    """How long each still trains, from its own files and those of the others."""
-    totals: dict[str, float] = {}
+def remaining_seconds(
+    tickets: Sequence[Ticket], seconds_by_shape: Mapping[str, float] | None = None
+) -> Callable[[Ticket], float | None]:
+    """How long each still trains, from its own files and those of the others.
+
+    Args:
+        seconds_by_shape: of runs that have finished.
+    """
+    totals = dict(seconds_by_shape or {})
     for ticket in training(tickets):
         total = _measured_total(read_state(ticket.run))
         if total is not None:
-            totals[_shape(_recipe(ticket.folder))] = total
+            totals[shape(_recipe(ticket.folder))] = total
 
     def remaining(ticket: Ticket) -> float | None:
         state = read_state(ticket.run)
         if state.status == "paused":
             return None  # until somebody resumes it
-        total = _measured_total(state) or _stated_total(ticket) or totals.get(_shape(_recipe(ticket.folder)))
+        total = _measured_total(state) or _stated_total(ticket) or totals.get(shape(_recipe(ticket.folder)))
         return None if total is None else max(0.0, total - state.seconds)
 
     return remaining
@@ -210,9 +218,18 @@ def _positive(value: Any) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def _shape(recipe: Mapping[str, Any]) -> str:
-    """Runs of one shape take about as long: they differ in seed, name, or the optimizer's knobs."""
-    return json.dumps([recipe.get(axis) for axis in _SHAPE], sort_keys=True)
+def shape(recipe: Mapping[str, Any]) -> str:
+    """What decides how long a run takes, as a short name: runs of one shape differ in seed, name, or optimizer."""
+    described = json.dumps([recipe.get(axis) for axis in _SHAPE], sort_keys=True)
+    return hashlib.sha256(described.encode()).hexdigest()[:16]
+
+
+def remember_end(folder: RunFolder) -> None:
+    """Keep how long a run that has finished trained, for those that wait; a queue that cannot be written forgets."""
+    queue, state = queue_here(), read_state(folder)
+    if queue is not None and state.status == "finished" and state.seconds > 0:
+        with suppress(OSError):
+            queue.remember(shape(_recipe(str(folder.path))), state.seconds)
 
 
 def _recipe(folder: str) -> dict[str, Any]:

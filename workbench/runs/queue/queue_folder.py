@@ -17,13 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.cache_folder import cache_folder
+from workbench.runs.folder import read_object, write_json
 from workbench.runs.queue.settings import QueueSettings, read_settings
 from workbench.runs.queue.ticket import SUFFIX, Ticket, decoded, encoded
 from workbench.runs.state import lock_held, read_state
 
 QUEUE_VARIABLE = "WORKBENCH_QUEUE"
 OFF = "off"
-_LOCK = "lock"
+_LOCK, _TOOK = "lock", "took.json"
+_KEPT_SHAPES, _LONGEST_TOOK = 500, 1 << 18
 LIMIT_BYTES = 1 << 16
 # On these a lock of one machine may be unknown to another, or to the file server's next start.
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "lustre", "gpfs", "ceph", "glusterfs", "beegfs", "9p")
@@ -99,6 +101,22 @@ class Queue:
         found = self._read(self.folder / ticket.file)
         return found is not None and found.alive
 
+    def seconds_by_shape(self) -> dict[str, float]:
+        """How long finished runs trained, by what decides it (:func:`.outlook.shape`); the latest ones."""
+        found = read_object(self.folder / _TOOK, limit=_LONGEST_TOOK)
+        return {shape: value for shape, value in found.items() if isinstance(value, (int, float))}
+
+    def remember(self, shape: str, seconds: float) -> None:
+        """Keep how long a finished run trained, for those that wait.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self.locked():
+            kept = {name: value for name, value in self.seconds_by_shape().items() if name != shape}
+            latest = list(kept.items())[1 - _KEPT_SHAPES :]
+            write_json(self.folder / _TOOK, dict([*latest, (shape, round(seconds, 1))]), durable=False)
+
     def files(self) -> list[Path]:
         """The files of tickets."""
         try:
@@ -107,24 +125,25 @@ class Queue:
         except OSError:
             return []
 
-    def sweep(self) -> list[str]:
-        """Remove what is dead and of no more use, under the lock; returns the names of damaged tickets among it.
+    def sweep(self) -> tuple[list[Ticket], list[str]]:
+        """Remove what is dead and of no more use, under the lock.
 
         Kept are tickets of runs that wait without a process: they are started again (:mod:`.orphans`).
+
+        Returns:
+            The tickets that are left, and the names of damaged ones that are not.
         """
-        damaged = []
+        tickets, damaged = [], []
         for path in self.files():
-            try:
+            # Somebody else's, in a folder that all may write to, stays there: dead, it counts for nothing.
+            with suppress(OSError):
                 ticket = self._read(path)
-                if ticket is None and not _held(path):
-                    damaged.append(path.name)
-                elif ticket is None or ticket.alive or read_state(ticket.run).status == "queued":
-                    continue
-                path.unlink()
-            # Somebody else's, in a folder that all may write to: dead, it counts for nothing.
-            except OSError:
-                continue
-        return damaged
+                if ticket is not None and (ticket.alive or read_state(ticket.run).status == "queued"):
+                    tickets.append(ticket)
+                elif ticket is not None or not _held(path):
+                    path.unlink()
+                    damaged += [path.name] if ticket is None else []
+        return tickets, damaged
 
     def create(self, ticket: Ticket) -> int:
         """Write a ticket, under the lock; returns the descriptor that keeps it alive. It replaces one of the same run.
@@ -166,7 +185,7 @@ class Queue:
         except OSError:
             return None
         try:
-            ticket = decoded(os.read(descriptor, LIMIT_BYTES))
+            ticket = decoded(os.read(descriptor, LIMIT_BYTES).rstrip())
             uid, held = os.fstat(descriptor).st_uid, _locked(descriptor)
         except OSError:
             return None

@@ -28,7 +28,8 @@ class QueueSettings:
     cores: int | None = None
     runs_per_gpu: int = 1
     running_per_owner: int | None = None
-    waiting_per_owner: int | None = 1000
+    # Each waits in a process of its own, of some 12 MB.
+    waiting_per_owner: int | None = 300
     problem: str = ""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -55,8 +56,7 @@ class Ticket:
     @property
     def file(self) -> str:
         """Name of its file: one per run folder, however often it enters."""
-        # Runs folders that were copied hold runs of the same id.
-        return f"{self.run.id}-{hashlib.sha256(self.folder.encode()).hexdigest()[:8]}{SUFFIX}"
+        return _file(self.folder)
 
 
 _WRITTEN = tuple(field.name for field in fields(Ticket) if field.name not in ("uid", "alive"))
@@ -89,6 +89,8 @@ def encoded(ticket: Ticket) -> bytes:
     return json.dumps({name: fields_of[name] for name in _WRITTEN}, indent=1).encode().ljust(_ROOM_BYTES)
 
 
+# Whoever waits reads the same tickets again and again.
+@functools.lru_cache(maxsize=1024)
 def decoded(data: bytes) -> Ticket | None:
     """A ticket from its file; None when that is damaged."""
     try:
@@ -98,6 +100,12 @@ def decoded(data: bytes) -> Ticket | None:
         return None
     ticket = Ticket(**checked)
     return ticket if os.path.isabs(ticket.folder) and ticket.threads >= 1 else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _file(folder: str) -> str:
+    # Runs folders that were copied hold runs of the same id.
+    return f"{os.path.basename(folder)}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}{SUFFIX}"
 
 
 def _threads(recipe: dict[str, Any]) -> int:

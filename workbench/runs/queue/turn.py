@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from contextlib import suppress
@@ -37,6 +38,7 @@ class Turn:
         self._queue, self._descriptor = queue, descriptor
         self.position = 1
         self._mark: tuple[int, list[Ticket]] | None = None
+        self._looked_at = -math.inf
         self._could: dict[str, float] = {}
         self._kept_at = 0.0
 
@@ -100,6 +102,7 @@ class Turn:
         self.hand_over()
 
     def _look(self, queue: Queue) -> None:
+        self._looked_at = time.monotonic()
         if not self._in_place(queue):
             self._write_anew(queue)
         tickets = queue.tickets()
@@ -109,14 +112,14 @@ class Turn:
             return
         self.ticket = mine
         self.position = 1 + in_line(tickets).index(mine) if not mine.running else 1
-        starting = startable(self._responsive(tickets, queue.settings()), queue.settings())
-        for ticket, gpu in starting:
-            if ticket.file == mine.file:
-                self.ticket = replace(mine, running=True, gpu=gpu)
-                queue.change(self.ticket)
-                return
+        settings = queue.settings()
+        tickets = self._responsive(tickets, settings)
+        self.ticket = _started(mine, tickets, settings)
+        if self.ticket.running:
+            queue.change(self.ticket)
         # While there is room for somebody else, who is about to take it, the next look is a whole one again.
-        self._mark = None if starting else (queue.folder.stat().st_mtime_ns, training(tickets))
+        room = bool(startable(tickets, settings))
+        self._mark = None if room else (queue.folder.stat().st_mtime_ns, training(tickets))
 
     def _responsive(self, tickets: list[Ticket], settings: QueueSettings) -> list[Ticket]:
         """Without those whose turn came a while ago and who have not taken it: suspended, or on a disk that hangs."""
@@ -126,6 +129,9 @@ class Turn:
         return [ticket for ticket in tickets if ticket.file not in silent]
 
     def _nothing_new(self, queue: Queue) -> bool:
+        # Far behind, a place is not about to come: of hundreds that wait, not all read all tickets at every change.
+        if time.monotonic() - self._looked_at < 0.1 * (self.position - 10):
+            return True
         if self._mark is None:
             return False
         changed_at, running = self._mark
@@ -164,19 +170,28 @@ def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
     try:
         queue.prepare()
         with queue.locked():
-            damaged = queue.sweep()
-            tickets = queue.tickets()
+            tickets, damaged = queue.sweep()
             ticket = replace(entered(ticket, tickets), running=not wait, entered=time.time())
             for each in tickets:
                 # It waited before, and its process is gone.
                 if each.file == ticket.file:
                     kept = {name: getattr(each, name) for name in ("round", "number", "priority", "entered")}
                     ticket = replace(ticket, **kept)
-            turn = Turn(queue, ticket, queue.create(ticket), _removed(damaged))
+            # Here, so that many who enter look once each.
+            ticket = _started(
+                ticket, [*(each for each in tickets if each.file != ticket.file), ticket], queue.settings()
+            )
+            return Turn(queue, ticket, queue.create(ticket), _removed(damaged))
     except OSError as error:
         return Turn(None, ticket, None, _without(queue, error))
-    turn.claim()
-    return turn
+
+
+def _started(ticket: Ticket, tickets: list[Ticket], settings: QueueSettings) -> Ticket:
+    """With its turn, where that has come."""
+    for first, gpu in startable(tickets, settings):
+        if first.file == ticket.file:
+            return replace(ticket, running=True, gpu=gpu)
+    return ticket
 
 
 def inherited(folder: RunFolder) -> Turn | None:
