@@ -267,9 +267,9 @@ class Monitor {
     this.root.dataset.theme = theme.dark ? "dark" : "light";
     const now = Date.now();
     const shown = this.runs.filter((run) => !this.hidden.has(run.id));
-    const welcome = this.live && !this.runs.length && this.model.get("example");
-    this.welcome.draw(welcome);
-    for (const part of [this.table.root, this.toolbar, this.grid]) part.hidden = welcome;
+    const none = !this.runs.length;
+    this.welcome.draw(none && this.live && this.model.get("example"));
+    for (const part of [this.table.root, this.toolbar, this.grid]) part.hidden = none;
     this.root.style.setProperty("--pane", `${paneHeight(this.root)}px`);
     const extent = extentOf(shown, this.x);
     this.range = followed(this.range, this.extent, extent);
