@@ -85,3 +85,27 @@ def test_page_and_kernel_speak_while_a_cell_is_running(kernel: Kernel, folder: R
     )
     assert final["content"]["transient"] == shown["transient"]
     writer.close()
+
+
+@pytest.mark.process
+def test_a_lab_leaves_what_a_saved_notebook_needs(kernel: Kernel, folder: RunFolder) -> None:
+    """A line for where nothing can be drawn, and under it what was composed and which runs there were."""
+    code = "import workbench as wb\nwb.Lab(wb.presets.fast(), runs_dir='.')"
+    busy = kernel.begin(code, cell="one")
+    drawn: dict[str, Any] = {}
+
+    def shows_the_lab(message: dict[str, Any]) -> bool:
+        data = message["content"].get("data", {})
+        drawn.update(data if VIEW in data else {})
+        # Drawn by a thread, so perhaps before the cell has ended.
+        return message["msg_type"] == "update_display_data" and "Recipe fast" in data.get("text/html", "")
+
+    kept = kernel.hear(shows_the_lab, seconds=60)["content"]["data"]["text/html"]
+    assert drawn["text/plain"] == (
+        f"Lab(runs of {folder.path.parent}); open the notebook in JupyterLab and run this cell again to use it."
+    )
+    assert drawn["text/html"].startswith("<p>Lab(runs of")
+    assert "run-a" in kept
+    assert "<script" not in kept
+    assert len(kept) < 20_000
+    assert busy

@@ -16,7 +16,7 @@ from typing import Any
 
 DRAW_EVERY_SECONDS = 60.0
 """A drawing takes half a second of the kernel's time: one percent at this distance."""
-_CHILD, _LIVE = ".jp-OutputArea-child", ".jp-OutputArea-output .jupyter-widgets"
+_CHILD, _LIVE = ".jp-OutputArea-child", ".jp-OutputArea-output :is(.lm-Widget, .jupyter-widgets)"
 RULES = (
     "<style>"
     f"{_CHILD}:has({_LIVE}) + {_CHILD}:has(.wb-keepsake),"
