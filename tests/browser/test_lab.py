@@ -137,12 +137,12 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     # One key watches a run of the table, and none is a command of the notebook.
     line.focus()
     page.keyboard.press("b")
-    monitor = page.locator(".lab-watch .wb-monitor")
-    expect(monitor).to_be_visible()
+    watched = page.locator(".lab-watch .wb-run")
+    expect(watched).to_have_count(1)
     page.keyboard.press("Enter")
-    expect(monitor).to_have_count(0)
+    expect(watched).to_have_count(0)
     page.keyboard.press("Enter")
-    expect(monitor).to_be_visible()
+    expect(watched).to_have_count(1)
     expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
     assert notebook.complaints == []
 
