@@ -162,7 +162,7 @@ def differences(composer: Locator, page: Page) -> None:
     against = composer.get_by_label("against", exact=True)
     expect(composer.locator(".lab-difference")).to_contain_text("Nothing differs from preset fast")
     against.focus()
-    against.select_option(label="mine · 2026-01-31 08:15 UTC · 0a1b2c-3d4e")
+    against.select_option(label="mine · 2026-01-31 08:15:00 UTC")
     take = composer.get_by_role("button", name="take theirs: seed 5")
     take.focus()
     page.keyboard.press("Enter")

@@ -106,6 +106,16 @@ def test_slider_and_box_follow_each_other() -> None:
     assert box.get() == 7.0
 
 
+def test_a_slider_reaches_what_is_sensible_and_the_box_what_is_legal() -> None:
+    price = make_input(Shape("float", low=0.0, high=10.0), "price", "", 0.5, "linear")
+    text, slider = price.widget.children
+    assert (slider.min, slider.max) == (0.0, 2.0)
+    text.value = "8"
+    assert price.get() == 8.0
+    share = make_input(Shape("float", low=0.0, high=1.0), "rate", "", 0.1, "linear")
+    assert share.widget.children[1].max == 1.0
+
+
 def test_logarithmic_integers_move_in_powers_of_two() -> None:
     box = make_input(Shape("int", low=8, high=65536), "n", "", 128, "log")
     text, slider = box.widget.children

@@ -19,7 +19,7 @@ def test_a_thousand_runs_are_listed_without_opening_one(tmp_path: Path, monkeypa
     monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("a file was read"))
     found = run_sources(tmp_path)
     assert len(found) == LISTED
-    assert found[0] == ("run:20260131-001644-run-0a1b2c-3d4e", "run · 2026-01-31 00:16 UTC · 0a1b2c-3d4e")
+    assert found[0] == ("run:20260131-001644-run-0a1b2c-3d4e", "run · 2026-01-31 00:16:44 UTC")
     assert found == sorted(found, reverse=True)
 
 
@@ -28,7 +28,7 @@ def test_nothing_to_list() -> None:
 
 
 def test_words() -> None:
-    assert run_label("20260131-081500-a-b-c-0a1b2c-3d4e") == "a-b-c · 2026-01-31 08:15 UTC · 0a1b2c-3d4e"
+    assert run_label("20260131-081500-a-b-c-0a1b2c-3d4e") == "a-b-c · 2026-01-31 08:15:00 UTC"
     assert run_label("by-hand") == "by-hand"
     assert title_of("run:20260131-081500-a-b-c-0a1b2c-3d4e") == "run a-b-c"
     assert title_of("fast") == "preset fast"

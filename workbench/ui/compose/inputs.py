@@ -23,6 +23,8 @@ BOUND_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 """Bounds that a field may declare, as people write them."""
 SLIDER_DECADES = 3
 """How far a logarithmic slider reaches around the default where no bound stops it."""
+SLIDER_REACH = 4
+"""How far a linear slider reaches, as a multiple of the default, where the range is no share."""
 SLIDER_STEPS = 100
 
 
@@ -185,9 +187,11 @@ def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | N
             ipywidgets.FloatLogSlider, base=base, min=ends[0], max=ends[1], step=step, value=default, **common
         )
     if scale == "linear" and shape.kind == "float" and shape.low is not None and shape.high is not None:
-        step = (shape.high - shape.low) / SLIDER_STEPS
+        # Beyond shares, what is legal says little about what is sensible; the box takes the rest.
+        high = shape.high if shape.high <= 1 or not default else min(shape.high, SLIDER_REACH * default)
+        step = (high - shape.low) / SLIDER_STEPS
         return with_shared_layout(
-            ipywidgets.FloatSlider, min=shape.low, max=shape.high, step=step, value=default or 0.0, **common
+            ipywidgets.FloatSlider, min=shape.low, max=high, step=step, value=default or 0.0, **common
         )
     return None
 

@@ -14,7 +14,7 @@ from workbench.runs.folder import runs_root
 RUN = "run:"
 LISTED = 1000
 """Runs offered, the newest: a longer drop-down is no help to anybody, and each name crosses the wire."""
-_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-(.+)-([0-9a-f]{6}-[0-9a-f]{4})")
+_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
 
 
 def run_sources(runs_dir: str | Path | None = None) -> list[tuple[str, str]]:
@@ -31,13 +31,13 @@ def run_label(run_id: str) -> str:
 
     Example:
         >>> run_label("20260131-081500-bert-tiny-0a1b2c-3d4e")
-        'bert-tiny · 2026-01-31 08:15 UTC · 0a1b2c-3d4e'
+        'bert-tiny · 2026-01-31 08:15:00 UTC'
     """
     parts = _ID.fullmatch(run_id)
     if parts is None:
         return run_id
-    year, month, day, hour, minute, name, tail = parts.groups()
-    return f"{name} · {year}-{month}-{day} {hour}:{minute} UTC · {tail}"
+    year, month, day, hour, minute, second, name = parts.groups()
+    return f"{name} · {year}-{month}-{day} {hour}:{minute}:{second} UTC"
 
 
 def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:

@@ -22,6 +22,7 @@ from workbench.runs.forks.fork import fork
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.launch import launch
 from workbench.runs.launchers import held
+from workbench.runs.queue.outlook import training_now
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
 from workbench.ui import cell_widgets
@@ -236,7 +237,9 @@ class Lab(ipywidgets.Box):
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
-            self._started(launch(recipe, runs_dir=self._runs_dir, say=None), "launched")
+            notices: list[str] = []
+            run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
+            self._started(run, "launched", *notices)
             self._composed()
         self._launched_at = time.monotonic()
 
@@ -248,12 +251,13 @@ class Lab(ipywidgets.Box):
         # Of a fork the recipe says only how it went on.
         return next((run.name for run in alive if run.origin is None and run.recipe.hash == recipe.hash), "")
 
-    def _started(self, run: Run, how: str) -> None:
+    def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
         # After the refresh: the table drops ids that it does not know. Beside what is watched, which nobody has closed.
         self.table.watched = [*self.table.watched, run.id][-WATCHED_AT_MOST:]
         self.table.selected = [run.id]
-        self.table.say(ActionResult(f"{how} {run.name}: {run.id}"))
+        told = "; ".join(notice.removeprefix(f"{run.id}: ") for notice in notices)
+        self.table.say(ActionResult(f"{how} {run.name}" + (f": {told}" if told else "")))
 
     def _added(self) -> None:
         """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""
@@ -337,7 +341,7 @@ class Lab(ipywidgets.Box):
 
     def _rows_changed(self) -> None:
         self._keepsake.refresh()
-        self.forecast.share(sum(row["status"] in TRAINING for row in self.table.rows))
+        self.forecast.share(len(training_now()))
 
     def _composed_fields(self) -> dict[str, Any] | None:
         recipe = self.composer.recipe

@@ -12,20 +12,20 @@ export function placeOf(root, page = document) {
 }
 
 /** Keeps what a Lab would lose; `ended` once its kernel has. */
-export function keep(place, kept, ended, storage = sessionStorage) {
+export function keep(place, kept, ended, storage) {
   try {
-    storage.setItem(KEY + place, JSON.stringify({ kept, ended }));
+    (storage ?? sessionStorage).setItem(KEY + place, JSON.stringify({ kept, ended }));
   } catch {
     // No storage here, or none left: then it is lost with the kernel.
   }
 }
 
 /** What a Lab of a kernel that ended left in this place, once; `lab` is the one that asks. */
-export function take(place, lab, storage = sessionStorage) {
+export function take(place, lab, storage) {
   try {
-    const { kept, ended } = JSON.parse(storage.getItem(KEY + place)) ?? {};
+    const { kept, ended } = JSON.parse((storage ?? sessionStorage).getItem(KEY + place)) ?? {};
     if (!ended || kept.lab === lab) return null;
-    storage.removeItem(KEY + place);
+    (storage ?? sessionStorage).removeItem(KEY + place);
     return kept;
   } catch {
     return null; // no storage, or not ours
