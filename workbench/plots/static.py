@@ -188,11 +188,14 @@ def _legend_below(axes: Axes, columns: int) -> None:
     """Under the title of the axis: inside, words would lie across the curves."""
     from matplotlib.transforms import ScaledTranslation
 
-    scale = axes.get_figure(root=True).dpi_scale_trans
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     # In inches: a share of the height, which the legend takes from the axes, would vary with its rows.
-    below = axes.transAxes + ScaledTranslation(0, -LEGEND_INCHES, scale)
-    place = {"loc": "upper left", "bbox_to_anchor": (0, 0), "bbox_transform": below}
-    axes.legend(fontsize=8, frameon=False, ncols=columns, borderpad=0, **place)
+    below = axes.transAxes + ScaledTranslation(0, -LEGEND_INCHES, figure.dpi_scale_trans)
+    axes.legend(
+        fontsize=8, frameon=False, ncols=columns, borderpad=0, loc="upper left", bbox_to_anchor=(0, 0),
+        bbox_transform=below,
+    )  # fmt: skip
 
 
 def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> int:
