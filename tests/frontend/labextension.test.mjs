@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
 import { RunList, summaryOf } from "../../workbench/ui/frontend/src/labextension/run_list.js";
 import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
+import { hearStartAgain } from "../../workbench/ui/frontend/src/labextension/start_again.js";
 import { factsOf } from "../../workbench/ui/frontend/src/labextension/runs_panel.js";
 
 const offer = (name, more = {}) => ({ get: async () => () => name, ...more });
@@ -84,4 +85,34 @@ test("the model without a kernel keeps values and tells of changes", () => {
   model.set("advice", "two");
   assert.deepEqual(heard, ["one"]);
   assert.equal(model.send({ type: "resync" }), undefined);
+});
+
+test("a Lab of a cell is started again: another kernel where there is none, and its own cell alone", async () => {
+  const done = [];
+  const inside = new EventTarget();
+  const kernel = { status: "dead", requestExecute: ({ code }) => ({ done: Promise.resolve(done.push(code)) }) };
+  const sessionContext = {
+    session: { kernel },
+    restartKernel: async () => done.push("restart") && (kernel.status = "idle"),
+    startKernel: async () => done.push("start") && (sessionContext.session = { kernel }),
+  };
+  const content = { widgets: [{ node: { contains: () => false } }, { node: { contains: (node) => node === inside } }], deselectAll: () => done.push("deselect") };
+  const NotebookActions = { run: async (notebook, session) => done.push([notebook.activeCellIndex, session === sessionContext]) };
+  const lab = { notebook: { NotebookActions }, apputils: { showErrorMessage: (title) => done.push(title) } };
+  hearStartAgain(lab, (node) => (node === inside ? { content, sessionContext } : undefined), inside);
+  const ask = async () => {
+    const event = new Event("workbench:start-again", { cancelable: true });
+    inside.dispatchEvent(event);
+    await new Promise((rest) => setTimeout(rest));
+    return [event.defaultPrevented, done.splice(0)];
+  };
+  const run = ["import workbench as wb", "deselect", [1, true]];
+  assert.deepEqual(await ask(), [true, ["restart", ...run]]);
+  assert.deepEqual(await ask(), [true, run], "the server has replaced it already");
+  sessionContext.session = null;
+  assert.deepEqual(await ask(), [true, ["start", ...run]]);
+  NotebookActions.run = async () => assert.fail("no");
+  assert.deepEqual((await ask())[1].at(-1), "The Lab could not be started again");
+  content.widgets.pop();
+  assert.deepEqual(await ask(), [false, []], "a Lab in no cell is told to do it by hand");
 });

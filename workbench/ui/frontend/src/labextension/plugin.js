@@ -114,7 +114,8 @@ class Dock {
       execute: ({ run, name }) => this.#shown(this.#watch(run, name), this.watched),
     });
     commands.addCommand(RUNS, { label: "Show Runs", caption: "All runs, with or without a kernel", execute: () => this.shell.activateById(PANEL) });
-    tiles?.add({ command: OPEN, category: "Other", rank: 0 });
+    // A category of its own: the first tile of "Other" would lend its icon to all of them.
+    tiles?.add({ command: OPEN, category: "Workbench" });
     for (const command of [OPEN, RUNS]) palette?.addItem({ command, category: "Workbench", args: { isPalette: true } });
   }
 

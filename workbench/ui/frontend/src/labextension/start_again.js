@@ -15,7 +15,7 @@ export function hearStartAgain(lab, panelOf, page = document) {
     if (place < 0) return;
     // Taken: the Lab need not tell what to do by hand.
     event.preventDefault();
-    startAgain(lab, panel, place);
+    startAgain(lab, panel, place).catch((error) => lab.apputils.showErrorMessage("The Lab could not be started again", error));
   });
 }
 
