@@ -21,6 +21,7 @@ from tests.runs.tiny import tiny_recipe, wait_until, yield_to_others
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
+from workbench.ui.watch.saved_picture import RULES
 
 pytestmark = pytest.mark.browser
 
@@ -282,3 +283,29 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
     expect(kept.first.locator("table", has_text=live.id)).to_be_visible()
     expect_no_broken_widget(page)
     page.screenshot(path=RESULTS / "saved-lab.png")
+
+
+@pytest.mark.parametrize(
+    ("view", "picture", "view_is_seen", "picture_is_seen"),
+    [
+        ('<div class="lm-Widget wb-monitor">live</div>', "<img alt='x'>", True, False),
+        ('<div class="jupyter-widgets widget-box">live</div>', "", True, False),
+        ("Error displaying widget: model not found", "<img alt='x'>", False, True),
+        ("Loading widget...", "<table><tr><td>x</td></tr></table>", False, True),
+        ("Loading widget...", "", True, True),  # nothing is drawn yet that could stand for it
+        ("<p>As a page shows it that does not trust the notebook.</p>", "<img alt='x'>", True, True),
+    ],
+)
+def test_which_of_a_view_and_its_picture_is_seen(
+    new_page: Open, view: str, picture: str, view_is_seen: bool, picture_is_seen: bool
+) -> None:
+    page = new_page(java_script_enabled=False)
+    kept = f'{RULES}<div class="wb-keepsake">{picture}kept</div>'
+    outputs = [
+        f'<div class="lm-Widget jp-OutputArea-child"><div class="lm-Widget jp-OutputArea-output">{each}</div></div>'
+        for each in (view, kept, "<p>another output</p>")
+    ]
+    page.set_content(f'<div class="jp-OutputArea">{"".join(outputs)}</div>')
+    first, second, third = page.locator(".jp-OutputArea-child").all()
+    for output, seen in ((first, view_is_seen), (second, picture_is_seen), (third, True)):
+        (expect(output).to_be_visible if seen else expect(output).not_to_be_visible)()
