@@ -333,6 +333,7 @@ def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, f
     expect(groups.first.locator(".lab-cell").nth(5)).to_have_text("3.050 ± 0.071")
     # A class of another pane has once taken its cells apart.
     assert {round(cell.bounding_box()["height"]) for cell in groups.locator("td").all()} == {28}  # type: ignore[index]
+    assert groups.first.locator(".lab-cell").nth(5).evaluate("cell => cell.scrollWidth <= cell.clientWidth")
     page.screenshot(path=RESULTS / "runs-grouped.png")
     groups.first.locator(".lab-name").click()
     expect(line(page, 1)).to_have_count(0)

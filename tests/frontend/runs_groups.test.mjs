@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, groupsOf, shared, statsOf, statText } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { BY_RECIPE, groupsOf, shared, statsOf, statText, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -47,6 +47,11 @@ test("any knob is a column, sorts and groups", () => {
   assert.deepEqual(groups.map((group) => [group.label, group.rows.length]), [["seed = 2", 2], ["seed = 1", 3]]);
   assert.equal(shared(column, groups[0].rows), "", "they differ");
   assert.equal(shared(columnOf(knobKey("seed"), KNOBS), groups[0].rows), "2");
+});
+
+test("groups have room for a mean with its spread", () => {
+  assert.equal(widened(BY_KEY.get("heldout")).width > BY_KEY.get("heldout").width, true);
+  assert.equal(widened(BY_KEY.get("state")).width, BY_KEY.get("state").width);
 });
 
 test("names of repetitions are called by what they have in common", () => {

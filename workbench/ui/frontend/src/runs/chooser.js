@@ -34,7 +34,7 @@ export class Chooser {
       this.#add(this.field.value.trim());
     });
     add.addEventListener("click", () => this.#add(this.field.value.trim()));
-    this.node = el("fieldset", { class: "lab-chooser", id: this.id }, el("legend", { text: "columns" }), this.boxes, this.add);
+    this.node = el("fieldset", { class: "lab-chooser", id: this.id, "aria-label": "columns" }, this.boxes, this.add);
     this.node.hidden = true;
   }
 

@@ -9,6 +9,9 @@ export const BY_RECIPE = "recipe";
 // What tells repetitions apart, and what people call them.
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
 const SPREAD = COLUMNS.filter((column) => column.mean);
+// Of a label with its knobs, and of "3.215 ± 0.012", in pixels.
+const LABEL_WIDTH = 240;
+const STAT_WIDTH = 118;
 // More knobs than these fit into no line.
 const NAMED_KNOBS = 3;
 
@@ -59,6 +62,12 @@ export function statsOf(rows) {
     found.set(column.key, { mean, spread: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null, count: values.length });
   }
   return found;
+}
+
+/** A column with room for what groups have to say. */
+export function widened(column) {
+  const least = column.key === "name" ? LABEL_WIDTH : column.mean ? STAT_WIDTH : 0;
+  return { ...column, width: Math.max(column.width, least) };
 }
 
 /** "3.215 ± 0.012", or the mean alone. */

@@ -95,7 +95,8 @@ export class Table {
   #columns(before) {
     const { columns } = this.look;
     // The same columns with other values (of knobs, once they are there) keep their lines.
-    if (columns.map(({ key }) => key).join() === before.map(({ key }) => key).join()) return;
+    const shape = (all) => all.map(({ key, width }) => `${key} ${width}`).join();
+    if (shape(columns) === shape(before)) return;
     for (const entry of this.entries.values()) entry.line.remove();
     this.entries.clear();
     // The last free text takes what is left; without it, the name.

@@ -8,7 +8,7 @@ import { Bar } from "./bar.js";
 import { Chooser, fitting, Grouping } from "./chooser.js";
 import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
-import { groupsOf } from "./groups.js";
+import { groupsOf, widened } from "./groups.js";
 import { Said } from "./said.js";
 import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
@@ -114,7 +114,7 @@ export class View {
     const watched = new Set(this.watched);
     const marks = !this.inTrash && this.model.get("most_watched") > 0;
     const markOf = marks ? (id) => this.lines.markOf(id) : () => null;
-    this.table.show(items, { columns: this.#columns(), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, marks });
+    this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, marks });
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);
     this.said.draw(session.said);
@@ -127,11 +127,12 @@ export class View {
   }
 
   /** A new list only where one of the columns is, or shows, something else. */
-  #columns() {
+  #columns(grouped) {
     const { knobs } = this.session;
-    const key = this.keys.join();
+    const key = `${grouped} ${this.keys}`;
     if (this.columnsKey !== key || (this.columnsOf !== knobs && this.keys.some(pathOf))) {
-      this.columns = this.keys.map((each) => columnOf(each, knobs));
+      const columns = this.keys.map((each) => columnOf(each, knobs));
+      this.columns = grouped ? columns.map(widened) : columns;
     }
     Object.assign(this, { columnsKey: key, columnsOf: knobs });
     return this.columns;
