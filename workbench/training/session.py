@@ -107,7 +107,7 @@ class Session:
         # Of optimizers whose step may be a fused kernel: the same run takes longer without it.
         path = getattr(self.assembled.optimizer, "path", None)
         stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.status.stages.items())
-        parts = (path and f"optimizer step by {path}", self.task.note, f"before that: {stages}")
+        parts = (f"before that: {stages}", path and f"optimizer step by {path}", self.task.note)
         text = f"training on {self.environment['device']}" + "".join(f"; {part}" for part in parts if part)
         self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
         try:
