@@ -104,6 +104,8 @@ def test_a_seed_on_the_floor_leaves_counts_and_no_test(six: RacePlan) -> None:
     assert (verdict.verdict, verdict.reason, verdict.estimate, now.over) == ("undecided", "floor", None, True)
     assert (verdict.left_floor, verdict.baseline_left_floor) == ((3, 4), (4, 4))
     assert "3 of 4 seeds of mine and 4 of 4 seeds of baseline got more than 0.1 nats below" in told(six, now)
+    found[Entry("baseline", 0)] = done(2.95, left=False)
+    assert told(six, judged(six, found)).endswith("only where all do; give it a larger budget")
 
 
 def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:

@@ -52,9 +52,10 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
             f"{left} of {seeds} seeds of {who}"
             for who, (left, seeds) in ((arm, verdict.left_floor), (base, verdict.baseline_left_floor))
         )
+        advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
         return (
             f"{arm} against {base} is undecided at this budget: {counts} got more than {FLOOR_MARGIN} nats below word "
-            "frequencies; only where all do, means say something"
+            f"frequencies, and means are compared only where all do{advice}"
         )
     if verdict.estimate is None:
         return f"{arm} against {base}: too early to say"

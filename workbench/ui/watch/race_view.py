@@ -30,15 +30,21 @@ class RaceView:
 
     def __init__(self, race: Race) -> None:
         self.race = race
-        self._thread: threading.Thread | None = None
+        self._shown = False
 
     def show(self) -> RaceView:
         """Show it in the present cell, and keep it up to date until the race ends or the kernel does."""
         shown: Any = display({"text/html": self.html(), "text/plain": self.race.summary}, raw=True, display_id=True)
         if shown is not None and not headless() and self.race.status not in ENDED:
-            self._thread = threading.Thread(target=self._follow, args=(shown,), name=THREAD, daemon=True)
-            self._thread.start()
+            threading.Thread(target=self._follow, args=(shown,), name=THREAD, daemon=True).start()
+        self._shown = True
         return self
+
+    def _ipython_display_(self) -> None:
+        # `race.watch()` at the end of a cell has shown it already.
+        if not self._shown:
+            self.show()
+        self._shown = False
 
     def html(self) -> str:
         """All of it without scripts, every name escaped."""
