@@ -344,6 +344,7 @@ def test_root_names_are_few_and_frozen() -> None:
         ("import workbench", {"torch", "transformers", "plotly", "ipywidgets", "matplotlib", "numpy", "pydantic"}),
         ("import workbench; workbench.runs('/nonexistent')", {"torch", "transformers", "plotly", "matplotlib"}),
         ("import workbench.plots.report", {"torch", "transformers"}),
+        ("import workbench.racing.race", {"torch", "transformers", "plotly", "matplotlib", "scipy"}),
         ("import workbench.training.worker", {"transformers", "plotly", "matplotlib", "ipywidgets"}),
     ],
 )
