@@ -103,7 +103,8 @@ export class Curves {
 
   #height(width) {
     const [least, most] = this.options.heights;
-    return this.monitor.heightOf(this.options.name, this.host) ?? Math.round(Math.min(most, Math.max(least, width * 0.36)));
+    const usual = Math.round(Math.min(most, Math.max(least, width * 0.36)));
+    return this.monitor.heightOf(this.options.name, this.host, usual);
   }
 
   #measure({ lines, left, right, levels, window }) {

@@ -27,6 +27,8 @@ import { followed, translated } from "./window.js";
 
 const DRAW_EVERY_MS = 90;
 const SPEAK_EVERY_MS = 15000;
+/** A plot lower than this shows no curve; then it stands beyond the edge of the pane, and is scrolled to. */
+const LEAST_PX = 150;
 
 /** One view of a session. */
 class Monitor {
@@ -99,10 +101,16 @@ class Monitor {
     this.redraw(true);
   }
 
-  /** Pixels that a plot is to be high: all there are when it is large, else as somebody has dragged it; null: by its width. */
-  heightOf(name, plot) {
-    if (this.large === name) return heightLeft(this.root, plot);
-    return this.layout.now.heights[name] ?? null;
+  /**
+   * Pixels that a plot is to be high: all there are when it is large, else as somebody has dragged it, else as usual, or
+   * a little less where that lets it end with the pane.
+   */
+  heightOf(name, plot, usual = null) {
+    if (this.large === name) return Math.max(LEAST_PX, heightLeft(this.root, plot));
+    const chosen = this.layout.now.heights[name];
+    if (chosen || usual === null) return chosen ?? null;
+    const left = heightLeft(this.root, plot);
+    return left >= LEAST_PX ? Math.min(usual, left) : usual;
   }
 
   /** Why no figure can be made now; empty when one can. */

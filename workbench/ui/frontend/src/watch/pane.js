@@ -17,5 +17,5 @@ export function paneHeight(root) {
 /** Pixels that a plot may be high if it is to end where the pane does, when the view begins where the pane does. */
 export function heightLeft(root, plot) {
   const above = plot.getBoundingClientRect().top - root.getBoundingClientRect().top;
-  return Math.max(200, Math.floor(paneHeight(root) - above - SPARE));
+  return Math.floor(paneHeight(root) - above - SPARE);
 }

@@ -34,6 +34,7 @@ export class RunRow {
     this.pill = el("span", { class: "wb-pill" });
     this.place = el("span", { class: "wb-place" });
     this.message = el("span", { class: "wb-message" });
+    this.told = el("div", { class: "wb-progress-text" }, this.place, this.message);
     this.fill = el("div", { class: "wb-fill" });
     this.bar = el("div", { class: "wb-bar", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": `Progress of ${run.name}` }, this.fill);
     this.numbers = Object.fromEntries(["loss", "heldout", "speed", "time"].map((name) => [name, el("span")]));
@@ -48,7 +49,7 @@ export class RunRow {
       el("td", { class: "wb-col-eye" }, this.eye),
       el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), el("span", { class: "wb-name", text: run.name, title: `${run.name}\n${run.id}` }))),
       el("td", { class: "wb-col-state" }, this.pill),
-      el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, el("div", { class: "wb-progress-text" }, this.place, this.message), this.bar)),
+      el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, this.told, this.bar)),
       el("td", { class: "wb-number wb-col-loss" }, this.numbers.loss),
       this.heldout,
       this.learned,
@@ -113,7 +114,9 @@ export class RunRow {
     if (!live) text = "saved picture: the kernel has not answered";
     else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
     say(this.message, text);
-    this.message.title = text;
+    // Where there is little room both are cut short.
+    const whole = [standing(run), text].filter(Boolean).join(" · ");
+    if (this.told.title !== whole) this.told.title = whole;
     this.message.classList.toggle("wb-bad", Boolean(status.error && run.final));
   }
 
