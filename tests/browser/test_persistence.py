@@ -252,7 +252,7 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
     wait_until(lambda: live.status == "running" and live.state.step > 5, seconds=180)
     yield_to_others(live)
     path = server.root / "kept.ipynb"
-    code = f"{HURRY}import workbench as wb\nlab = wb.Lab(wb.presets.fast())\nlab.table.selected = [{live.id!r}]\nlab"
+    code = f"{HURRY}import workbench as wb\nlab = wb.Lab(wb.presets.fast())\nlab.table.watched = [{live.id!r}]\nlab"
     write_notebook(path, [code, "wb.compare('watched')"])
     notebook = Notebook(page, server, path.name)
     for index in range(2):
