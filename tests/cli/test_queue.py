@@ -100,20 +100,20 @@ def test_a_launch_on_a_busy_machine_waits_says_so_and_can_be_cancelled(
 ) -> None:  # fmt: skip
     busy[2].leave()
     recipe = tiny_recipe(corpus, steps=5).save(tmp_path / "recipe.json")
-    command = ("launch", "--recipe", str(recipe), "--runs", str(root))
+    command = ("launch", "--recipe", str(recipe), "--runs", str(root), "--priority", "3")
     done = workbench(*command)
     assert done.returncode == 0, done.stderr
     run = Run(done.stdout.strip(), root)
-    assert done.stderr.startswith(f"{run.id}: queued, position 2, start unknown")
+    assert done.stderr.startswith(f"{run.id}: queued, position 1, start unknown")
     listed = workbench("runs", "--runs", str(root))
     assert "queued" in listed.stdout
-    assert "position 2" in listed.stdout
+    assert "position 1" in listed.stdout
     cancelled = workbench("queue", "cancel", run.id)
     assert cancelled.stdout.strip() == f"{run.id}: taken out of the queue before it began", cancelled.stderr
     assert run.wait_blocking(timeout=30)["state"] == "stopped"
     # Its folder is whole: a resume begins it, when its turn comes.
     resumed = workbench("resume", run.id, "--runs", str(root))
-    assert "queued, position 2" in resumed.stdout, resumed.stderr
+    assert "queued, position 2" in resumed.stdout, "without the priority that one launch had"
     assert run.status == "queued"
     now = json.loads(workbench(*command, "--now", "--json").stdout)
     assert (now["state"], now["queue_position"], now["expected_start_seconds"]) == ("starting", None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,6 +91,20 @@ def test_of_many_who_start_them_each_is_started_once(queue: Queue, new_run: NewR
     wait_until(lambda: not processes_of(tmp_path / "runs"), 30, "their ends")
     assert {read_state(folder).status for folder in folders} == {"stopped"}
     blocking.leave()
+
+
+@pytest.mark.process
+def test_only_where_the_queue_was_emptied_a_launch_looks_through_its_runs_folder(
+    queue: Queue, new_run: NewRun, tmp_path: Path
+) -> None:
+    folder = orphan(new_run, "a")
+    for path in queue.files():
+        path.unlink()
+    assert start_orphans(tmp_path / "runs", unless_known=True) == []
+    shutil.rmtree(queue.folder)
+    assert start_orphans(tmp_path / "runs", unless_known=True) == [folder]
+    wait_until(lambda: not processes_of(tmp_path / "runs"), 60, "its end: what it is to train is no recipe")
+    assert read_state(folder).status == "failed"
 
 
 @pytest.mark.process
