@@ -48,6 +48,8 @@ def view(page: Page, server: Server, long_run: RunFolder) -> Locator:
     write_notebook(server.root / "watch.ipynb", [watch])
     notebook = Notebook(page, server, "watch.ipynb")
     notebook.hide_sidebar()
+    # What a test before has chosen is remembered by the browser, which they share.
+    page.evaluate("localStorage.removeItem('workbench.watch.layout')")
     notebook.run(0)
     found = page.locator(".wb-monitor")
     expect(found.locator(".wb-panel-loss .wb-area canvas")).to_be_visible()
