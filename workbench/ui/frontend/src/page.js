@@ -178,7 +178,8 @@ function compose(model, root, line) {
   };
   const rowOf = (target) => target.closest?.(".lab-knob, .lab-heading");
   let pointed = null;
-  const rest = () => explain([pointed, focused].find((row) => row?.isConnected));
+  // What is wrong with the knob that is typed into comes before help on what the pointer happens to rest on.
+  const rest = () => explain([focused && errorOf(focused) && focused, pointed, focused].find((row) => row?.isConnected));
   on("focusin", ({ target }) => ((focused = rowOf(target)), (pointed = null), rest()));
   on("focusout", () => ((focused = null), rest()));
   on("pointerover", ({ target }) => ((pointed = rowOf(target)), rest()));
