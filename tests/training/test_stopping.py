@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +14,22 @@ from workbench.recipe import Recipe
 from workbench.runs import control
 
 Live = Callable[[Recipe], LiveRun]
+
+# As code in C or Rust does that calls back into Python.
+DRESSED = """
+import os, signal, sys
+from workbench.recipe import Recipe
+from workbench.training import worker
+
+def load(path):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException as stop:
+        raise RuntimeError("an error of its own") from stop
+
+Recipe.load = load
+sys.exit(worker.main(sys.argv[1:]))
+"""
 
 
 @pytest.mark.process
@@ -44,3 +62,12 @@ def test_a_signal_ends_the_loading_of_torch(tiny: Recipe, live: Live) -> None:
     run.start("--resume")
     assert run.wait() == 0, run.log
     assert (run.state.status, run.state.step) == ("finished", 20)
+
+
+@pytest.mark.process
+def test_a_stop_that_turned_into_another_error_on_the_way_is_a_stop(tiny: Recipe, live: Live) -> None:
+    run = live(tiny)
+    done = subprocess.run([sys.executable, "-c", DRESSED, str(run.folder.path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (run.state.status, run.state.error) == ("stopped", "")
+    assert run.state.message == "stopped by SIGTERM, before the first step"

@@ -35,14 +35,15 @@ class Stopping:
 
     Attributes:
         session: what trains; None as long as there is nothing of the kind.
+        early: why the run ended while it started; empty where it did not.
     """
 
     session: Stoppable | None = None
+    early = ""
 
     def __init__(self, folder: RunFolder, status: Status) -> None:
         self._folder, self._status = folder, status
         self._why = ""
-        self._raised = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told)
         threading.Thread(target=self._listen, args=(threading.get_ident(),), name="stopping", daemon=True).start()
@@ -52,8 +53,8 @@ class Stopping:
         if self.session is not None and not self._status.starting:
             self.session.stop(why)
         # Once: a second signal must not disturb the last words.
-        elif not self._raised:
-            self._raised = True
+        elif not self.early:
+            self.early = why
             raise StoppedEarly(why)
 
     def _listen(self, main: int) -> None:

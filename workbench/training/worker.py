@@ -22,7 +22,7 @@ from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
 from workbench.training.status import Status
-from workbench.training.stopping import StoppedEarly, Stopping
+from workbench.training.stopping import Stopping
 
 if TYPE_CHECKING:
     from workbench.choices.execution import Process
@@ -86,8 +86,11 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
         for found in session.engine.findings.values():
             print(found, flush=True)
         session.run()
-    except StoppedEarly as stop:
-        status.write(status="stopped", message=f"{stop}, before the first step", exit_code=0)
+    except BaseException:
+        # Not StoppedEarly alone: what is written in C or Rust may turn it into an error of its own while it is imported.
+        if not stopping.early:
+            raise
+        status.write(status="stopped", message=f"{stopping.early}, before the first step", exit_code=0)
     return 0
 
 
