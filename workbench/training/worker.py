@@ -87,7 +87,7 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
             print(found, flush=True)
         session.run()
     except BaseException:
-        # Not StoppedEarly alone: what is written in C or Rust may turn it into an error of its own while it is imported.
+        # Not StoppedEarly alone: code in C or Rust may turn it into an error of its own while it is imported.
         if not stopping.early:
             raise
         status.write(status="stopped", message=f"{stopping.early}, before the first step", exit_code=0)
