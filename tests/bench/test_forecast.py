@@ -52,7 +52,7 @@ def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatc
         return _case(0.1, 0.1)
 
     monkeypatch.setattr(bench, "compare", compare)
-    monkeypatch.setattr(bench, "measured", lambda mode: measured.append(mode) or RATES)
+    monkeypatch.setattr(bench, "measured", lambda mode, fresh: measured.append(mode) or RATES)
     out = tmp_path / "results" / "forecast.json"
     options = ["--out", str(out), "--steps", "3", "--only", "fast", "pld"]
     assert bench.main(options) == 0

@@ -217,7 +217,7 @@ def test_everything_with_the_keyboard_alone(page: Page, server: Server, corpus: 
     expect(page.locator(".lab-composer")).to_be_visible()
 
     tab_to(page, "^preset$")
-    page.keyboard.type("bert_")
+    page.keyboard.type("bert_t")
     # Not the verdict, which says of every preset that nothing is changed.
     expect(page.locator(".lab-composer")).to_contain_text("BERT at 4 layers x 256")
     page.wait_for_timeout(1500)  # what is typed after a pause begins a new word

@@ -25,6 +25,8 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     expect(composer).to_be_visible(timeout=60_000)
     # There are no tabs.
     expect(composer.get_by_role("button", name="Open this Lab in a tab")).to_have_count(0)
+    composer.get_by_label("preset", exact=True).select_option("pocket")
+    expect(composer).to_contain_text("Two thin layers on a small text")
     rate = composer.locator(".lab-knob", has=page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
     rate.locator("input[type=text]").first.fill("0.004")
     rate.locator("input[type=text]").first.press("Tab")

@@ -28,9 +28,9 @@
       const tall = box.bottom > frame.bottom + 3 || box.top < frame.top - 3;
       if ((tall && scrolls(style.overflowY)) || (wide && scrolls(style.overflowX))) return;
       // Data may be shortened with an ellipsis where the whole is a hover away; words of ours may not.
-      const whole = outer.closest("[title]:not([title=''])") && !outer.closest("button, label, th, h1, h2, h3, legend");
+      const whole = node.closest("[title]:not([title=''])") && !outer.closest("button, label, th, h1, h2, h3, legend");
       if (wide && hides(style.overflowX) && !(style.textOverflow === "ellipsis" && whole)) found.push(`${said} is cut by ${name(outer)}`);
-      if (tall && hides(style.overflowY)) found.push(`${said} is cut in height by ${name(outer)}`);
+      if (tall && hides(style.overflowY) && !(style.webkitLineClamp !== "none" && whole)) found.push(`${said} is cut in height by ${name(outer)}`);
       if ((wide && hides(style.overflowX)) || (tall && hides(style.overflowY))) return;
     }
     const edge = root.getBoundingClientRect();

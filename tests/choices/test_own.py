@@ -24,9 +24,8 @@ def test_a_recipe_with_them_is_read_and_edited(recipe: Recipe) -> None:
     edited = recipe.with_(optimizer="lans", depth={"kind": "progressive_drop"})
     assert edited.architecture == recipe.architecture
     assert edited.optimizer.kind == "lans"
-    assert recipe.to_dict()["architecture"].keys() == {"kind", "model", "parameters", "layers", "stack"}, (
-        "what is known"
-    )
+    known = {"kind", "model", "parameters", "frozen", "layers", "stack"}
+    assert recipe.to_dict()["architecture"].keys() == known
     assert "tokenizer" not in recipe.to_dict()["data"]
 
 

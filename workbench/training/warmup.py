@@ -53,7 +53,7 @@ def _subject(training: Training) -> dict[str, Any]:
     """What decides which graphs are met."""
     recipe, engine = training.recipe, training.engine
     parts = {axis: getattr(recipe, axis).model_dump(mode="json") for axis in ("objective", "architecture", "execution")}
-    data = {"rows": recipe.data.most_rows, "length": recipe.data.longest, "depth": recipe.depth.kind}
+    data = {"rows": recipe.data.most_rows, "length": recipe.data.longest, "depth": type(recipe.depth).__name__}
     return subject_of(engine.device, attention=engine.attention, **parts, **data)
 
 

@@ -107,13 +107,39 @@ function opener(root, model) {
 const DISCONNECTED = "jupyter-widgets-disconnected";
 const TEXT = "input:not([type=checkbox]), textarea, select";
 
+const SETTLES_WITHIN_MS = 1500;
+
+/**
+ * Launches what is composed once the kernel has taken the last edit. A kernel may hear two widgets of a page in two threads,
+ * so that a press of Launch could overtake the value typed just before it.
+ */
+class Launcher {
+  constructor(model) {
+    this.model = model;
+    this.settled = Promise.resolve();
+  }
+
+  edited() {
+    const { model } = this;
+    this.settled = new Promise((settle) => {
+      const done = () => (model.off("change:kept", done), settle());
+      model.on("change:kept", done);
+      setTimeout(done, SETTLES_WITHIN_MS);
+    });
+  }
+
+  launch() {
+    this.settled.then(() => this.model.send({ do: "launch" }));
+  }
+}
+
 // Keys that work anywhere in the Lab; true where one was meant.
-function keyed(event, root, model) {
+function keyed(event, root, launcher) {
   const { key, target } = event;
   if (key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && !target.matches("textarea")) {
     // What is typed and not sent yet belongs to what is launched.
-    if (target.matches("input")) target.dispatchEvent(new Event("change", { bubbles: true }));
-    model.send({ do: "launch" });
+    if (target.dataset.labEdited) target.dispatchEvent(new Event("change", { bubbles: true }));
+    launcher.launch();
     return true;
   }
   if (key === "/" && !target.matches(TEXT) && target.closest(".lab-compose")) {
@@ -182,7 +208,14 @@ function render({ model, el }) {
       button.setAttribute("aria-keyshortcuts", "Control+Enter");
     }
     const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
-    on("keydown", (event) => keyed(event, root, model) && (event.preventDefault(), event.stopPropagation()));
+    const launcher = new Launcher(model);
+    on("change", ({ target }) => target.closest(".lab-knob, .lab-heading") && launcher.edited());
+    on("click", (event) => {
+      if (!event.target.closest?.(".lab-launch")) return;
+      event.stopPropagation();
+      launcher.launch();
+    });
+    on("keydown", (event) => keyed(event, root, launcher) && (event.preventDefault(), event.stopPropagation()));
     unwatch = watchKernel(model, el, root);
   };
   attach(600);

@@ -21,7 +21,7 @@ export class Said {
   /** @param {{text: string, error: boolean, undo?: string[], take_over?: {verb: string, runs: string[]}}} said */
   draw({ text, error, undo, take_over: over }) {
     say(this.text, text || RESTING);
-    this.text.title = text;
+    this.text.title = text || RESTING;
     this.text.setAttribute("role", error ? "alert" : "status");
     this.line.classList.toggle("lab-resting", !text);
     this.line.classList.toggle("lab-bad", Boolean(error));

@@ -5,7 +5,7 @@ import { el, say } from "../../dom.js";
 const STEPS = [
   ["Choose", "Pick a preset on the left and change what you like; the forecast says how long it takes."],
   ["Launch", "The run trains in the background. Its curves appear here while it learns."],
-  ["Compare", "Launch another one, or select runs in the table below: each keeps its colour."],
+  ["Compare", "Launch another one, or press the circle of a run in the table below: each has its colour."],
 ];
 // Longer than any launch takes: then something went wrong, which is said elsewhere, and it can be tried again.
 const PATIENCE_MS = 20000;

@@ -1,0 +1,153 @@
+"""The Lab's forms in a page: they keep their place and their room, launch once, and outlive their kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import RESULTS, Open
+from tests.browser.jupyter import Notebook
+from tests.browser.lab import open_lab
+from tests.browser.servers import Server
+from tests.runs.tiny import wait_until, yield_to_others
+from workbench.runs.catalogue.run_list import runs
+from workbench.runs.state import FINAL
+
+pytestmark = pytest.mark.browser
+SCREENS = {"desk": (1440, 900), "laptop": (1280, 720), "150%": (960, 600)}
+MOST_STOPS = 60
+"""Of the keyboard, with the sections open that are so at first: 79 were counted once."""
+
+
+def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
+    """One Lab for all of it, in a page of its own: JupyterLab asks about a dead kernel when it likes."""
+    page = new_page()
+    notebook = open_lab(page, server, corpus)
+    for name, (width, height) in SCREENS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+        nothing_moves(page, name)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    stops = page.locator(".lab-compose :is(button, input, select, textarea, [tabindex])").evaluate_all(
+        "all => all.filter(one => one.tabIndex >= 0 && !one.disabled && one.checkVisibility()).length"
+    )
+    assert stops <= MOST_STOPS
+    details_open_beside(page)
+    a_choice_unfolds(page)
+    one_launch(page, server)
+    another_kernel(page, server, notebook)
+
+
+def knob(page: Page, label: str) -> Locator:
+    """The box of a knob."""
+    name = page.locator("label", has_text=re.compile(rf"^\s*{label}"))
+    return page.locator(".lab-composer .lab-knob").filter(has=name).last.locator("input").first
+
+
+def place(one: Locator) -> dict[str, float]:
+    """Where it is."""
+    found = one.bounding_box()
+    assert found is not None
+    return dict(found)
+
+
+def nothing_moves(page: Page, screen: str) -> None:
+    """The form has half of its column, and an error leaves the knob it is about, and all around, where it was."""
+    form, column = page.locator(".lab-sections"), page.locator(".lab-compose")
+    assert place(form)["height"] >= 0.5 * place(column)["height"], screen
+    heads = knob(page, "heads")
+    heads.scroll_into_view_if_needed()
+    fixed = [heads, form, page.locator(".lab-forecast"), page.locator(".lab-launch"), page.locator(".lab-below")]
+    before = [place(one) for one in fixed]
+    heads.fill("5")
+    heads.press("Enter")
+    expect(page.locator(".lab-verdict")).to_contain_text("cannot run")
+    expect(page.locator(".lab-composer .lab-hint")).to_contain_text("5 heads do not divide width 256")
+    assert [place(one) for one in fixed] == before, screen
+    page.screenshot(path=RESULTS / f"forms-{screen}.png")
+    heads.fill("4")
+    heads.press("Enter")
+    expect(page.locator(".lab-verdict")).to_contain_text("ready")
+    assert [place(one) for one in fixed] == before, screen
+
+
+def details_open_beside(page: Page) -> None:
+    """As tall as the form, scrolling by themselves; Escape leads back to the button."""
+    more = page.get_by_role("button", name="Details")
+    more.click()
+    panel = page.locator(".lab-card-panel")
+    expect(panel).to_contain_text("Memory for training")
+    assert place(panel)["height"] == pytest.approx(place(page.locator(".lab-sections"))["height"], abs=2)
+    assert place(panel)["width"] > 300
+    page.screenshot(path=RESULTS / "forms-details.png")
+    expect(panel.locator(".wb-forecast")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(more).to_be_focused()
+
+
+def a_choice_unfolds(page: Page) -> None:
+    """Picked by the user, not by a preset."""
+    depth = page.locator(".lab-section").filter(has=page.locator(".lab-toggle", has_text="Depth"))
+    toggle = depth.locator(".lab-toggle")
+    expect(toggle).to_have_attribute("aria-expanded", "false")
+    depth.locator(".lab-heading select").select_option("progressive_drop")
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+
+
+def one_launch(page: Page, server: Server) -> None:
+    """By key, twice in a second: one run. Once more: it asks."""
+    page.locator(".lab-composer").get_by_label("preset", exact=True).select_option("pocket")
+    expect(page.locator(".lab-composer")).to_contain_text("Two thin layers on a small text")
+    # A form that is still being filled would take a value typed meanwhile for its own.
+    expect(page.locator(".jp-Notebook-ExecutionIndicator").first).to_have_attribute("data-status", "idle")
+    seed = knob(page, "seed")
+    seed.fill("3")
+    seed.press("Control+Enter")  # what is typed belongs to it
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".lab-verdict")).to_contain_text("launched once")
+    expect(page.locator(".lab-runs .lab-line")).to_have_count(1)
+    (run,) = runs(server.runs)
+    assert run.recipe.seed == 3
+    page.wait_for_timeout(1000)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".lab-launch")).to_contain_text("Launch again")
+    expect(page.locator(".lab-verdict")).to_contain_text("Press again")
+    assert len(runs(server.runs)) == 1
+    wait_until(lambda: run.status == "running", seconds=120)
+    yield_to_others(run)
+
+
+def another_kernel(page: Page, server: Server, notebook: Notebook) -> None:
+    """One notice, nothing that could be pressed in vain, and the next Lab of this cell goes on."""
+    knob(page, "seed").fill("4")
+    knob(page, "seed").press("Enter")
+    expect(page.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    (kernel,) = [each for each in psutil.Process().children(recursive=True) if "ipykernel_launcher" in each.cmdline()]
+    os.kill(kernel.pid, signal.SIGKILL)
+    # JupyterLab tells it in a dialog, sometimes in two, and starts another kernel, which knows nothing of the Lab.
+    accept = page.locator(".jp-Dialog button.jp-mod-accept")
+    accept.first.click()
+    page.add_locator_handler(accept.first, lambda button: button.click())
+    notice = page.locator(".lab-ended")
+    expect(notice).to_contain_text("Your runs go on")
+    assert page.locator(".lab-composer").evaluate("one => one.inert")
+    icons = page.locator(".lab-whole .jupyter-widgets-disconnected").evaluate_all(
+        "all => all.map(one => getComputedStyle(one, '::before').content).filter(icon => icon !== 'none')"
+    )
+    assert icons == []
+    page.screenshot(path=RESULTS / "forms-ended.png")
+    notebook.wait_for_kernel()
+    notice.get_by_role("button", name="Start it again").click()
+    expect(notice).to_have_count(0)
+    expect(page.locator(".lab-verdict")).to_contain_text("as it was when the kernel ended")
+    expect(knob(page, "seed")).to_have_value("4")
+    for run in runs(server.runs):
+        run.stop()
+    wait_until(lambda: all(run.status in FINAL for run in runs(server.runs)), seconds=120)
