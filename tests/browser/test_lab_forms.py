@@ -139,7 +139,7 @@ def another_kernel(page: Page, server: Server, notebook: Notebook) -> None:
     expect(notice).to_contain_text("Your runs go on")
     assert page.locator(".lab-composer").evaluate("one => one.inert")
     icons = page.locator(".lab-whole .jupyter-widgets-disconnected").evaluate_all(
-        "all => all.map(one => getComputedStyle(one, '::before').content).filter(icon => icon !== 'none')"
+        "all => all.map(one => getComputedStyle(one, '::before').content).filter(icon => icon.includes('\uf127'))"
     )
     assert icons == []
     page.screenshot(path=RESULTS / "forms-ended.png")

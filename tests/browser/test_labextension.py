@@ -175,6 +175,25 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     assert len(server.ask("api/kernels")) == 1
 
 
+def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(
+    new_page: Open, server: Server, corpus: Path
+) -> None:
+    page = new_page()  # JupyterLab asks about a dead kernel when it likes
+    open_lab(page, server, corpus)
+    lab = page.locator(".jp-NotebookPanel .lab-whole")
+    rate(lab).fill("0.0025")
+    rate(lab).press("Tab")
+    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    (kernel,) = server.ask("api/kernels")
+    find_kernel(kernel["id"]).send_signal(signal.SIGKILL)
+    page.add_locator_handler(page.locator(".jp-Dialog button.jp-mod-accept").first, lambda button: button.click())
+    lab.get_by_role("button", name="Start it again").click()
+    expect(lab.locator(".lab-ended")).to_have_count(0)
+    expect(rate(lab)).to_have_value("0.0025")
+    expect(lab.locator(".lab-verdict")).to_contain_text("as it was when the kernel ended")
+    expect(lab.get_by_role("button", name="Launch")).to_be_enabled()
+
+
 def test_the_launcher_and_the_palette_name_it(page: Page, server: Server) -> None:
     jupyter(page, server)
     assert page.locator(".jp-LauncherCard", has_text="Workbench").get_attribute("title")

@@ -154,7 +154,7 @@ function keyed(event, root, launcher) {
 }
 
 // What of a Lab outlives its kernel; returns what ends the watch.
-function watchKernel(model, el, root) {
+function watchKernel(model, root) {
   // The Lab's tab looks after its kernel itself.
   if (root.closest(".wb-dock-lab")) return () => {};
   const place = placeOf(root);
@@ -162,13 +162,13 @@ function watchKernel(model, el, root) {
   if (before) model.send({ do: "restore", ...before });
   let remove = null;
   const look = () => {
-    const ended = el.classList.contains(DISCONNECTED);
+    const ended = root.classList.contains(DISCONNECTED);
     keep(place, model.get("kept"), ended);
     if (ended) remove ??= showEnded(root, place);
     else remove = remove?.() ?? null;
   };
   const watcher = new MutationObserver(look);
-  watcher.observe(el, { attributes: true, attributeFilter: ["class"] });
+  watcher.observe(root, { attributes: true, attributeFilter: ["class"] });
   model.on("change:kept", look);
   look();
   return () => (watcher.disconnect(), model.off("change:kept", look), remove?.());
@@ -216,7 +216,7 @@ function render({ model, el }) {
       launcher.launch();
     });
     on("keydown", (event) => keyed(event, root, launcher) && (event.preventDefault(), event.stopPropagation()));
-    unwatch = watchKernel(model, el, root);
+    unwatch = watchKernel(model, root);
   };
   attach(600);
   return () => {
