@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench.errors import RunError
@@ -70,16 +71,10 @@ def start_orphan(folder: RunFolder) -> bool:
     Raises:
         OSError: no process can be started.
     """
-    if not is_orphan(folder):
-        return False
-    try:
-        lock = take_lock(folder, 0.2)
-    except RunError:
-        return False
-    try:
-        state = read_state(folder)
-        if state.status != "queued":
+    with _held(folder) as lock:
+        if lock is None:
             return False
+        state = read_state(folder)
         write_state(folder, **process_identity())
         python, settings = launch_environment_of(folder)
         # A fork begins with a checkpoint.
@@ -93,20 +88,12 @@ def start_orphan(folder: RunFolder) -> bool:
         finally:
             turn.hand_over()
         return True
-    finally:
-        os.close(lock)
 
 
 def end_orphan(folder: RunFolder) -> bool:
     """Mark a run that waits without a process as stopped; False where it does not, or a process of it is there."""
-    if not is_orphan(folder):
-        return False
-    try:
-        lock = take_lock(folder, 0.2)
-    except RunError:
-        return False
-    try:
-        if read_state(folder).status != "queued":
+    with _held(folder) as lock:
+        if lock is None:
             return False
         write_state(folder, status="stopped", message=STOPPED)
         queue = queue_here()
@@ -114,5 +101,20 @@ def end_orphan(folder: RunFolder) -> bool:
             with suppress(OSError):
                 (queue.folder / ticket_of(folder).file).unlink(missing_ok=True)
         return True
+
+
+@contextmanager
+def _held(folder: RunFolder) -> Iterator[int | None]:
+    """The lock of a run that waits without a process; None where it does not wait, or somebody else is there."""
+    if not is_orphan(folder):
+        yield None
+        return
+    try:
+        lock = take_lock(folder, 0.2)
+    except RunError:
+        yield None
+        return
+    try:
+        yield lock if read_state(folder).status == "queued" else None
     finally:
         os.close(lock)
