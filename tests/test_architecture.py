@@ -99,19 +99,27 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
         "workbench.huge_pages", "workbench.demo", "workbench.plots",
     },
+    "workbench.experiments": {
+        "workbench", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
+        "workbench.forecast",
+    },
     "workbench.racing": {
         "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
-        "workbench.plots", "workbench.forecast", "workbench.forecasting",
+        "workbench.plots", "workbench.forecast", "workbench.forecasting", "workbench.experiments",
+    },
+    "workbench.sweeping": {
+        "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
+        "workbench.plots", "workbench.forecast", "workbench.experiments",
     },
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
-        "workbench.racing",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping",
     },
     "workbench.cli": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
-        "workbench.racing",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping",
     },
     "workbench.demo": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",

@@ -19,7 +19,7 @@ from workbench.racing.advance import advance
 from workbench.racing.entering import enter
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race import Race
-from workbench.racing.race_folder import RaceFolder, races_root
+from workbench.racing.race_folder import RaceFolder
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
@@ -35,7 +35,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "runs"
     yield folder
     # Drivers first, or they would go on launching.
-    for place in (races_root(folder), folder):
+    for place in (RaceFolder.root(folder), folder):
         for process in processes_of(place):
             try:
                 process.send_signal(signal.SIGKILL)
@@ -68,7 +68,7 @@ def end(plan: RacePlan, entry: Entry, loss: float, floor: float = FLOOR) -> RunF
     points.append({"step": 200, "tokens": 51_200, "seconds": 2.0, "loss": loss})
     write_json(folder.evaluations, {
         "score": {"kind": "masked-only", "version": 2}, "unigram_entropy": floor, "bigram_entropy": 0.5,
-        "heldout": points, "result": {"heldout_loss": loss, "bits_per_byte": loss / 3, "steps": 200,
+        "heldout": points, "result": {"heldout_loss": loss, "bits_per_byte": loss / 3, "steps": 200, "seconds": 2.0,
                                       "learned": "neighbours"},
     })  # fmt: skip
     write_json(folder.recipe, plan.arms[entry.arm])
@@ -105,7 +105,7 @@ def loss(entry: Entry) -> float:
 
 def written(plan: RacePlan) -> RaceFolder:
     """The folder of a race that nobody drives."""
-    folder = RaceFolder(races_root(plan.runs_dir) / plan.id)
+    folder = RaceFolder(RaceFolder.root(plan.runs_dir) / plan.id)
     folder.path.mkdir(parents=True)
     write_json(folder.plan, plan.to_dict())
     return folder
@@ -122,4 +122,4 @@ def held(plan: RacePlan, loss: Callable[[Entry], float] = loss) -> Race:
 
 def drivers_of(root: Path) -> list[psutil.Process]:
     """Processes that drive a race beside a runs folder."""
-    return [process for process in processes_of(races_root(root)) if process.pid != os.getpid()]
+    return [process for process in processes_of(RaceFolder.root(root)) if process.pid != os.getpid()]

@@ -12,7 +12,7 @@ from tests.racing.conftest import Starter, loss, written
 from workbench.errors import EngineError, RunError
 from workbench.racing.advance import advance, cancel
 from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.race_folder import find_race, race_ids
+from workbench.racing.race_folder import RaceFolder
 from workbench.runs.labels import read_labels
 from workbench.runs.run import Run
 
@@ -88,19 +88,19 @@ def test_two_races_of_one_runs_folder(planned: Planned) -> None:
     for folder, starter in zip(folders, starters, strict=True):
         advance(folder, starter)
     assert len({plan.run_id(starter.launched[0][0]) for plan, starter in zip(plans, starters, strict=True)}) == 2
-    assert race_ids(plans[0].runs_dir) == sorted(plan.id for plan in plans)
+    assert RaceFolder.ids(plans[0].runs_dir) == sorted(plan.id for plan in plans)
 
 
 def test_races_are_found_by_what_people_type(planned: Planned, tmp_path: Path) -> None:
     plan = planned(name="mine")
     folder = written(plan)
-    assert find_race(plan.id, plan.runs_dir) == find_race(plan.id[:20], plan.runs_dir) == folder
-    assert find_race(folder.path) == find_race(str(folder.path)) == folder
+    assert RaceFolder.find(plan.id, plan.runs_dir) == RaceFolder.find(plan.id[:20], plan.runs_dir) == folder
+    assert RaceFolder.find(folder.path) == RaceFolder.find(str(folder.path)) == folder
     for wrong, said in (("nope", f"the latest: {plan.id}"), ("", "no race ''")):
         with pytest.raises(RunError, match=said):
-            find_race(wrong, plan.runs_dir)
+            RaceFolder.find(wrong, plan.runs_dir)
     with pytest.raises(RunError, match=r"has no race\.json"):
-        find_race(tmp_path)
+        RaceFolder.find(tmp_path)
 
 
 def test_damaged_lines_of_events_hide_no_others(planned: Planned) -> None:

@@ -12,7 +12,6 @@ from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import end
 from workbench.errors import RecipeError
 from workbench.forecast import forecast
-from workbench.racing.entering import recipe_of
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sentences import cost_lines
@@ -112,17 +111,6 @@ def test_all_arms_in_one_text(planned: Planned, tiny: Recipe, tmp_path: Path) ->
     plan = planned(f"{path} mine={path}:optimizer.lr=2e-3")
     assert list(plan.arms) == ["tiny", "mine"]
     assert plan.arms["mine"]["optimizer"]["lr"] == 2e-3
-
-
-def test_arms_as_texts(tiny: Recipe, tmp_path: Path) -> None:
-    assert recipe_of("fast:depth.kind=progressive_drop,optimizer.lr=1e-3").depth.kind == "progressive_drop"
-    edited = recipe_of('fast:data.batch_size={"kind": "linear", "start": 4, "end": 8},optimizer.lr=1e-3')
-    assert (edited.data.most_rows, edited.optimizer.lr) == (8, 1e-3)
-    assert recipe_of(str(tiny.save(tmp_path / "mine.json"))) == tiny
-    with pytest.raises(RecipeError, match="did you mean 'fast'"):
-        recipe_of("fsat")
-    with pytest.raises(RecipeError, match="got 3"):
-        recipe_of(3)  # type: ignore[arg-type]
 
 
 def test_cost_is_that_of_all_runs(planned: Planned) -> None:

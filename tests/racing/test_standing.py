@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from tests.racing.conftest import end
+from workbench.experiments.readings import Reading, reading_of
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sentences import progress, sentence, summary
 from workbench.racing.sequential import Design
-from workbench.racing.standing import Reading, Standing, judged, reading_of, standing
+from workbench.racing.standing import Standing, judged, run_folder, standing
 from workbench.runs.state import write_state
 
 Planned = Callable[..., RacePlan]
@@ -152,20 +153,20 @@ def test_bits_per_byte_and_their_margin(planned: Planned) -> None:
 
 def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     entry = Entry("mine", 0)
-    assert reading_of(six, entry, {}).status == "missing"
-    assert reading_of(six, entry, {six.run_id(entry): "no such engine"}).error.endswith("no such engine")
+    assert reading_of(run_folder(six, entry), {}).status == "missing"
+    assert reading_of(run_folder(six, entry), {six.run_id(entry): "no such engine"}).error.endswith("no such engine")
     folder = end(six, entry, 2.5)
-    assert reading_of(six, entry, {}) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0)
+    assert reading_of(run_folder(six, entry), {}) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0)
     end(six, entry, 2.95)
-    assert not reading_of(six, entry, {}).left_floor
+    assert not reading_of(run_folder(six, entry), {}).left_floor
     end(six, entry, math.nan)
-    assert not reading_of(six, entry, {}).left_floor
+    assert not reading_of(run_folder(six, entry), {}).left_floor
     write_state(folder, status="failed", error="out of memory")
-    assert reading_of(six, entry, {}).error == f"{folder.id}: out of memory"
+    assert reading_of(run_folder(six, entry), {}).error == f"{folder.id}: out of memory"
     write_state(folder, status="stopped", error="")
-    assert "somebody stopped it" in reading_of(six, entry, {}).error
+    assert "somebody stopped it" in reading_of(run_folder(six, entry), {}).error
     write_state(folder, status="running", attempt=1)
-    assert reading_of(six, entry, {}).status == "lost"
+    assert reading_of(run_folder(six, entry), {}).status == "lost"
     write_state(folder, status="running", attempt=3)
-    assert reading_of(six, entry, {}).status == "failed"
+    assert reading_of(run_folder(six, entry), {}).status == "failed"
     assert standing(six).readings[entry].status == "failed"

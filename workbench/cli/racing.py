@@ -16,7 +16,7 @@ from workbench.cli.training import text_edits
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.printable import plain
 from workbench.racing.race import Race
-from workbench.racing.race_folder import race_ids, races_root
+from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import check_fail_on
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def race(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    races = [Race(race_id, options.runs) for race_id in reversed(race_ids(options.runs))]
+    races = [Race(race_id, options.runs) for race_id in reversed(RaceFolder.ids(options.runs))]
     rows = [{"race": held.id, "name": held.plan.name, "status": held.status, "message": held.message} for held in races]
     if options.json:
         print(json.dumps({"races": rows}))
@@ -77,7 +77,7 @@ def _list(options: argparse.Namespace) -> int:
     for row in rows:
         print(plain("  ".join(row.values()), 200))
     if not rows:
-        print(f"no races in {races_root(options.runs)}")
+        print(f"no races in {RaceFolder.root(options.runs)}")
     return DONE
 
 
@@ -118,7 +118,7 @@ def _held(options: argparse.Namespace) -> Race | None:
     text = options.arms[0]
     if (Path(text) / "race.json").is_file():
         return Race(Path(text))
-    matching = [each for each in race_ids(options.runs) if each.startswith(text)]
+    matching = [each for each in RaceFolder.ids(options.runs) if each.startswith(text)]
     return Race(text, options.runs) if matching else None
 
 
@@ -130,12 +130,12 @@ def _cancel(held: Race, options: argparse.Namespace) -> int:
 
 
 def _latest(options: argparse.Namespace) -> str:
-    return ", ".join(race_ids(options.runs)[-3:]) or "none"
+    return ", ".join(RaceFolder.ids(options.runs)[-3:]) or "none"
 
 
 def _changed(source: str, options: argparse.Namespace) -> Recipe:
     """The recipe of an arm, with what ``--text`` and ``--set`` change in all of them."""
-    from workbench.racing.entering import recipe_of
+    from workbench.experiments.comparable import recipe_of
 
     changes = [*text_edits(options.text), *map(assignment, options.set)]
     recipe = recipe_of(source)

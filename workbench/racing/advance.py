@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from collections.abc import Callable
 
-from workbench.errors import RunError, WorkbenchError
-from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.race_folder import ENDED, RaceFolder
+from workbench.experiments.experiment_folder import ENDED
+from workbench.experiments.launching import bring, end, refused, stop
+from workbench.racing.plan import RacePlan
+from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import verdict_as_json
 from workbench.racing.sentences import progress
 from workbench.racing.standing import Standing, run_folder, standing
-from workbench.runs.labels import label
 from workbench.runs.launch import launch
 from workbench.runs.queue.orphans import start_orphan
 from workbench.runs.run import Run
@@ -44,37 +44,13 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
                 start_orphan(run_folder(plan, entry))
         room = plan.at_once - sum(reading.status == "going" for reading in now.readings.values())
         for entry in [entry for entry in now.wanted if now.readings[entry].status != "going"][: max(0, room)]:
-            _bring(folder, plan, entry, now, start)
+            bring(
+                folder, run_folder(plan, entry), now.readings[entry], functools.partial(plan.recipe, entry), start,
+                title=entry.title, **entry._asdict(),
+            )  # fmt: skip
         if folder.read_state()["message"] != (message := progress(plan, now)):
             folder.write_state(status, message)
     return now
-
-
-def _bring(folder: RaceFolder, plan: RacePlan, entry: Entry, now: Standing, start: Callable[..., Run]) -> None:
-    """Launch the run of an entry, or resume it where it was lost."""
-    run_id, facts = plan.run_id(entry), entry._asdict()
-    if now.readings[entry].status == "lost":
-        with contextlib.suppress(RunError):  # somebody was faster
-            Run(run_folder(plan, entry)).resume()
-            folder.add_event("resumed", run=run_id, **facts)
-        return
-    try:
-        run = start(plan.recipe(entry), runs_dir=plan.runs_dir, run_id=run_id)
-    except RunError:
-        raise
-    except WorkbenchError as error:
-        # Of this arm alone: the others go on.
-        folder.add_event("refused", run=run_id, error=str(error), **facts)
-        return
-    folder.add_event("launched", run=run_id, **facts)
-    with contextlib.suppress(RunError):
-        label(run.folder, add=["race"], notes=f"race {plan.id}: {entry.title}")
-
-
-def refused(folder: RaceFolder) -> dict[str, str]:
-    """Runs that could not be launched, and why, by id."""
-    found = [event for event in folder.read_events() if event.get("kind") == "refused"]
-    return {str(event.get("run")): str(event.get("error")) for event in found}
 
 
 def cancel(folder: RaceFolder) -> list[str]:
@@ -83,16 +59,7 @@ def cancel(folder: RaceFolder) -> list[str]:
     Raises:
         RunError: the race has ended.
     """
-    with exclusive(folder.path):
-        status = folder.read_state()["status"]
-        if status in ENDED:
-            raise RunError(f"race '{folder.id}' is {status}: there is nothing to cancel")
-        folder.write_state("cancelled", "somebody cancelled it")
-        folder.add_event("cancelled")
-    plan, stopped = RacePlan.read(folder), []
-    for entry, reading in standing(plan).readings.items():
-        if reading.status == "going":
-            with contextlib.suppress(RunError):  # it ended meanwhile
-                Run(run_folder(plan, entry)).stop()
-                stopped.append(plan.run_id(entry))
-    return stopped
+    end(folder)
+    plan = RacePlan.read(folder)
+    readings = standing(plan).readings
+    return stop(run_folder(plan, entry) for entry, reading in readings.items() if reading.status == "going")

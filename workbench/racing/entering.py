@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from workbench.errors import RecipeError, unknown
+from workbench.experiments.budget import Share, check_clock, check_size, labels_of, parse, shared
+from workbench.experiments.comparable import Say, recipe_of, same_text
+from workbench.experiments.earlier import evidence
+from workbench.experiments.turns import START_SECONDS, at_once
+from workbench.experiments.version import version_here
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
-from workbench.racing.budget import Share, check_clock, parse, shared
-from workbench.racing.earlier import evidence
-from workbench.racing.plan import Cost, RacePlan, Score, version_here
+from workbench.racing.plan import Cost, RacePlan, Score
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.folder import new_run_id, runs_root
 
@@ -23,14 +26,9 @@ if TYPE_CHECKING:
     from workbench.forecast import Forecast
     from workbench.recipe import Recipe
 
-Say = Callable[[str], None]
-FEWEST_STEPS = 20
-"""A schedule of fewer has hardly a shape."""
 FEW_LABELS = 5.0
 """Labelled tokens per entry of the vocabulary below which a start from scratch is said to be short: at 8 per entry a
 tuned masked recipe ended 0.3 nats below word frequencies (V 2,048, 15 s of one thread, 2026)."""
-START_SECONDS = 5.0
-"""Of a run beside its training: start-up, scoring, saving."""
 
 
 def enter(
@@ -69,7 +67,7 @@ def enter(
     for recipe in recipes.values():
         recipe.check_whole()
         recipe.check_here()
-    prepared = _alike(recipes, score, say)
+    prepared = same_text({f"arm '{arm}'": recipe for arm, recipe in recipes.items()}, score, say)
 
     def ahead(recipe: Recipe) -> Forecast:
         return forecast(recipe, rates=rates, say=say)
@@ -80,16 +78,18 @@ def enter(
         # How often, and on how much text, an arm is scored is the race's to say.
         rules = recipes[first].budget.model_dump(include={"evaluations", "evaluation_tokens"})
         recipes[arm], shares[arm] = shared(recipe.with_(budget=rules), parse(text), clock, ahead)
-        _check_size(arm, recipes[arm], shares[arm], prepared[arm], text)
-    at_once = _at_once(shares)
+        check_size(f"arm '{arm}'", recipes[arm], shares[arm], prepared[f"arm '{arm}'"], text)
+    side_by_side = at_once(shares.values())
     design = Design.of(len(chosen), len(recipes) - 1, alpha)
-    warnings = [line for arm in recipes for line in _doubts(arm, recipes[arm], shares[arm], prepared[arm], runs_dir)]
+    warnings = [
+        line for arm in recipes for line in _doubts(arm, recipes[arm], shares[arm], prepared[f"arm '{arm}'"], runs_dir)
+    ]
     plan = RacePlan(
         id=new_run_id(name or "race", recipes[first].hash), name=name or " vs ".join(recipes),
         arms={arm: recipe.to_dict() for arm, recipe in recipes.items()}, baseline=first, seeds=chosen, design=design,
         margin=margin, score=score, reference=ratios, budget=text, clock=clock, shares=shares,
-        cost=Cost(0, 0.0, 0.0, 0, 0.0), at_once=at_once, warnings=tuple(warnings), runs_dir=str(runs_root(runs_dir)),
-        folder=os.getcwd(), version=version_here(),
+        cost=Cost(0, 0.0, 0.0, 0, 0.0), at_once=side_by_side, warnings=tuple(warnings),
+        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
     )  # fmt: skip
     return _priced(plan)
 
@@ -109,26 +109,6 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
             raise RecipeError(f"two arms have one name, '{name}'; name them: NAME=RECIPE")
         named[name] = source
     return named
-
-
-def recipe_of(source: Recipe | str) -> Recipe:
-    """The recipe of an arm: itself, or as text ``fast``, ``recipe.json`` or ``fast:optimizer.lr=1e-3,depth=full``.
-
-    Raises:
-        RecipeError: no such preset or file, or a change that does not fit.
-    """
-    from workbench import presets
-    from workbench.recipe import Recipe
-
-    if isinstance(source, Recipe):
-        return source
-    if not isinstance(source, str):
-        raise RecipeError(f"an arm is a recipe, a preset's name or a recipe file, got {source!r:.80}")
-    start, _, changes = source.partition(":")
-    path = Path(start).expanduser()
-    recipe = Recipe.load(path) if path.suffix == ".json" or os.sep in start else presets.get(start)
-    # At commas before the next PATH=, so that lists and objects stay whole.
-    return recipe.with_assignments(re.split(r",(?=[\w.]+=)", changes)) if changes else recipe
 
 
 def _several(arms: Mapping[str, Recipe | str] | str) -> Mapping[str, Recipe | str]:
@@ -170,50 +150,6 @@ def _ratios(reference: Sequence[float]) -> tuple[float, ...]:
     return ratios
 
 
-def _alike(recipes: Mapping[str, Recipe], score: str, say: Say) -> dict[str, PreparedData]:
-    """The data of every arm, prepared; they must be scored on the same text.
-
-    Raises:
-        RecipeError: the scores of two arms do not compare. DataError: the text cannot be prepared.
-    """
-    from workbench.choices.data.prepare import prepare, scored_text
-
-    if len({recipe.objective.causal for recipe in recipes.values()}) > 1:
-        kinds = ", ".join(f"'{arm}' {recipe.objective.kind}" for arm, recipe in recipes.items())
-        raise RecipeError(f"the arms have scores of different kinds ({kinds}): what follows is easier to predict from "
-                          "both sides; race causal and masked recipes apart")  # fmt: skip
-    # Once per text, and before the launch: several runs would prepare the same text at the same time.
-    made = {recipe.data.model_dump_json(): recipe.data for recipe in recipes.values()}
-    ready = {key: prepare(data, say) for key, data in made.items()}
-    prepared = {arm: ready[recipe.data.model_dump_json()] for arm, recipe in recipes.items()}
-    first = next(iter(recipes))
-    for arm in recipes:
-        ours, other = (scored_text(prepared[each].fingerprint) for each in (first, arm))
-        if ours.tokens == other.tokens:
-            continue
-        if ours.text != other.text:
-            raise RecipeError(f"arms '{first}' and '{arm}' are scored on different text; give both the same data and "
-                              "data.heldout_fraction")  # fmt: skip
-        if score == "nats":
-            raise RecipeError(f"arms '{first}' and '{arm}' have different tokenizers, and nats per token of one are no "
-                              "nats of the other; give both the same, or compare score='bits_per_byte'")  # fmt: skip
-    return prepared
-
-
-def _check_size(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, text: str) -> None:
-    labels, entries = _labels(recipe, share), prepared.vocabulary.size
-    if share.steps < FEWEST_STEPS:
-        raise RecipeError(
-            f"budget '{text}' is too small: arm '{arm}' gets {share.steps} steps for it, and schedules need at least "
-            f"{FEWEST_STEPS}"
-        )
-    if labels < entries:
-        raise RecipeError(
-            f"budget '{text}' is too small: arm '{arm}' sees {labels:,.0f} labelled tokens for it, fewer than its "
-            f"vocabulary has entries ({entries:,}), so it cannot even learn word frequencies"
-        )
-
-
 def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, runs_dir: str | Path | None) -> list[str]:
     """What speaks against the arm's leaving the floor within its budget."""
     found = evidence(recipe, share.steps, runs_root(runs_dir))
@@ -222,25 +158,11 @@ def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, runs
     if found.stayed:
         return [f"'{arm}' may not leave word frequencies: an earlier run of it, {found.stayed}, did not in as many "
                 "steps; means are only compared where all seeds do"]  # fmt: skip
-    labels = _labels(recipe, share) / prepared.vocabulary.size
+    labels = labels_of(recipe, share) / prepared.vocabulary.size
     if labels < FEW_LABELS:
         return [f"'{arm}' may not get {FLOOR_MARGIN} nats below word frequencies: {labels:.1f} labelled tokens per "
                 "entry of its vocabulary are few; means are only compared where all seeds do"]  # fmt: skip
     return []
-
-
-def _labels(recipe: Recipe, share: Share) -> float:
-    """Labelled tokens of a run."""
-    from workbench.choices.progress import progress_at
-
-    points = [recipe.objective.labelled_fraction(progress_at(recipe.budget, at)) for at in (0.0, 0.5, 1.0)]
-    return share.tokens * (points[0] + 2 * points[1] + points[2]) / 4
-
-
-def _at_once(shares: Mapping[str, Share]) -> int:
-    """Runs side by side: of one GPU one, of cores as many as have their threads."""
-    threads = max(share.threads for share in shares.values())
-    return max(1, (os.cpu_count() or 1) // threads) if threads else 1
 
 
 def _priced(plan: RacePlan) -> RacePlan:

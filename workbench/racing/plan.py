@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from workbench.errors import RunError
-from workbench.racing.budget import Share
+from workbench.experiments.budget import Share
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sequential import Design
 from workbench.runs.folder import read_object
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 SCHEMA_VERSION = 1
-
-
-def version_here() -> str:
-    """Of this package; empty for a source tree that is not installed."""
-    try:
-        return importlib.metadata.version("workbench")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 Score = Literal["nats", "bits_per_byte"]

@@ -1,42 +1,27 @@
-"""A race as any process holds it: an id and a folder. It is carried forward by a process of its own."""
+"""``wb.race`` and ``wb.Race``: begin a race, and hold one that any process began."""
 
 from __future__ import annotations
 
-import importlib
-import math
-import time
-from collections.abc import Coroutine, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import RunError, RunFailed
+from workbench.experiments.experiment import Experiment
+from workbench.experiments.launching import refused
 from workbench.racing import advance
-from workbench.racing.driver import start_driver
 from workbench.racing.entering import Say, enter
-from workbench.racing.plan import RacePlan, Score, version_here
-from workbench.racing.race_folder import ENDED, RaceFolder, find_race, races_root
+from workbench.racing.plan import RacePlan, Score
+from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import RaceResult, rows
 from workbench.racing.sentences import cost_lines, summary
 from workbench.racing.sequential import ALPHA, MARGIN_NATS
 from workbench.racing.standing import Standing, Verdict, standing
-from workbench.runs.coroutine import called_from_coroutine
-from workbench.runs.folder import write_json
-from workbench.runs.frame import frame
-from workbench.runs.log import tail
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.recipe import Recipe
 
-VIEW = "workbench.ui.watch.race_view:RaceView"
-"""What :meth:`Race.watch` shows but must not import: it stands above."""
-MOST_DRIVERS = 5
-"""Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
 
-
-class Race:
+class Race(Experiment[RaceFolder, RaceResult]):
     """A race that this or any other process began.
 
     Args:
@@ -51,14 +36,10 @@ class Race:
         >>> print(race.summary)  # doctest: +SKIP
     """
 
-    def __init__(self, race: str | Path | RaceFolder, runs_dir: str | Path | None = None) -> None:
-        self.folder = race if isinstance(race, RaceFolder) else find_race(race, runs_dir)
-        self._drivers = 0
+    view = "workbench.ui.watch.race_view:RaceView"
 
-    @property
-    def id(self) -> str:
-        """The race id."""
-        return self.folder.id
+    def __init__(self, race: str | Path | RaceFolder, runs_dir: str | Path | None = None) -> None:
+        super().__init__(race if isinstance(race, RaceFolder) else RaceFolder.find(race, runs_dir))
 
     @property
     def plan(self) -> RacePlan:
@@ -66,28 +47,9 @@ class Race:
         return RacePlan.read(self.folder)
 
     @property
-    def status(self) -> str:
-        """``racing``, ``finished``, ``failed`` or ``cancelled``; ``interrupted`` where nobody drives it any more."""
-        status = str(self.folder.read_state()["status"])
-        return status if status in ENDED or self.folder.driven() else "interrupted"
-
-    @property
-    def message(self) -> str:
-        """What it is doing, or why it ended."""
-        return str(self.folder.read_state()["message"])
-
-    @property
-    def note(self) -> str:
-        """What a reader of its numbers should know; empty where there is nothing."""
-        begun, here = self.plan.version, version_here()
-        if begun == here:
-            return ""
-        return f"begun by workbench {begun}, and this is {here}: runs of both may differ in more than the arms"
-
-    @property
     def standing(self) -> Standing:
         """All that its runs say now."""
-        return standing(self.plan, advance.refused(self.folder), cancelled=self.status == "cancelled")
+        return standing(self.plan, refused(self.folder), cancelled=self.status == "cancelled")
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -109,96 +71,13 @@ class Race:
         """One row per run; see :func:`workbench.racing.results.rows`."""
         return rows(self.plan, self.standing)
 
-    def frame(self) -> pandas.DataFrame:
-        """:attr:`rows` as a pandas table.
-
-        Raises:
-            WorkbenchError: pandas is not installed.
-        """
-        return frame(self.rows)
-
-    def resume(self) -> None:
-        """See that somebody drives the race; nothing to do where it has ended."""
-        if self.status == "interrupted":
-            start_driver(self.folder, Path(self.plan.folder))
-
     def cancel(self) -> list[str]:
-        """End the race and stop its runs, each with a checkpoint; returns their ids.
+        """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.
 
         Raises:
             RunError: it has ended.
         """
         return advance.cancel(self.folder)
-
-    def wait(self, timeout: float | None = None, poll: float = 0.5) -> RaceResult | Coroutine[Any, Any, RaceResult]:
-        """Wait for the race to end; returns its result. ``await race.wait()`` lets other callbacks run meanwhile.
-
-        Being interrupted does not touch the race. A driver that was killed is started again.
-
-        Args:
-            timeout: at most this many seconds; None waits for ever. poll: seconds between two looks.
-
-        Raises:
-            RunFailed: the baseline failed, the race was cancelled, or its drivers end without a word.
-            TimeoutError: it has not ended in time; it goes on.
-        """
-        if called_from_coroutine():
-            return self.wait_async(timeout, poll)
-        return self.wait_blocking(timeout, poll)
-
-    def wait_blocking(self, timeout: float | None = None, poll: float = 0.5) -> RaceResult:
-        """:meth:`wait` that always blocks, whoever calls it."""
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self.ended(deadline):
-            time.sleep(poll)
-        return self._outcome()
-
-    async def wait_async(self, timeout: float | None = None, poll: float = 0.5) -> RaceResult:
-        """:meth:`wait` that always has to be awaited."""
-        import asyncio
-
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self.ended(deadline):
-            await asyncio.sleep(poll)
-        return self._outcome()
-
-    def ended(self, deadline: float = math.inf) -> bool:
-        """Whether the race has ended; where nobody drives it, somebody does from now on.
-
-        Args:
-            deadline: of ``time.monotonic``.
-
-        Raises:
-            TimeoutError: the deadline has passed. RunFailed: drivers end without a word.
-        """
-        status = self.status
-        if status in ENDED:
-            return True
-        if time.monotonic() >= deadline:
-            raise TimeoutError(f"race '{self.id}' has not ended in time; it goes on ({self.message})")
-        if status == "interrupted" and start_driver(self.folder, Path(self.plan.folder)):
-            self._drivers += 1
-            if self._drivers > MOST_DRIVERS:
-                raise RunFailed(f"race '{self.id}': its drivers end without a word: {tail(self.folder.log, 5)}")
-        return False
-
-    def _outcome(self) -> RaceResult:
-        found = self.result
-        if found["status"] != "finished":
-            raise RunFailed(f"race '{self.id}' {found['status']}: {found['error'] or self.message}")
-        return found
-
-    def watch(self) -> Any:
-        """Show table and pictures in the present notebook cell, live where somebody looks, and return the view."""
-        self.resume()
-        module, _, name = VIEW.partition(":")
-        return getattr(importlib.import_module(module), name)(self).show()
-
-    def __repr__(self) -> str:
-        return self.summary
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary)}</pre>"
 
 
 def race(
@@ -268,15 +147,8 @@ def begin(plan: RacePlan) -> Race:
     Raises:
         RunError: the folder cannot be written, or the driver not be started.
     """
-    folder = RaceFolder(races_root(plan.runs_dir) / plan.id)
-    try:
-        folder.path.mkdir(parents=True)
-        folder.write_state("racing", "starting")
-        # Last: a folder without it is no race.
-        write_json(folder.plan, plan.to_dict())
-    except OSError as error:
-        raise RunError(f"the race cannot be written to {folder.path}: {error}; free some space, or choose another "
-                       "place with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)") from None  # fmt: skip
+    folder = RaceFolder(RaceFolder.root(plan.runs_dir) / plan.id)
+    folder.create(plan.to_dict())
     started = Race(folder)
     started.resume()
     return started

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-from workbench.floors import Yardstick
-from workbench.json_lines import number
+from workbench.experiments.readings import Reading, reading_of
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import Estimate, Word, more_seeds, word_of
 from workbench.racing.speedup import Speedup, speedup
-from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import actual_status, read_state
+from workbench.runs.folder import RunFolder
 
-Status = Literal["missing", "going", "lost", "failed", "done"]
-MOST_ATTEMPTS = 3
-"""A run that was lost so often, to reboots or to a killed supervisor, has failed."""
 Reason = Literal["", "too early", "floor", "failed"]
-
-
-class Reading(NamedTuple):
-    """One run of a race, as it is now.
-
-    Attributes:
-        loss, bits_per_byte: held-out, of a run that is done; NaN else.
-        left_floor: whether the loss lies at least 0.1 nats below word frequencies.
-        doing, progress: for people; ``progress`` is the spent share of the budget.
-    """
-
-    status: Status
-    loss: float = math.nan
-    bits_per_byte: float = math.nan
-    left_floor: bool = False
-    doing: str = ""
-    progress: float = 0.0
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,45 +74,16 @@ def run_folder(plan: RacePlan, entry: Entry) -> RunFolder:
     return RunFolder(Path(plan.runs_dir) / plan.run_id(entry))
 
 
-def reading_of(plan: RacePlan, entry: Entry, refused: Mapping[str, str]) -> Reading:
-    """One run, from its folder.
-
-    Args:
-        refused: by run id, why it could not be launched.
-    """
-    folder = run_folder(plan, entry)
-    if not folder.path.is_dir():
-        why = refused.get(folder.id)
-        return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
-    state = read_state(folder)
-    status = actual_status(folder, state)
-    if status == "finished":
-        return _done(read_object(folder.evaluations))
-    if status in ("failed", "stopped"):
-        why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")
-        return Reading("failed", progress=state.progress, error=f"{folder.id}: {why}")
-    if status == "lost":
-        error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
-        return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
-    return Reading("going", doing=status, progress=state.progress)
-
-
-def _done(evaluations: Mapping[str, Any]) -> Reading:
-    result = evaluations.get("result")
-    result = result if isinstance(result, dict) else {}
-    loss, bits = number(result.get("heldout_loss")), number(result.get("bits_per_byte"))
-    learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
-    return Reading("done", loss, bits, learned in ("neighbours", "context"), "finished", 1.0)
-
-
 def standing(plan: RacePlan, refused: Mapping[str, str] = MappingProxyType({}), *, cancelled: bool = False) -> Standing:
     """How the race stands now: look by look, as far as its runs have got.
 
     Args:
-        refused: see :func:`reading_of`.
+        refused: by run id, why it could not be launched.
         cancelled: what did not end by itself was stopped then, and has not failed.
     """
-    readings = {entry: reading_of(plan, entry, refused) for entry in plan.entries(len(plan.seeds), plan.others)}
+    readings = {
+        entry: reading_of(run_folder(plan, entry), refused) for entry in plan.entries(len(plan.seeds), plan.others)
+    }
     if cancelled:
         readings = {e: each if each.status in ("done", "going") else Reading("missing") for e, each in readings.items()}
     return judged(plan, readings)

@@ -10,10 +10,10 @@ from typing import Any
 from IPython.display import display
 
 from workbench.errors import WorkbenchError
+from workbench.experiments.experiment_folder import ENDED
 from workbench.plots.race import race_png
 from workbench.racing.picture import picture_of, table_html
 from workbench.racing.race import Race
-from workbench.racing.race_folder import ENDED
 from workbench.ui.headless import headless
 
 SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""One budget for arms of different speed: how many steps each of them gets for it."""
+"""One budget for recipes of different speed: how many steps each of them gets for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from workbench.errors import RecipeError, unknown
 
 if TYPE_CHECKING:
+    from workbench.choices.data.tokens import PreparedData
     from workbench.forecast import Forecast
     from workbench.recipe import Recipe
 
 Clock = Literal["reference", "measured"]
 """What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
 _FLOPS = re.compile(r"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
+FEWEST_STEPS = 20
+"""A schedule of fewer has hardly a shape."""
 _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 
 
@@ -28,7 +31,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """What the budget is for one arm: the conversion that a race stores and shows.
+    """What the budget is for one recipe: the conversion that an experiment stores and shows.
 
     Attributes:
         amount, unit: of the budget of its runs.
@@ -36,6 +39,7 @@ class Share:
         seconds_per_step: forecast, mean over the run.
         threads: that it trains with; 0 on a GPU.
         compile_seconds: forecast, before the first run's clock starts.
+        parameters, memory_bytes: forecast, see :class:`~workbench.forecast.Forecast`; 0 where they were not asked.
     """
 
     amount: float
@@ -47,6 +51,8 @@ class Share:
     seconds_per_step: float
     threads: int
     compile_seconds: float
+    parameters: int = 0
+    memory_bytes: int = 0
 
 
 def parse(text: str) -> Amount:
@@ -68,7 +74,7 @@ def parse(text: str) -> Amount:
             ) from None
         amount = Amount(found["amount"], found["unit"])
     if not amount.amount > 0:
-        raise RecipeError(f"budget '{text}' is nothing; a race needs a budget above 0")
+        raise RecipeError(f"budget '{text}' is nothing; give one above 0")
     return amount
 
 
@@ -95,11 +101,47 @@ def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recip
         recipe = recipe.with_(budget={"amount": steps, "unit": "steps"})
     else:
         recipe = recipe.with_(budget={"amount": budget.amount, "unit": budget.unit})
+    return recipe, share_of(recipe, forecast)
+
+
+def share_of(recipe: Recipe, forecast: Callable[[Recipe], Forecast]) -> Share:
+    """What a recipe's own budget is."""
     found, mode = forecast(recipe), recipe.engine().mode
-    return recipe, Share(
+    return Share(
         recipe.budget.amount, recipe.budget.unit, found.steps, found.tokens, found.flops, found.seconds,
         found.seconds / found.steps, 0 if mode.device == "cuda" else mode.threads, found.compile_seconds,
+        found.parameters, found.memory_bytes,
     )  # fmt: skip
+
+
+def check_size(whose: str, recipe: Recipe, share: Share, prepared: PreparedData, text: str) -> None:
+    """Refuse a budget that can show nothing.
+
+    Args:
+        whose: the recipe, in words. text: the budget as asked.
+
+    Raises:
+        RecipeError: too few steps, or fewer labelled tokens than the vocabulary has entries.
+    """
+    labels, entries = labels_of(recipe, share), prepared.vocabulary.size
+    if share.steps < FEWEST_STEPS:
+        raise RecipeError(
+            f"budget '{text}' is too small: {whose} gets {share.steps} steps for it, and schedules need at least "
+            f"{FEWEST_STEPS}"
+        )
+    if labels < entries:
+        raise RecipeError(
+            f"budget '{text}' is too small: {whose} sees {labels:,.0f} labelled tokens for it, fewer than its "
+            f"vocabulary has entries ({entries:,}), so it cannot even learn word frequencies"
+        )
+
+
+def labels_of(recipe: Recipe, share: Share) -> float:
+    """Labelled tokens of a run."""
+    from workbench.choices.progress import progress_at
+
+    points = [recipe.objective.labelled_fraction(progress_at(recipe.budget, at)) for at in (0.0, 0.5, 1.0)]
+    return share.tokens * (points[0] + 2 * points[1] + points[2]) / 4
 
 
 def _steps_for(recipe: Recipe, budget: Amount, forecast: Callable[[Recipe], Forecast]) -> int:

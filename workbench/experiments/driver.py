@@ -1,0 +1,96 @@
+"""The process that carries an experiment forward: ``python -m workbench.racing.driver RACE_FOLDER``, for example.
+
+It owns nothing: killed at any moment, it leaves an experiment that the next driver goes on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import Timeout
+
+from workbench.errors import RunError
+from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.runs.launchers.launcher import child_environment, module_command
+from workbench.runs.state import exclusive
+
+POLL_SECONDS, MOST_PATIENCE_SECONDS = 0.5, 60.0
+# A reader holds the lock for microseconds while it tests it.
+_LOCK_PATIENCE_SECONDS = 2.0
+Folder = TypeVar("Folder", bound=ExperimentFolder)
+
+
+def drive(folder: Folder, load: Callable[[], Callable[[Folder], Any]]) -> int:
+    """Drive one experiment to its end; returns the exit code.
+
+    Args:
+        load: returns what brings it one look further; may take seconds, since imports of torch do.
+    """
+    lock = folder.driver_lock()
+    try:
+        lock.acquire(timeout=_LOCK_PATIENCE_SECONDS)
+    except Timeout:
+        return 0  # it has a driver
+    # Sent to whole groups by a terminal that is interrupted or closed.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    with lock:
+        # After the lock: of two drivers the second is gone by then.
+        return _drive(folder, load())
+
+
+def _drive(folder: Folder, advance: Callable[[Folder], Any]) -> int:
+    pause = POLL_SECONDS
+    while True:
+        try:
+            advance(folder)
+            pause = POLL_SECONDS
+        except (RunError, OSError) as error:
+            if not folder.plan.is_file():
+                return 1  # deleted
+            # A full disk may be emptied: as runs do, an experiment waits for that.
+            print(f"{time.strftime('%F %T')} {error}", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError), exclusive(folder.path):
+                if folder.read_state()["status"] not in ENDED:
+                    folder.write_state(folder.working, f"waiting: {error}")
+            pause = min(MOST_PATIENCE_SECONDS, 2 * pause)
+        if folder.read_state()["status"] in ENDED:
+            return 0
+        time.sleep(pause)
+
+
+def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
+    """Start a driver in a session of its own, unless one of this process's is still alive; whether it did.
+
+    Args:
+        working_folder: where relative paths of the recipes start.
+
+    Raises:
+        RunError: the process could not be started.
+    """
+    if (known := _children.get(folder.path)) is not None and known.poll() is None:
+        return False
+    try:
+        with folder.log.open("ab") as log:
+            _children[folder.path] = subprocess.Popen(
+                module_command(folder.driver, str(folder.path)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=working_folder if working_folder.is_dir() else None,
+                env=child_environment(),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise RunError(f"the driver of {folder.noun} '{folder.id}' could not be started: {error}") from None
+    return True
+
+
+_children: dict[Path, subprocess.Popen[bytes]] = {}

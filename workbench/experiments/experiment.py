@@ -1,0 +1,179 @@
+"""An experiment as any process holds it: an id and a folder. It is carried forward by a process of its own."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from workbench.errors import RunFailed
+from workbench.experiments.driver import start_driver
+from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.experiments.version import version_here
+from workbench.runs.coroutine import called_from_coroutine
+from workbench.runs.frame import frame
+from workbench.runs.log import tail
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST_DRIVERS = 5
+"""Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
+Folder = TypeVar("Folder", bound=ExperimentFolder)
+Result = TypeVar("Result", bound=dict[str, Any])
+
+
+class Experiment(ABC, Generic[Folder, Result]):
+    """What races and sweeps have in common: they are found, followed, waited for and cancelled alike.
+
+    Args:
+        folder: of one that there is.
+    """
+
+    view: ClassVar[str]
+    """What :meth:`watch` shows, as ``module:class``: it stands above and must not be imported."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._drivers = 0
+
+    @property
+    @abstractmethod
+    def plan(self) -> Any:
+        """What was asked."""
+
+    @property
+    @abstractmethod
+    def result(self) -> Result:
+        """All of it, JSON-able."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """How it stands, in plain words."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """Its runs as a table: one mapping per row."""
+
+    @abstractmethod
+    def cancel(self) -> list[str]:
+        """End it and stop its runs, each with a checkpoint; returns their ids.
+
+        Raises:
+            RunError: it has ended.
+        """
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.folder.id
+
+    @property
+    def status(self) -> str:
+        """``racing`` or ``sweeping``, ``finished``, ``failed`` or ``cancelled``; ``interrupted`` where nobody drives
+        it any more."""
+        status = str(self.folder.read_state()["status"])
+        return status if status in ENDED or self.folder.driven() else "interrupted"
+
+    @property
+    def message(self) -> str:
+        """What it is doing, or why it ended."""
+        return str(self.folder.read_state()["message"])
+
+    @property
+    def note(self) -> str:
+        """What a reader of its numbers should know; empty where there is nothing."""
+        begun, here = self.plan.version, version_here()
+        if begun == here:
+            return ""
+        return f"begun by workbench {begun}, and this is {here}: its runs may differ in more than their recipes"
+
+    def frame(self) -> pandas.DataFrame:
+        """:attr:`rows` as a pandas table.
+
+        Raises:
+            WorkbenchError: pandas is not installed.
+        """
+        return frame(self.rows)
+
+    def resume(self) -> None:
+        """See that somebody drives it; nothing to do where it has ended."""
+        if self.status == "interrupted":
+            start_driver(self.folder, Path(self.plan.folder))
+
+    def wait(self, timeout: float | None = None, poll: float = 0.5) -> Result | Coroutine[Any, Any, Result]:
+        """Wait for the end; returns the result. ``await race.wait()`` lets other callbacks run meanwhile.
+
+        Being interrupted touches nothing. A driver that was killed is started again.
+
+        Args:
+            timeout: at most this many seconds; None waits for ever. poll: seconds between two looks.
+
+        Raises:
+            RunFailed: it failed or was cancelled, or its drivers end without a word.
+            TimeoutError: it has not ended in time; it goes on.
+        """
+        if called_from_coroutine():
+            return self.wait_async(timeout, poll)
+        return self.wait_blocking(timeout, poll)
+
+    def wait_blocking(self, timeout: float | None = None, poll: float = 0.5) -> Result:
+        """:meth:`wait` that always blocks, whoever calls it."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.ended(deadline):
+            time.sleep(poll)
+        return self._outcome()
+
+    async def wait_async(self, timeout: float | None = None, poll: float = 0.5) -> Result:
+        """:meth:`wait` that always has to be awaited."""
+        import asyncio
+
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.ended(deadline):
+            await asyncio.sleep(poll)
+        return self._outcome()
+
+    def ended(self, deadline: float = math.inf) -> bool:
+        """Whether it has ended; where nobody drives it, somebody does from now on.
+
+        Args:
+            deadline: of ``time.monotonic``.
+
+        Raises:
+            TimeoutError: the deadline has passed. RunFailed: drivers end without a word.
+        """
+        status, noun = self.status, self.folder.noun
+        if status in ENDED:
+            return True
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"{noun} '{self.id}' has not ended in time; it goes on ({self.message})")
+        if status == "interrupted" and start_driver(self.folder, Path(self.plan.folder)):
+            self._drivers += 1
+            if self._drivers > MOST_DRIVERS:
+                raise RunFailed(f"{noun} '{self.id}': its drivers end without a word: {tail(self.folder.log, 5)}")
+        return False
+
+    def watch(self) -> Any:
+        """Show table and pictures in the present notebook cell, live where somebody looks, and return the view."""
+        self.resume()
+        module, _, name = self.view.partition(":")
+        return getattr(importlib.import_module(module), name)(self).show()
+
+    def _outcome(self) -> Result:
+        found = self.result
+        if found["status"] != "finished":
+            raise RunFailed(f"{self.folder.noun} '{self.id}' {found['status']}: {found.get('error') or self.message}")
+        return found
+
+    def __repr__(self) -> str:
+        return self.summary
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary)}</pre>"

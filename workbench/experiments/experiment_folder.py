@@ -1,0 +1,178 @@
+"""Every path of a race or a sweep, beside the runs folder, and what stands in its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from filelock import FileLock, Timeout
+
+from workbench.errors import RunError
+from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
+
+ENDED = ("finished", "failed", "cancelled")
+"""Statuses of an experiment that nobody drives any more."""
+
+
+def json_objects(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines, oldest first; damaged lines are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return [each for each in found if isinstance(each, dict)]
+
+
+def append_json(path: Path, facts: dict[str, Any]) -> None:
+    """Append one line.
+
+    Raises:
+        OSError: the disk is full or the folder is gone.
+    """
+    line = json.dumps(facts, ensure_ascii=False) + "\n"
+    # One write of one line: several processes may append.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class ExperimentFolder:
+    """The paths of one experiment; its runs lie in the runs folder like all others."""
+
+    noun: ClassVar[str]
+    """What it is called; names its plan's file, too."""
+    plural: ClassVar[str]
+    """Name of the folder, beside the runs folder, in which all of the kind lie."""
+    working: ClassVar[str]
+    """Its status while it goes on."""
+    driver: ClassVar[str]
+    """The module that carries one forward, as ``python -m``."""
+    path: Path
+
+    @classmethod
+    def root(cls, runs_dir: str | Path | None = None) -> Path:
+        """The folder of these experiments that belongs to a runs folder."""
+        return runs_root(runs_dir).parent / cls.plural
+
+    @classmethod
+    def ids(cls, runs_dir: str | Path | None = None) -> list[str]:
+        """Ids of those beside a runs folder, oldest first."""
+        root = cls.root(runs_dir)
+        try:
+            names = os.listdir(root)
+        except OSError:
+            return []
+        return sorted(name for name in names if is_run_id(name) and cls(root / name).plan.is_file())
+
+    @classmethod
+    def find(cls, which: str | Path, runs_dir: str | Path | None = None) -> Self:
+        """The folder of one by its id, a unique beginning of it, or its path.
+
+        Raises:
+            RunError: no such one; the message names the latest.
+        """
+        if isinstance(which, Path) or os.sep in which:
+            folder = cls(Path(which).expanduser().absolute())
+            if not folder.plan.is_file():
+                raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
+            return folder
+        known = cls.ids(runs_dir)
+        matching = [which] if which in known else [each for each in known if each.startswith(which)] if which else []
+        if len(matching) == 1:
+            return cls(cls.root(runs_dir) / matching[0])
+        if matching:
+            raise RunError(f"'{which}' begins {len(matching)} {cls.noun} ids: {', '.join(matching[-5:])}; write more "
+                           "of it")  # fmt: skip
+        latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
+        raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
+
+    @property
+    def id(self) -> str:
+        """The experiment's id."""
+        return self.path.name
+
+    @property
+    def plan(self) -> Path:
+        """``race.json`` or ``sweep.json``: what was asked; written once, before anything is launched."""
+        return self.path / f"{self.noun}.json"
+
+    @property
+    def state(self) -> Path:
+        """``state.json``: status and message; replaced whole under the folder's lock."""
+        return self.path / "state.json"
+
+    @property
+    def events(self) -> Path:
+        """``events.jsonl``: what was launched and decided, appended line by line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """``driver.log``: stdout and stderr of the drivers."""
+        return self.path / "driver.log"
+
+    def driver_lock(self) -> FileLock:
+        """Held by its one driver for as long as it lives; the kernel frees it whatever ends the process."""
+        return FileLock(self.path / "driver.lock")
+
+    def driven(self) -> bool:
+        """Whether a driver is alive."""
+        lock = self.driver_lock()
+        try:
+            lock.acquire(timeout=0)
+        except (Timeout, OSError):
+            return True  # one of somebody else's is theirs to drive
+        lock.release()
+        return False
+
+    def create(self, plan: dict[str, Any]) -> None:
+        """Write a new experiment's folder.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True)
+            self.write_state(self.working, "starting")
+            # Last: a folder without it is no experiment.
+            write_json(self.plan, plan)
+        except OSError as error:
+            raise RunError(f"the {self.noun} cannot be written to {self.path}: {error}; free some space, or choose "
+                           "another place with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)") from None  # fmt: skip
+
+    def read_state(self) -> dict[str, Any]:
+        """``status`` and ``message``, as last written."""
+        return {"status": self.working, "message": "", **read_object(self.state)}
+
+    def write_state(self, status: str, message: str) -> None:
+        """Replace the state whole.
+
+        Raises:
+            OSError: the disk is full or the folder is gone.
+        """
+        write_json(self.state, {"status": status, "message": message, "time": time.time()})
+
+    def add_event(self, kind: str, **facts: Any) -> None:
+        """Append one line to the events.
+
+        Raises:
+            OSError: the disk is full or the folder is gone.
+        """
+        append_json(self.events, {"time": round(time.time(), 3), "kind": kind, **facts})
+
+    def read_events(self) -> list[dict[str, Any]]:
+        """All events, oldest first; damaged lines are left out."""
+        return json_objects(self.events)

@@ -1,0 +1,85 @@
+"""Runs of an experiment: each is launched once, resumed where it was lost, and stopped with the experiment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError, WorkbenchError
+from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.experiments.readings import Reading
+from workbench.runs.folder import RunFolder
+from workbench.runs.labels import label
+from workbench.runs.run import Run
+from workbench.runs.state import exclusive
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+def bring(
+    folder: ExperimentFolder,
+    run: RunFolder,
+    reading: Reading,
+    recipe: Callable[[], Recipe],
+    start: Callable[..., Run],
+    **facts: Any,
+) -> None:
+    """Launch a run of an experiment, or resume it where it was lost; says so in the experiment's events.
+
+    Args:
+        start: launches a run, as :func:`workbench.runs.launch.launch`.
+        facts: what the events say of it, too; ``title`` becomes a note of the run.
+
+    Raises:
+        RunError: it could not be launched (a full disk); trying again may help.
+        OSError: the experiment's folder cannot be written to.
+    """
+    title = facts.pop("title")
+    if reading.status == "lost":
+        with contextlib.suppress(RunError):  # somebody was faster
+            Run(run).resume()
+            folder.add_event("resumed", run=run.id, **facts)
+        return
+    try:
+        started = start(recipe(), runs_dir=str(run.path.parent), run_id=run.id)
+    except RunError:
+        raise
+    except WorkbenchError as error:
+        # Of this run alone: the others go on.
+        folder.add_event("refused", run=run.id, error=str(error), **facts)
+        return
+    folder.add_event("launched", run=run.id, **facts)
+    with contextlib.suppress(RunError):
+        label(started.folder, add=[folder.noun], notes=f"{folder.noun} {folder.id}: {title}")
+
+
+def refused(folder: ExperimentFolder) -> dict[str, str]:
+    """Runs that could not be launched, and why, by id."""
+    found = [event for event in folder.read_events() if event.get("kind") == "refused"]
+    return {str(event.get("run")): str(event.get("error")) for event in found}
+
+
+def end(folder: ExperimentFolder) -> None:
+    """Mark an experiment as cancelled.
+
+    Raises:
+        RunError: it has ended.
+    """
+    with exclusive(folder.path):
+        status = folder.read_state()["status"]
+        if status in ENDED:
+            raise RunError(f"{folder.noun} '{folder.id}' is {status}: there is nothing to cancel")
+        folder.write_state("cancelled", "somebody cancelled it")
+        folder.add_event("cancelled")
+
+
+def stop(runs: Iterable[RunFolder]) -> list[str]:
+    """Stop runs, each with a checkpoint; returns the ids of those that went on."""
+    stopped = []
+    for run in runs:
+        with contextlib.suppress(RunError):  # it ended meanwhile
+            Run(run).stop()
+            stopped.append(run.id)
+    return stopped

@@ -1,0 +1,66 @@
+"""A run of an experiment as it is now, read from its folder alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from workbench.floors import Yardstick
+from workbench.json_lines import number
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.state import actual_status, read_state
+
+Status = Literal["missing", "going", "lost", "failed", "done"]
+MOST_ATTEMPTS = 3
+"""A run that was lost so often, to reboots or to a killed supervisor, has failed."""
+
+
+class Reading(NamedTuple):
+    """One run of an experiment, as it is now.
+
+    Attributes:
+        loss, bits_per_byte: held-out, of a run that is done; NaN else.
+        left_floor: whether the loss lies at least 0.1 nats below word frequencies.
+        doing, progress: for people; ``progress`` is the spent share of the budget.
+        seconds: of training, of a run that is done; NaN else.
+    """
+
+    status: Status
+    loss: float = math.nan
+    bits_per_byte: float = math.nan
+    left_floor: bool = False
+    doing: str = ""
+    progress: float = 0.0
+    error: str = ""
+    seconds: float = math.nan
+
+
+def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
+    """One run, from its folder.
+
+    Args:
+        refused: by run id, why it could not be launched.
+    """
+    if not folder.path.is_dir():
+        why = refused.get(folder.id)
+        return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
+    state = read_state(folder)
+    status = actual_status(folder, state)
+    if status == "finished":
+        return _done(read_object(folder.evaluations))
+    if status in ("failed", "stopped"):
+        why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")
+        return Reading("failed", progress=state.progress, error=f"{folder.id}: {why}")
+    if status == "lost":
+        error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
+        return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
+    return Reading("going", doing=status, progress=state.progress)
+
+
+def _done(evaluations: Mapping[str, Any]) -> Reading:
+    result = evaluations.get("result")
+    result = result if isinstance(result, dict) else {}
+    loss, bits, seconds = (number(result.get(key)) for key in ("heldout_loss", "bits_per_byte", "seconds"))
+    learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
+    return Reading("done", loss, bits, learned in ("neighbours", "context"), "finished", 1.0, seconds=seconds)
