@@ -19,6 +19,7 @@ from tests.documents import ROOT, Executed, execute
 from workbench.runs.queue.settings import write_settings
 
 pytest_plugins = ("tests.costs",)
+FIRST_TRY_CHARACTERS = 2000
 
 
 @pytest.fixture
@@ -158,3 +159,10 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], SmallDisk]]:
     for path in mounted:
         # Lazily: a process that a failed test left behind may still be in it.
         subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Why a test got a second try: what that try says may follow from the first one alone."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"first try of {report.nodeid}", sep="-")
+        terminalreporter.write_line(str(report.longrepr)[-FIRST_TRY_CHARACTERS:])

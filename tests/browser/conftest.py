@@ -83,7 +83,11 @@ def server(jupyter: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("runs")
     keep_runs_in(jupyter, folder)
     yield dataclasses.replace(jupyter, runs=folder)
-    # What a test that failed has left running would slow the others down.
+    stop_all(folder)
+
+
+def stop_all(folder: Path) -> None:
+    """What a test that failed has left running would slow the others down, and be in the way of its next attempt."""
     for run in runs(folder):
         if run.status not in FINAL:
             run.stop()

@@ -14,7 +14,6 @@ from tests.browser.lab import stop_selected
 from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
-from workbench import presets
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
@@ -93,10 +92,8 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
     verdict = compose.root.locator(".lab-verdict")
 
+    # Right after another one was picked by its first letter, and typed before either stands in the form.
     compose.root.get_by_label("preset", exact=True).select_option("fast")
-    # The verdict says the same of both presets; the rate is the new one's.
-    rate = presets.get("fast").optimizer.lr
-    expect(compose.knob("Optimizer", "lr").locator("input[type=text]")).to_have_value(f"{rate:g}")
     compose.enter("Optimizer", "lr", "0.004")
     expect(verdict).to_contain_text("1 knob changed")
     expect(compose.knob("Optimizer", "lr")).to_have_class(has_class("lab-changed"))

@@ -28,5 +28,14 @@ def test_runs_are_listed_when_asked_for_and_stay_out_of_the_saved_state(monkeypa
     assert picker.value == "fast"
 
 
+def test_what_is_picked_comes_by_message() -> None:
+    picker = SourcePicker("preset", "help", list, "what this began with", value="fast")
+    seen: list[str | None] = []
+    picker.observe(lambda change: seen.append(change["new"]), names="value")
+    for pick in ("bert_tiny", "bert_tiny", None):
+        say(picker, {"pick": pick})
+    assert seen == ["bert_tiny", None]
+
+
 def test_what_is_given_has_no_source() -> None:
     assert SourcePicker("against", "", list, "what this began with").value is None

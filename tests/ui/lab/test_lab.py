@@ -45,10 +45,11 @@ def wait_for(lab: Lab, run_id: str, status: str, seconds: float = 60) -> None:
 
 def asked_before_a_second_run_of_the_same(lab: Lab) -> None:
     """Once, and not any more when the recipe is another."""
-    lab._launched_at = 0.0
     lab.launch_button.click()
     assert (lab.launch_button.description, len(lab.table.rows)) == ("Launch again", 1)
-    assert "Press again for a second run" in lab.composer.verdict.value
+    say(lab.frame, {"do": "launch", "again": True})
+    assert "Press again for a second run" in lab.composer.verdict.value, "a double click is no answer"
+    assert len(lab.table.rows) == 1
     lab.composer.run.knobs["seed"].input.source.value = "7"
     assert lab.launch_button.description == "Launch"
     lab.composer.undo()
@@ -58,8 +59,8 @@ def asked_before_a_second_run_of_the_same(lab: Lab) -> None:
 
 @pytest.mark.process
 def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
-    lab.launch_button.click()
-    lab.launch_button.click()
+    say(lab.frame, {"do": "launch"})
+    say(lab.frame, {"do": "launch", "again": True})
     assert "launched once" in lab.composer.verdict.value
     assert len(lab.table.rows) == 1, "a double click is one launch"
     (first,) = lab.table.selected
@@ -291,6 +292,7 @@ def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
 
 def test_a_launch_by_key_does_nothing_while_the_recipe_cannot_run(lab: Lab) -> None:
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
-    say(lab.frame, {"do": "launch"})
+    for again in (False, True):
+        say(lab.frame, {"do": "launch", "again": again})
     assert lab.table.rows == []
     assert "3 heads do not divide" in lab.composer.verdict.value

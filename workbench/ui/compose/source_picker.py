@@ -49,3 +49,7 @@ class SourcePicker(anywidget.AnyWidget):
         # By message, not as a trait: a thousand names have no business in a saved notebook.
         if content == {"list": "runs"}:
             self.send({"runs": [list(run) for run in self._runs()]})
+        # By message, too: the page holds a trait back while an earlier pick is worked on, and what is typed next would
+        # overtake it.
+        elif isinstance(content, dict) and "pick" in content:
+            self.value = content["pick"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import html
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,6 @@ from workbench.ui.watch.saved_picture import SavedPicture
 
 # Six colours and six dashes: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
-TWICE_SECONDS = 1.0
-"""Two presses within this time are one: a double click, or a hand that was not sure."""
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
 _OURS = "workbench.ui."
@@ -85,8 +82,7 @@ class Lab(ipywidgets.Box):
         self._recipe, self._runs_dir = recipe, runs_dir
         self._live = not headless() if live is None else live
         self._displayed = False
-        self._launched_at = 0.0
-        self._sure = ""
+        self._sure, self._launched = "", False
         self.fork_point: ForkPoint | None = None
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
@@ -215,12 +211,10 @@ class Lab(ipywidgets.Box):
         return [left, self._watch, below]
 
     def _launch(self) -> None:
+        self._launched = False
         recipe = self.composer.recipe
         if recipe is None:
             # By key: the button is disabled meanwhile, and the verdict says what is wrong.
-            return
-        if time.monotonic() - self._launched_at < TWICE_SECONDS:
-            self.composer.say("launched once: the second press came within a second")
             return
         same = self._same_running(recipe)
         if same and self._sure != recipe.hash:
@@ -241,7 +235,7 @@ class Lab(ipywidgets.Box):
             run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
             self._started(run, "launched", *notices)
             self._composed()
-        self._launched_at = time.monotonic()
+        self._launched = True
 
     def _same_running(self, recipe: Recipe) -> str:
         """Name of a run that trains the composed recipe now; empty where none does, and for a fork."""
@@ -330,7 +324,11 @@ class Lab(ipywidgets.Box):
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
         verb = request.get("do")
-        if verb == "launch" and not self.launch_button.disabled:
+        if verb == "launch" and request.get("again"):
+            # Whatever became of the first press: the second meant the same.
+            if self._launched:
+                self.composer.say("launched once: the second press came within a second")
+        elif verb == "launch" and not self.launch_button.disabled:
             self._launch()
         # A cell that gives another recipe than it did to the kernel before means that one.
         elif verb == "restore" and request.get("given") == self._given:

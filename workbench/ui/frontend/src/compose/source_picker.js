@@ -45,10 +45,7 @@ function render({ model, el: root }) {
   // The pointer arrives, or the keyboard, some hundred milliseconds before the list is open.
   select.addEventListener("pointerenter", ask);
   select.addEventListener("focus", ask);
-  select.addEventListener("change", () => {
-    model.set("value", select.value || null);
-    model.save_changes();
-  });
+  select.addEventListener("change", () => model.send({ pick: select.value || null }));
   model.on("change:value change:own", fill);
   model.on("msg:custom", answered);
   fill();

@@ -108,28 +108,40 @@ const DISCONNECTED = "jupyter-widgets-disconnected";
 const TEXT = "input:not([type=checkbox]), textarea, select";
 
 const SETTLES_WITHIN_MS = 1500;
+// As the user pressed, not as a busy kernel heard it.
+const TWICE_WITHIN_MS = 1000;
 
 /**
- * Launches what is composed once the kernel has taken the last edit. A kernel may hear two widgets of a page in two threads,
- * so that a press of Launch could overtake the value typed just before it.
+ * Launches what is composed once the kernel has taken the last edit: a press of Launch could overtake it, since ipywidgets
+ * holds an edit back while the kernel still works on the one before. Each edit changes what the kernel keeps of the Lab; one
+ * that changes nothing, or is merged with the next, is waited for in vain.
  */
 class Launcher {
-  constructor(model) {
+  constructor(model, signal) {
     this.model = model;
-    this.settled = Promise.resolve();
+    this.edits = 0;
+    this.presses = [];
+    this.pressed = -Infinity;
+    const taken = () => this.edits && --this.edits === 0 && this.settle();
+    model.on("change:kept", taken);
+    signal.addEventListener("abort", () => (clearTimeout(this.waiting), model.off("change:kept", taken)));
   }
 
   edited() {
-    const { model } = this;
-    this.settled = new Promise((settle) => {
-      const done = () => (model.off("change:kept", done), settle());
-      model.on("change:kept", done);
-      setTimeout(done, SETTLES_WITHIN_MS);
-    });
+    this.edits += 1;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.settle(), SETTLES_WITHIN_MS);
+  }
+
+  settle() {
+    this.edits = 0;
+    for (const press of this.presses.splice(0)) this.model.send(press);
   }
 
   launch() {
-    this.settled.then(() => this.model.send({ do: "launch" }));
+    this.presses.push({ do: "launch", again: performance.now() - this.pressed < TWICE_WITHIN_MS });
+    this.pressed = performance.now();
+    if (!this.edits) this.settle();
   }
 }
 
@@ -208,7 +220,7 @@ function render({ model, el }) {
       button.setAttribute("aria-keyshortcuts", "Control+Enter");
     }
     const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
-    const launcher = new Launcher(model);
+    const launcher = new Launcher(model, gone.signal);
     on("change", ({ target }) => target.closest(".lab-knob, .lab-heading") && launcher.edited());
     on("click", (event) => {
       if (!event.target.closest?.(".lab-launch")) return;
