@@ -30,7 +30,7 @@ SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 HURRY = "from workbench.ui.watch import feed, saved_picture\n"
 HURRY += "feed._KEEPSAKE_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 1.0\n"
 WIDE_ENOUGH = 300
-TIMES = 5
+TIMES = 3
 # Pictures that were begun for views which are closed by now may still be on their way.
 LOOK = """
 import gc, threading, time
