@@ -88,6 +88,8 @@ def test_a_missing_or_damaged_state_reads_as_lost(folder: RunFolder) -> None:
 def test_damaged_values_and_unknown_keys_do_not_matter(folder: RunFolder) -> None:
     folder.state.write_text(json.dumps({"status": "finished", "step": "many", "loss": [], "future": 1, "tokens": 7}))
     assert read_state(folder) == RunState(status="finished", tokens=7)
+    folder.state.write_text(f'{{"status": "finished", "seconds": 2.0, "tokens": 1{"0" * 400}}}')
+    assert read_state(folder) == RunState(status="finished", seconds=2.0, tokens_per_second=0.0)
 
 
 def test_the_state_is_no_link(folder: RunFolder, tmp_path: Path) -> None:
