@@ -115,6 +115,21 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         run._done.wait()
 
 
+@pytest.fixture
+def graphs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are captured, decomposed and split as by the real compiler, then run as they stand: no C++, no minutes.
+
+    For what a test says of graphs, memory and resuming; that kernels compute the same is tested with real ones.
+    """
+    from torch._dynamo.backends.debugging import aot_eager_decomp_partition
+    from torch._inductor import compile_fx
+
+    def graphs(model: Any, inputs: Any, **options: Any) -> Any:
+        return aot_eager_decomp_partition(model, inputs)
+
+    monkeypatch.setattr(compile_fx, "compile_fx", graphs)
+
+
 class SmallDisk:
     """A file system of its own that can be filled to the last byte and freed again."""
 

@@ -27,6 +27,7 @@ def lean(tiny: Recipe) -> Recipe:
     return tiny.with_(execution={"kind": "memory", "price": 9.0, "threads": 1}, budget={"amount": 6})
 
 
+@pytest.mark.usefixtures("graphs_alone")
 def test_a_run_plans_keeps_its_plan_and_is_scored_by_it(lean: Recipe, live: Callable[..., LiveRun]) -> None:
     run = live(lean)
     train(run, stop_at=3)

@@ -97,7 +97,7 @@ def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, d
     assert losses[0] == losses[1]
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("graphs_alone")
 def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[..., Training]) -> None:
     """Stages, copies and frozen layers again, with graphs, an optimizer's own among them, in bf16.
 
@@ -119,6 +119,19 @@ def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[.
     whole, parts = live(recipe), live(recipe)
     straight = train(whole)
     assert train(parts, stop_at=7).step == 7
+    assert_same(straight, train(parts, resume=True))
+
+
+@pytest.mark.process
+def test_resume_with_kernels_of_the_compiler(tiny: Recipe, live: Live) -> None:
+    """With dropout and in bf16, the fewest graphs that a run can have."""
+    recipe = tiny.with_(
+        architecture={"layers": 1}, execution={"compile": True, "precision": "bf16"},
+        budget={"amount": 4, "evaluations": 1},
+    )  # fmt: skip
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=2).step == 2
     assert_same(straight, train(parts, resume=True))
 
 

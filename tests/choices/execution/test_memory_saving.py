@@ -107,6 +107,7 @@ def test_layers_keep_their_input_and_operations_what_is_between() -> None:
     assert off[1] - of["dropout"].inside[1] >= 2 * 4 * 32 * 32 * 2
 
 
+@pytest.mark.usefixtures("graphs_alone")
 @pytest.mark.parametrize("way", [{"recompute": "layers"}, {"recompute": "operations"}], ids=["layers", "operations"])
 def test_compiled_blocks_do_so_too(way: dict[str, object]) -> None:
     architecture, full = {"kind": "pre_ln"}, LayerPlan.full(LAYERS)
