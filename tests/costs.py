@@ -25,6 +25,10 @@ STARTERS = {
 _STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 _started: list[str] = []
 
+# Two workers on two cores, and the processes of tests beside them: a second thread of each only takes another's core,
+# spinning while it waits (the same tests took twice the processor time). Here, since torch reads it when it is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-durations", action="store_true", help=f"write {DURATIONS.name}, which balances workers")

@@ -46,7 +46,7 @@ def execute(path: Path, folder: Path) -> Executed:
     (folder / "notebooks").symlink_to(ROOT / "notebooks")
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # Eager, by torch's own switch: compiling these models costs two minutes, and is tested where runs resume.
-    environment = {**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1", "TORCH_COMPILE_DISABLE": "1"}
+    environment = {**os.environ, "PATH": programs, "TORCH_COMPILE_DISABLE": "1"}
     ended: dict[str, subprocess.CompletedProcess[str]] = {}
     for line in commands(path):
         ended[line] = subprocess.run(

@@ -16,16 +16,14 @@ from workbench.ops import kernels
 from workbench.recipe import Recipe
 
 
-def small() -> Recipe:
-    return presets.get("fast").with_(
-        data={"tokenizer": {"kind": "trained", "vocabulary_size": 512}},
-        architecture={"layers": 2, "width": 64, "heads": 2},
-    )
+@pytest.fixture
+def small(learnable: list[str]) -> Recipe:
+    return presets.get("fast").with_assignments([each for each in learnable if not each.startswith("execution")])
 
 
 @pytest.mark.process
-def test_all_step_the_same_parameters_and_leave_nothing_out() -> None:
-    made = contenders(small(), ["adamw", "lans"])
+def test_all_step_the_same_parameters_and_leave_nothing_out(small: Recipe) -> None:
+    made = contenders(small, ["adamw", "lans"])
     kernel = ["lans"] if kernels.layerwise_step(torch.device("cpu")) else []
     assert list(made) == [BASELINE, FOREACH, *kernel, "lans (compiled)", "lans (eager)"]
     baseline = made[BASELINE][0]
@@ -39,9 +37,9 @@ def test_all_step_the_same_parameters_and_leave_nothing_out() -> None:
 
 
 @pytest.mark.process
-def test_every_reading_is_kept_and_ratios_are_of_one_round() -> None:
+def test_every_reading_is_kept_and_ratios_are_of_one_round(small: Recipe) -> None:
     threads = torch.get_num_threads()
-    result = measure(small(), ["adamw", "lamb"], rounds=4, threads=1)
+    result = measure(small, ["adamw", "lamb"], rounds=4, threads=1)
     assert torch.get_num_threads() == threads
     figures = result["optimizers"]["lamb (eager)"]
     ours, theirs = (result["optimizers"][name]["readings_ms"]["cpu"] for name in ("lamb (eager)", BASELINE))
@@ -53,10 +51,9 @@ def test_every_reading_is_kept_and_ratios_are_of_one_round() -> None:
 
 @pytest.mark.process
 def test_json_on_stdout_and_in_the_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = small()
-    monkeypatch.setattr(optimizer_steps.presets, "get", lambda name: recipe)
+    monkeypatch.setattr(optimizer_steps.presets, "get", lambda name: small)
     options = ["--preset", "fast", "--optimizers", "lion", "--threads", "1", "--rounds", "2", "--json"]
     assert optimizer_steps.main([*options, "--out", str(tmp_path)]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.training.conftest import _one_thread, build, prepared, tiny
+from tests.training.conftest import build, prepared, tiny
 from workbench.choices.execution import Mode
 from workbench.forecasting import calibration
 from workbench.forecasting.rates import Rates
 
-__all__ = ["_one_thread", "build", "prepared", "tiny"]
+__all__ = ["build", "prepared", "tiny"]
 
 
 @pytest.fixture(scope="session")

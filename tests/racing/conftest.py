@@ -29,9 +29,8 @@ FLOOR = 3.0
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path) -> Iterator[Path]:
     """A runs folder; whatever still trains in it, or drives a race beside it, is ended with the test."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     folder = tmp_path / "runs"
     yield folder
     # Drivers first, or they would go on launching.

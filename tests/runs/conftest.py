@@ -14,9 +14,8 @@ from workbench.runs.folder import RunFolder
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path) -> Iterator[Path]:
     """A runs folder; whatever still trains in it when the test ends is killed."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     folder = tmp_path / "runs"
     yield folder
     for process in processes_of(folder):

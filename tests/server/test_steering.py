@@ -41,19 +41,17 @@ def run(server: Server, request: pytest.FixtureRequest) -> RunFolder:
 @pytest.fixture(scope="module")
 def ended(server: Server, corpus: Path) -> Iterator[Run]:
     """A real run that was stopped, with a checkpoint; whatever goes on from it is stopped in the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        live = launch(tiny_recipe(corpus, steps=200_000), runs_dir=server.elsewhere)
-        wait_until(lambda: live.status == "running" and live.state.step > 0)
-        live.stop()
-        wait_until(lambda: live.status == "stopped")
-        yield live
-        for folder in live.folder.path.parent.glob("2*"):
-            other = Run(RunFolder(folder))
-            # Other tests leave runs here that count as alive and are none.
-            if other.folder.launched.exists() and other.status in ("starting", "running"):
-                other.ask("stop", take_over=True)
-                wait_until(lambda other=other: other.status == "stopped")
+    live = launch(tiny_recipe(corpus, steps=200_000), runs_dir=server.elsewhere)
+    wait_until(lambda: live.status == "running" and live.state.step > 0)
+    live.stop()
+    wait_until(lambda: live.status == "stopped")
+    yield live
+    for folder in live.folder.path.parent.glob("2*"):
+        other = Run(RunFolder(folder))
+        # Other tests leave runs here that count as alive and are none.
+        if other.folder.launched.exists() and other.status in ("starting", "running"):
+            other.ask("stop", take_over=True)
+            wait_until(lambda other=other: other.status == "stopped")
 
 
 def test_an_answer_is_waited_for(client: Client, run: RunFolder) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
@@ -21,11 +19,6 @@ from workbench.runs.state import read_state
 from workbench.telemetry import Telemetry, read_telemetry
 from workbench.training.assemble import Assembled, assemble
 from workbench.training.loop import Training
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
@@ -75,13 +68,12 @@ class LiveRun:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self._environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> LiveRun:
         command = [sys.executable, "-m", "workbench.training.worker", str(self.folder.path), *options]
         log = self.folder.log.open("ab")
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
+        self.process = subprocess.Popen(command, stdout=log, stderr=log)
         log.close()
         return self
 

@@ -25,7 +25,8 @@ PLAN = LayerPlan.full(2)
 
 
 def recipe_of(**execution: Any) -> Recipe:
-    return Recipe().with_(architecture=SMALL, execution={"device": "cpu", "precision": "fp32", **execution})
+    native = {"device": "cpu", "precision": "fp32", "attention": "plain"}
+    return Recipe().with_(architecture=SMALL, execution={**native, **execution})
 
 
 def built(recipe: Recipe, device: str = "cpu") -> TrainingModel:
