@@ -10,6 +10,7 @@ from workbench.huge_pages import HUGE_PAGES
 
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what",
+    "ladder": "seconds to one held-out score, from transformers' Trainer to the best recipe, rung by rung",
     "execution": "what each knob of the native engine gives: alone, added up, all together",
     "plans": "what executions `auto` and `memory` reach beside the defaults, over varied recipes",
     "methods": "what each method saves per step and per token",

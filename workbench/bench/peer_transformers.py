@@ -151,6 +151,14 @@ def modernbert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTraine
     return transformers.ModernBertForMaskedLM(config)
 
 
+def tokenizer_of(prepared: PreparedData) -> transformers.PreTrainedTokenizerFast:
+    """Our tokenizer, as the Trainer's collators want one."""
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_file=prepared.tokenizer_file, mask_token="[MASK]", pad_token="[PAD]", cls_token="[CLS]",
+        sep_token="[SEP]", unk_token="[UNK]",
+    )  # fmt: skip
+
+
 MODELS = {"bert": bert, "modernbert": modernbert}
 
 
@@ -182,10 +190,6 @@ def main() -> None:
         "attention": str(model.config._attn_implementation), "threads": torch.get_num_threads(),
     }  # fmt: skip
     order, same = RowOrder(prepared.train, data.longest, recipe.seed), setting["same_masks"]
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_file=prepared.tokenizer_file, mask_token="[MASK]", pad_token="[PAD]", cls_token="[CLS]",
-        sep_token="[SEP]", unk_token="[UNK]",
-    )  # fmt: skip
     rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
     trainer = Trainer(
         Rounds(stage, setting["warmup"], data.most_rows * data.longest, ready, memory),
@@ -193,7 +197,7 @@ def main() -> None:
         train_dataset=Rows(order, 10_000_000, *((recipe, prepared) if same else ())),
         data_collator=transformers.default_data_collator
         if same
-        else transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=rate),
+        else transformers.DataCollatorForLanguageModeling(tokenizer_of(prepared), mlm_probability=rate),
     )  # fmt: skip
     trainer.train()
 

@@ -1,0 +1,93 @@
+"""The ladder: what it searches, what it leaves out, and what it makes of the readings; no training here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from workbench.bench import ladder
+from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, summary
+from workbench.errors import WorkbenchError
+from workbench.recipe import Recipe
+
+BEST_RATE = 2e-3
+# Nats that each arm lies below the default Trainer at equal steps, and seconds per step.
+PROGRESS = {"default": (0.0, 0.4), "tuned": (0.0, 0.2), "ours": (0.0, 0.1), "better": (0.4, 0.1), "worse": (-0.4, 0.1)}
+
+
+def trainer(arm: Arm) -> ladder.Train:
+    """A world in which twice the steps give 0.5 nats, and one rate is best."""
+    ahead, seconds = PROGRESS[arm.what.partition(":")[0]]
+
+    def train(recipe: Recipe) -> dict[str, Any]:
+        steps = int(recipe.budget.amount)
+        off = abs(math.log2(recipe.optimizer.lr / BEST_RATE)) / 10
+        loss = 10 - 0.5 * math.log2(steps) - ahead + off + recipe.seed % 7 / 1000
+        return {"loss": loss, "steps": steps, "cpu_seconds": steps * seconds}
+
+    return train
+
+
+def arms() -> list[Arm]:
+    names = ((DEFAULT, "default"), (TUNED, "tuned"), ("our engine", "ours"))
+    return [Arm(name, what, "", ladder.base(256), {}) for name, what in names]
+
+
+def test_the_fewest_steps_are_found_from_either_side() -> None:
+    train = trainer(arms()[2])
+    for start in (20, 200, 4000):
+        recipe, run = fewest_steps(train, ladder.base(), 6.0, start) or pytest.fail("not found")
+        assert 6.0 - ladder.BAND <= run["loss"] <= 6.0
+        assert recipe.budget.amount == run["steps"]
+
+
+@pytest.mark.parametrize("loss", [None, 7.0])
+def test_a_score_out_of_reach_is_given_up(loss: float | None) -> None:
+    tried: list[int] = []
+
+    def train(recipe: Recipe) -> dict[str, Any]:
+        tried.append(int(recipe.budget.amount))
+        return {"loss": loss, "steps": tried[-1], "cpu_seconds": 1.0}
+
+    assert fewest_steps(train, ladder.base(), 6.0, 100) is None
+    assert len(tried) == ladder.TRIES
+    assert tried == sorted(tried)
+    with pytest.raises(WorkbenchError, match="does not reach"):
+        climb(arms(), [], lambda arm: trainer(arm) if arm.what == "default" else train)
+
+
+def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
+    candidates = [("worse: a", {"depth": "stacking"}), ("better: b", {"data.batch_size": 16})]
+    found = climb(arms(), candidates, trainer)
+    assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
+    assert {arm.recipe.optimizer.lr for arm in found["arms"]} == {BEST_RATE}
+    assert found["target"] == pytest.approx(10 - 0.5 * 8 + ladder.TUNING_SEED % 7 / 1000)
+    (left,) = found["left_out"]
+    assert left["what"] == "worse: a"
+    assert left["cpu_seconds"] > left["to_beat"]
+    assert found["arms"][-1].recipe.depth.kind == "full", "what was left out is in no later rung"
+    assert found["arms"][-1].recipe.data.most_rows == 16
+
+
+def test_the_factors_are_by_seed_and_a_score_not_reached_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    three = arms()
+    seconds = {DEFAULT: [100.0, 110.0], TUNED: [50.0, 50.0], "our engine": [10.0, 11.0]}
+    losses = {DEFAULT: [6.0, 6.0], TUNED: [5.99, 6.01], "our engine": [6.1, 6.0]}
+    runs = {
+        name: [{"loss": loss, "cpu_seconds": each} for loss, each in zip(losses[name], seconds[name], strict=True)]
+        for name in seconds
+    }
+    found = summary(three, runs, 6.0)
+    ours = found["by_arm"]["our engine"]
+    assert ours["times_faster_than_default"] == {"median": 10.0, "min": 10.0, "max": 10.0}
+    assert not ours["reached"]
+    assert found["by_arm"][TUNED]["reached"]
+    low, high = ours["above_target_interval"]
+    assert low < 0.05 < high
+    assert found["waterfall"]["whole"] == pytest.approx(105 / 10.5)
+    ladder.show({"target": 6.0, "left_out": [], **found}, 6.3, ladder.Console(width=150))
+    shown = capsys.readouterr().out
+    assert "+0.050: not reached" in shown
+    assert "less than 0.5 nats below word frequencies" in shown

@@ -1,0 +1,288 @@
+"""From transformers' Trainer to the best recipe, one rung a time: seconds until a held-out score is reached.
+
+Claim 3 of an honest comparison. The default Trainer, its rate and warm-up swept at its whole budget, sets the score.
+Every arm, the tuned Trainer included, then looks for the fewest steps after which its own decayed run reaches that
+score, its rate and warm-up swept there by the same search; a rung that makes it no faster is tried, noted and left out.
+All of this on one seed that no result is reported on; then fresh seeds, at fixed steps. Seconds are of the process's
+processor time, on one thread, without compilation, so that a busy moment counts less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from workbench import presets
+from workbench.bench.contender import Contender, note
+from workbench.bench.presets import TUNING_SEED, sweep
+from workbench.bench.presets import WORKER as OURS
+from workbench.bench.result import ResultsFile, spread
+from workbench.bench.waterfall import draw, ratios, waterfall
+from workbench.bench.waterfall import table as waterfall_table
+from workbench.errors import WorkbenchError
+from workbench.racing.sequential import Design
+from workbench.recipe import Recipe
+
+RESULTS = Path("docs/results/ladder.json")
+THEIRS = "workbench.bench.whole_trainer"
+DEFAULT, TUNED = "Trainer", "Trainer tuned"
+STEPS, SEEDS = 600, 6
+BAND, TOLERANCE = 0.04, 0.02
+"""Nats below the target at which the search for steps ends; nats above it at which the mean of fresh seeds may end."""
+LEARNED = 0.5
+"""Nats below word frequencies that a target must lie, or reaching it says nothing."""
+TRIES = 6
+"""Runs of one search for steps."""
+PER_DOUBLING = 0.4
+"""Nats that twice the steps are worth, before two runs say it better."""
+_SCHEDULE = {"kind": "warmup_hold_decay", "hold": 0.0, "warmup": 0.1}
+
+Train = Callable[[Recipe], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A contender of the ladder.
+
+    Attributes:
+        what: is new beside the one before.
+        module: that trains it, in a process of its own, started with ``setting``.
+        recipe: with the rate, warm-up and steps found so far.
+    """
+
+    name: str
+    what: str
+    module: str
+    recipe: Recipe
+    setting: Mapping[str, Any]
+
+
+def base(steps: int = STEPS) -> Recipe:
+    """GPT-2's block, 4 layers x 128, 32 rows of 64 tokens, the embedded corpus in 2,048 word pieces; one thread."""
+    return presets.gpt2_like().with_(
+        data={"tokenizer": {"vocabulary_size": 2048}, "sequence_length": 64, "batch_size": 32},
+        architecture={"layers": 4, "width": 128, "heads": 4},
+        optimizer={"lr": 1e-3, "schedule": _SCHEDULE},
+        execution={"threads": 1, "device": "cpu"},
+        budget=f"{steps} steps",
+        seed=TUNING_SEED,
+    )
+
+
+def rungs() -> list[tuple[str, dict[str, Any]]]:
+    """(what is new, changes to the recipe) above the engine: what may pay, in the order in which it is tried."""
+    block = {"positions": "rope", "norm": "rms_norm", "ffn": "relu2", "bias": False}
+    return [
+        ("architecture: rotary positions, RMSNorm, squared ReLU", {"architecture": block}),
+        ("data: half the rows, twice the steps", {"data": {"batch_size": 16}}),
+        ("data: a quarter of the rows", {"data": {"batch_size": 8}}),
+        ("depth: progressive stacking", {"depth": "stacking"}),
+        ("depth: layers dropped", {"depth": "progressive_drop"}),
+        ("optimizer: Muon", {"optimizer": {"kind": "muon", "schedule": _SCHEDULE}}),
+    ]
+
+
+def fewest_steps(train: Train, recipe: Recipe, target: float, start: int) -> tuple[Recipe, dict[str, Any]] | None:
+    """The recipe with the fewest steps tried that end at the target or below, and its run; None where none did.
+
+    Args:
+        target: held-out nats.
+        start: steps tried first.
+    """
+    tried: dict[int, float] = {}
+    found: tuple[Recipe, dict[str, Any]] | None = None
+    steps = start
+    while steps not in tried and len(tried) < TRIES:
+        candidate = recipe.with_(budget={"amount": steps})
+        run = train(candidate)
+        tried[steps] = _nats(run)
+        if tried[steps] <= target and (found is None or steps < found[0].budget.amount):
+            found = candidate, run
+        if target - BAND <= tried[steps] <= target:
+            break
+        steps = _next(tried, target - BAND / 2)
+    return found
+
+
+def _next(tried: Mapping[int, float], aim: float) -> int:
+    """Where the score is expected to be ``aim``: along the logarithm of the steps between the two nearest runs."""
+    points = [(steps, loss if math.isfinite(loss) else aim + PER_DOUBLING) for steps, loss in sorted(tried.items())]
+    above, below = [point for point in points if point[1] > aim], [point for point in points if point[1] <= aim]
+    near = [*above[-1:], *below[:1]] if above and below else [*above[-2:], *reversed(below[:2])]
+    slope = PER_DOUBLING
+    if len(near) == 2:
+        (fewer, higher), (more, lower) = sorted(near)
+        slope = (higher - lower) / math.log2(more / fewer) if higher > lower else slope
+    # From the run that comes nearest: the last that is not there yet, or the first that is beyond it.
+    steps, loss = near[-1]
+    return max(1, round(steps * 2 ** min(1.5, max(-1.5, (loss - aim) / slope))))
+
+
+def _nats(run: Mapping[str, Any]) -> float:
+    return math.inf if run["loss"] is None else float(run["loss"])
+
+
+def climb(
+    arms: Sequence[Arm], candidates: Sequence[tuple[str, dict[str, Any]]], trainer: Callable[[Arm], Train]
+) -> dict[str, Any]:
+    """Tune and place every arm on the tuning seed.
+
+    Args:
+        arms: the default Trainer, whose own end sets the score; the tuned one; our engine with the same block.
+        candidates: as :func:`rungs` gives them; each is tried on what has paid so far.
+        trainer: of an arm.
+
+    Returns:
+        ``target``, ``arms`` (:class:`Arm`, those that paid), ``left_out`` (what, its seconds where it reached the
+        score, and those it had to beat).
+    """
+    default, *others = arms
+    tuned, target = sweep(default.recipe, lambda recipe: _nats(trainer(default)(recipe)))
+    placed, seconds, left_out = [replace(default, recipe=tuned)], math.inf, []
+    steps = int(tuned.budget.amount)
+    for arm in others:
+        found = _placed(arm, target, steps, trainer(arm))
+        if found is None:
+            raise WorkbenchError(f"'{arm.name}' does not reach {target:.3f} nats; give the ladder more --steps")
+        placed.append(found[0])
+        steps, seconds = int(found[0].recipe.budget.amount), found[1]
+    for what, changes in candidates:
+        before = placed[-1]
+        arm = replace(before, name=f"+ {what}", what=what, recipe=before.recipe.with_(**changes))
+        rows = before.recipe.data.most_rows / arm.recipe.data.most_rows
+        found = _placed(arm, target, round(steps * rows), trainer(arm))
+        if found is None or found[1] >= seconds:
+            left_out.append({"what": what, "cpu_seconds": found and found[1], "to_beat": seconds})
+            note(
+                f"{what}: left out ({'not reached' if found is None else f'{found[1]:.0f} s'}, to beat {seconds:.0f} s)"
+            )
+            continue
+        placed.append(found[0])
+        steps, seconds = int(found[0].recipe.budget.amount), found[1]
+    return {"target": target, "arms": placed, "left_out": left_out}
+
+
+def _placed(arm: Arm, target: float, steps: int, train: Train) -> tuple[Arm, float] | None:
+    """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
+    first = fewest_steps(train, arm.recipe, target, steps)
+    start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
+    tuned, _ = sweep(start, lambda recipe: _nats(train(recipe)))
+    found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
+    if found is None:
+        return None
+    recipe, run = found
+    rate = f"lr {recipe.optimizer.lr:g}"
+    note(f"{arm.name}: {run['steps']} steps, {run['cpu_seconds']:.0f} s, {rate}, {_nats(run):.3f} nats")
+    return replace(arm, recipe=recipe), float(run["cpu_seconds"])
+
+
+def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]], target: float) -> dict[str, Any]:
+    """What fresh seeds say: per arm seconds, score beside the target, and the factors on both Trainers, by seed."""
+    seconds = {name: [float(run["cpu_seconds"]) for run in each] for name, each in runs.items()}
+    found: dict[str, Any] = {}
+    for arm in arms:
+        losses = [_nats(run) for run in runs[arm.name]]
+        beside = Design.of(len(losses)).estimate([loss - target for loss in losses]) if len(losses) > 1 else None
+        found[arm.name] = {
+            "what": arm.what, "steps": int(arm.recipe.budget.amount), "lr": arm.recipe.optimizer.lr,
+            "cpu_seconds": spread(seconds[arm.name]), "losses": losses,
+            "above_target": statistics.fmean(losses) - target,
+            "above_target_interval": None if beside is None else [beside.low, beside.high],
+            "reached": statistics.fmean(losses) <= target + TOLERANCE,
+            **{f"times_faster_than_{word}": ratios(seconds[other], seconds[arm.name])
+               for word, other in (("default", DEFAULT), ("tuned", TUNED))},
+        }  # fmt: skip
+    chain = [(arm.what, arm.name) for arm in arms]
+    rates = {name: [1 / each for each in values] for name, values in seconds.items()}
+    return {"by_arm": found, "waterfall": waterfall(rates, chain)}
+
+
+@contextmanager
+def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
+    """Gives the trainer of an arm: one child process per module and setting, and no run trained twice."""
+    with ExitStack() as stack:
+        children: dict[tuple[str, str], Contender] = {}
+
+        def train(arm: Arm, recipe: Recipe) -> dict[str, Any]:
+            way = f"{arm.module.rpartition('.')[2]}{'-tuned' if arm.setting.get('tuned') else ''}"
+            warmup = getattr(recipe.optimizer.schedule, "warmup", None)
+            key = f"{way}/{arm.what}/lr={recipe.optimizer.lr:g}/warmup={warmup}/{recipe.budget}/seed={recipe.seed}"
+            run = results.known(key, recipe)
+            if run is None:
+                child = children.get((arm.module, way))
+                if child is None:
+                    setting = {"name": way, "recipe": arm.recipe.to_dict(), **arm.setting}
+                    child = children[arm.module, way] = stack.enter_context(Contender(arm.module, setting))
+                    results.put(**child.ready)
+                run = child.ask({"recipe": recipe.to_dict()})
+                results.add(key, recipe, run)
+                note(f"{key}: {_nats(run):.4f} nats, {run['cpu_seconds']:.1f} s")
+            return run
+
+        yield lambda arm: partial(train, arm)
+
+
+def main(argv: list[str]) -> int:
+    """``workbench bench ladder``: climb, train fresh seeds, print the table, save JSON and waterfall; resumable."""
+    parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="results file (%(default)s)")
+    parser.add_argument(
+        "--steps", type=int, default=STEPS, help="of the default Trainer, whose end is the score to reach"
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
+    options = parser.parse_args(argv)
+    recipe = base(options.steps).with_assignments(options.set)
+    arms = [
+        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
+        Arm(TUNED, "bf16, compiled, fused AdamW, no dropout", THEIRS, recipe, {"tuned": True}),
+        Arm("our engine", "our engine, the same block", OURS, recipe, {}),
+    ]
+    results = ResultsFile(options.out, "ladder")
+    with results.own(), stage(results) as trainer:
+        found = climb(arms, rungs(), trainer)
+        runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
+        # Seed by seed: a slow hour hits all arms of a seed.
+        for seed in range(1, options.seeds + 1):
+            for arm in found["arms"]:
+                runs[arm.name].append(trainer(arm)(arm.recipe.with_(seed=seed)))
+        result = {
+            "target": found["target"],
+            "left_out": found["left_out"],
+            **summary(found["arms"], runs, found["target"]),
+        }
+        results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds, **result)
+    draw(result["waterfall"], "Seconds to the default Trainer's score", options.out.with_suffix(".png"))
+    show(result, results.data["unigram_entropy"], Console(width=150))
+    return 0
+
+
+def show(result: Mapping[str, Any], unigram: float, console: Console) -> None:
+    """The table of a result, and what would make it worth nothing."""
+    below = unigram - result["target"]
+    heads = ("seconds", "steps", "lr", "above the score, nats", "x default", "x tuned")
+    table = Table("arm", *heads, title=f"to {result['target']:.3f} nats, {below:.2f} below word frequencies")
+    for name, arm in result["by_arm"].items():
+        faster = [arm[f"times_faster_than_{word}"] for word in ("default", "tuned")]
+        table.add_row(
+            name, f"{arm['cpu_seconds']['median']:.0f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
+            f"{arm['above_target']:+.3f}{'' if arm['reached'] else ': not reached'}",
+            *(f"{each['median']:.1f} ({each['min']:.1f} to {each['max']:.1f})" for each in faster),
+        )  # fmt: skip
+    console.print(table)
+    console.print(waterfall_table(result["waterfall"], "what gives what"))
+    for each in result["left_out"]:
+        seconds = "never" if each["cpu_seconds"] is None else f"after {each['cpu_seconds']:.0f} s"
+        console.print(f"left out: {each['what']} ({seconds}; to beat {each['to_beat']:.0f} s)", markup=False)
+    if below < LEARNED:
+        console.print(f"The score lies less than {LEARNED} nats below word frequencies: give the ladder more --steps.")

@@ -1,0 +1,127 @@
+"""transformers' Trainer trains a whole run, from scratch to the end of its schedule, and is scored as ours are.
+
+A child process in the protocol of :mod:`workbench.bench.contender`: every message names a recipe, which gives data,
+size, rate, warm-up, steps and seed; model, initialisation, loss, optimizer, loop and loader are transformers'.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import transformers
+
+from workbench.bench.contender import begin
+from workbench.bench.peer_transformers import TUNED, Rows, tokenizer_of
+from workbench.bench.run_mlm import ignoring
+from workbench.choices.data.order import RowOrder
+from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import PreparedData
+from workbench.choices.objectives.text_floors import text_floors
+from workbench.recipe import Recipe
+from workbench.training.assemble import heldout_set
+
+UNTIMED_STEPS = 2
+"""In which a compiled model is compiled; they count as long as the later ones take."""
+ROWS = 64
+"""Of the held-out set that are scored at once."""
+TUNED_CAUSAL = {**TUNED, "dropout": 0.0}
+
+
+class Clock(transformers.TrainerCallback):
+    """Seconds of this process's processor time, from the end of the first steps to that of the last."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0.0
+        self.steps = 0
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Trainer's hook after each optimizer step."""
+        self.steps, self.ended = state.global_step, time.process_time()
+        if self.steps == UNTIMED_STEPS:
+            self.begun = self.ended
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps, compilation excluded."""
+        return (self.ended - self.begun) * self.steps / max(1, self.steps - UNTIMED_STEPS)
+
+
+def gpt2(recipe: Recipe, prepared: PreparedData, dropout: float | None) -> transformers.PreTrainedModel:
+    """``GPT2LMHeadModel`` of the recipe's size with random weights; dropout is GPT-2's own when None."""
+    shape, words = recipe.architecture, prepared.vocabulary
+    config = transformers.GPT2Config(
+        vocab_size=words.size, n_positions=recipe.data.longest, n_embd=shape.width, n_layer=shape.layers,
+        n_head=shape.heads, bos_token_id=words.cls, eos_token_id=words.sep, pad_token_id=words.pad,
+    )  # fmt: skip
+    if dropout is not None:
+        config.resid_pdrop = config.embd_pdrop = config.attn_pdrop = dropout
+    return transformers.GPT2LMHeadModel(config)
+
+
+def score(model: transformers.PreTrainedModel, recipe: Recipe, prepared: PreparedData) -> float:
+    """Mean nats over the held-out set of the recipe, as :func:`workbench.training.evaluate.evaluate` counts them."""
+    heldout = heldout_set(recipe, prepared)
+    model.eval()
+    total = 0.0
+    with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+        for _, seen in heldout.batches(recipe.data.longest, ROWS):
+            logits_BTV = model(input_ids=seen.tokens_BT).logits.float()
+            labels_M = ignoring(seen).flatten()
+            total += float(F.cross_entropy(logits_BTV.flatten(0, 1), labels_M, reduction="sum"))
+    return total / len(heldout.scored_S)
+
+
+def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]:
+    """Train to the end of the recipe's budget, which is in steps, and evaluate once.
+
+    Returns:
+        ``loss`` (held-out, nats; None when the run diverged), ``steps``, ``tokens``, ``cpu_seconds`` of training
+        without compilation, ``parameters``.
+    """
+    options = dict(TUNED_CAUSAL if tuned else {})
+    dropout = options.pop("dropout", None)
+    transformers.set_seed(recipe.seed)
+    model = gpt2(recipe, prepared, dropout)
+    data, steps, clock = recipe.data, int(recipe.budget.amount), Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        # No logging, saving or progress bar, which would be charged to the Trainer.
+        arguments = transformers.TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=data.most_rows, max_steps=steps, seed=recipe.seed,
+            learning_rate=recipe.optimizer.lr, warmup_steps=round(steps * recipe.optimizer.schedule.warmup),
+            lr_scheduler_type="linear", report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+            use_cpu=True, train_sampling_strategy="sequential", **options,
+        )  # fmt: skip
+        trainer = transformers.Trainer(
+            model=model, args=arguments, callbacks=[clock],
+            train_dataset=Rows(RowOrder(prepared.train, data.longest, recipe.seed), 10_000_000),
+            data_collator=transformers.DataCollatorForLanguageModeling(tokenizer_of(prepared), mlm=False),
+        )  # fmt: skip
+        trainer.train()
+    loss = score(model, recipe, prepared)
+    return {
+        "loss": loss if math.isfinite(loss) else None,
+        "steps": clock.steps,
+        "tokens": clock.steps * data.most_rows * data.longest,
+        "cpu_seconds": round(clock.seconds, 2),
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+
+
+def main() -> None:
+    """Child process: ``python -m workbench.bench.whole_trainer '{"recipe": ..., "tuned": ..., "name": ...}'``."""
+    stage, setting, recipe = begin()
+    prepared = prepare(recipe.data)
+    floors = text_floors(prepared, heldout_set(recipe, prepared), say=print)
+    stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
+    while (message := stage.next()) is not None:
+        stage.say(train(Recipe(**message["recipe"]), prepared, setting["tuned"]))
+        torch.compiler.reset()
+
+
+if __name__ == "__main__":
+    main()
