@@ -339,8 +339,8 @@ def test_public_names_have_docstrings() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Race", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "race",
-        "runs",
+        "Lab", "Race", "Recipe", "Run", "Sweep", "accelerate", "choices", "compare", "forecast", "launch", "presets",
+        "race", "runs", "sweep",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None
@@ -352,7 +352,10 @@ def test_root_names_are_few_and_frozen() -> None:
         ("import workbench", {"torch", "transformers", "plotly", "ipywidgets", "matplotlib", "numpy", "pydantic"}),
         ("import workbench; workbench.runs('/nonexistent')", {"torch", "transformers", "plotly", "matplotlib"}),
         ("import workbench.plots.report", {"torch", "transformers"}),
-        ("import workbench.racing.race", {"torch", "transformers", "plotly", "matplotlib", "scipy"}),
+        (
+            "import workbench.racing.race, workbench.sweeping.sweep",
+            {"torch", "transformers", "plotly", "matplotlib", "scipy", "optuna"},
+        ),
         ("import workbench.training.worker", {"transformers", "plotly", "matplotlib", "ipywidgets"}),
     ],
 )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
+    from workbench.sweeping.sweep import Sweep, sweep
     from workbench.ui.lab.lab import Lab
 
 __version__ = "0.1.0"
@@ -33,11 +34,14 @@ _HOMES = {
     "Race": "workbench.racing.race:Race",
     "runs": "workbench.runs",  # a callable package: see there
     "Run": "workbench.runs.run:Run",
+    "sweep": "workbench.sweeping.sweep:sweep",
+    "Sweep": "workbench.sweeping.sweep:Sweep",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Race", "Recipe", "Run", "accelerate", "choices", "compare", "forecast", "launch", "presets", "race", "runs",
+    "Lab", "Race", "Recipe", "Run", "Sweep", "accelerate", "choices", "compare", "forecast", "launch", "presets",
+    "race", "runs", "sweep",
 ]  # fmt: skip
 
 

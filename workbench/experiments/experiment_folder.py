@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -79,7 +80,7 @@ class ExperimentFolder:
 
     @classmethod
     def find(cls, which: str | Path, runs_dir: str | Path | None = None) -> Self:
-        """The folder of one by its id, a unique beginning of it, or its path.
+        """The folder of one by its id, a unique beginning of it, its name, or its path.
 
         Raises:
             RunError: no such one; the message names the latest.
@@ -91,11 +92,12 @@ class ExperimentFolder:
             return folder
         known = cls.ids(runs_dir)
         matching = [which] if which in known else [each for each in known if each.startswith(which)] if which else []
+        matching = matching or [each for each in known if cls(cls.root(runs_dir) / each).name == which]
         if len(matching) == 1:
             return cls(cls.root(runs_dir) / matching[0])
         if matching:
-            raise RunError(f"'{which}' begins {len(matching)} {cls.noun} ids: {', '.join(matching[-5:])}; write more "
-                           "of it")  # fmt: skip
+            raise RunError(f"'{which}' stands for {len(matching)} {cls.plural}: {', '.join(matching[-5:])}; write more "
+                           "of its id")  # fmt: skip
         latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
         raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
 
@@ -103,6 +105,11 @@ class ExperimentFolder:
     def id(self) -> str:
         """The experiment's id."""
         return self.path.name
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return str(read_object(self.plan).get("name") or self.id)
 
     @property
     def plan(self) -> Path:
@@ -138,8 +145,11 @@ class ExperimentFolder:
         lock.release()
         return False
 
-    def create(self, plan: dict[str, Any]) -> None:
+    def create(self, plan: dict[str, Any], fill: Callable[[], Any] = lambda: None) -> None:
         """Write a new experiment's folder.
+
+        Args:
+            fill: writes what else belongs there.
 
         Raises:
             RunError: it cannot be written.
@@ -147,6 +157,7 @@ class ExperimentFolder:
         try:
             self.path.mkdir(parents=True)
             self.write_state(self.working, "starting")
+            fill()
             # Last: a folder without it is no experiment.
             write_json(self.plan, plan)
         except OSError as error:

@@ -7,13 +7,13 @@ from html import escape
 
 import numpy as np
 
+from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.sentences import UNITS
 from workbench.racing.standing import Standing, run_folder
 from workbench.runs.folder import read_object
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
+from workbench.experiments.words import UNITS, duration
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.printable import plain
 from workbench.racing.plan import RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
-
-UNITS = {"nats": "nats", "bits_per_byte": "bits per byte"}
-
-
-def duration(seconds: float) -> str:
-    """About so long.
-
-    Example:
-        >>> duration(42), duration(600), duration(7500)
-        ('42 s', '10 min', '2.1 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def cost_lines(plan: RacePlan) -> list[str]:

@@ -1,0 +1,116 @@
+"""Sweeps of a tiny recipe on a machine that never was, and runs that have ended without having trained."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.runs.conftest import processes_of
+from tests.runs.tiny import tiny_recipe
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+from workbench.sweeping.advance import advance
+from workbench.sweeping.entering import enter
+from workbench.sweeping.plan import Point, SweepPlan
+from workbench.sweeping.sweep import Sweep, begin
+from workbench.sweeping.sweep_folder import SweepFolder
+
+FLOOR = 3.0
+SPACE = {"optimizer.lr": [1e-3, 2e-3, 4e-3], "architecture.layers": [1, 2]}
+Planned = Callable[..., tuple[SweepPlan, list[Point]]]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runs folder; whatever still trains in it, or drives a sweep beside it, is ended with the test."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    folder = tmp_path / "runs"
+    yield folder
+    # Drivers first, or they would go on launching.
+    for place in (SweepFolder.root(folder), folder):
+        for process in processes_of(place):
+            try:
+                process.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue
+
+
+@pytest.fixture
+def tiny(corpus: Path) -> Recipe:
+    return tiny_recipe(corpus, steps=200)
+
+
+@pytest.fixture
+def planned(tiny: Recipe, root: Path) -> Planned:
+    """``planned(space, ...)`` -> plan and points of a sweep over rates and layers."""
+
+    def plan(space: dict[str, Any] | None = None, recipe: Recipe = tiny, **options: Any) -> Any:
+        found, points = enter(recipe, space or SPACE, **{"runs_dir": root, "rates": RATES, **options})
+        return replace(found, at_once=2), points
+
+    return plan
+
+
+def loss(values: dict[str, Any], seed: int = 1000) -> float:
+    """Best at a rate of 2e-3; a second layer is worth 0.1, a seed 0.01."""
+    rate = {1e-3: 0.2, 2e-3: 0.0, 4e-3: 0.3}.get(values.get("optimizer.lr", 2e-3), 0.4)
+    return 2.0 + rate - 0.1 * (values.get("architecture.layers") == 2) + 0.01 * (seed % 3)
+
+
+def finish(folder: RunFolder, loss: float, seconds: float = 2.0, rungs: tuple[float, ...] = (0.5, 0.4)) -> None:
+    """A run's folder as one that has finished leaves it; ``rungs``: losses above the last at 1/4 and 1/2."""
+    folder.path.mkdir(parents=True, exist_ok=True)
+    points = [{"step": step, "loss": loss + more} for step, more in zip((50, 100, 200), (*rungs, 0.0), strict=True)]
+    write_json(folder.evaluations, {
+        "score": {"kind": "masked-only", "version": 2}, "unigram_entropy": FLOOR, "bigram_entropy": 0.5,
+        "heldout": points, "result": {"heldout_loss": loss, "bits_per_byte": loss / 3, "steps": 200,
+                                      "seconds": seconds, "learned": "neighbours"},
+    })  # fmt: skip
+    write_json(folder.recipe, {"name": folder.id, "budget": {"amount": 200, "unit": "steps"}})
+    write_state(folder, status="finished", progress=1.0)
+
+
+class Starter:
+    """Stands for ``launch`` where only what is launched, and when, is looked at: runs end when told."""
+
+    def __init__(self, loss: Callable[..., float] = loss) -> None:
+        self.loss, self.launched, self.going = loss, [], []
+
+    def __call__(self, recipe: Recipe, *, runs_dir: str, run_id: str) -> Run:
+        folder = RunFolder(Path(runs_dir) / run_id)
+        folder.path.mkdir(parents=True)
+        write_state(folder, status="queued", host="another machine")
+        self.launched.append(recipe)
+        self.going.append((folder, recipe))
+        return Run(folder)
+
+    def end_all(self) -> None:
+        """The runs that are going end."""
+        for folder, recipe in self.going:
+            values = {"optimizer.lr": recipe.optimizer.lr, "architecture.layers": recipe.architecture.layers}
+            finish(folder, self.loss(values, recipe.seed), seconds=float(recipe.architecture.layers))
+        self.going.clear()
+
+
+def held(planned: tuple[SweepPlan, list[Point]], starter: Starter | None = None) -> Sweep:
+    """A sweep that has ended, without a process."""
+    sweep, starter = begin(*planned), starter or Starter()
+    while sweep.folder.read_state()["status"] == "sweeping":
+        advance(sweep.folder, starter, RATES)
+        starter.end_all()
+    return sweep
+
+
+def drivers_of(root: Path) -> list[psutil.Process]:
+    """Processes that drive a sweep beside a runs folder."""
+    return [process for process in processes_of(SweepFolder.root(root)) if process.pid != os.getpid()]

@@ -1,0 +1,161 @@
+"""From what a user asks to a checked plan and its points: what makes a sweep void is refused before it begins."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, get_args
+
+from workbench.errors import RecipeError, unknown
+from workbench.experiments.budget import check_clock, check_size, parse
+from workbench.experiments.comparable import Say, recipe_of, same_text
+from workbench.experiments.turns import START_SECONDS, at_once
+from workbench.experiments.version import version_here
+from workbench.printable import plain
+from workbench.runs.folder import new_run_id, runs_root
+from workbench.sweeping.advance import key_of, point_of
+from workbench.sweeping.early_stopping import check_rule
+from workbench.sweeping.plan import Cost, Point, Score, SweepPlan
+from workbench.sweeping.samplers import check_sampler, distinct, draw, grid
+from workbench.sweeping.sentences import RACES_SEEDS
+from workbench.sweeping.space import MOST_POINTS, Space, Values, combinations, size, space_of
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+TUNING_SEED = 1000
+"""The first seed of a sweep: races, which judge, take theirs from 0 on."""
+MOST_SEEDS = 20
+_PROBES = 32
+"""Points that stand for those that a learning sampler will propose."""
+
+
+def enter(
+    recipe: Recipe | str,
+    space: Mapping[str, Any],
+    *,
+    sampler: str = "grid",
+    runs: int | None = None,
+    seeds: int | Sequence[int] = 1,
+    budget: str | None = None,
+    seed: int = 0,
+    early_stopping: str | None = None,
+    score: Score = "nats",
+    clock: str = "reference",
+    name: str | None = None,
+    runs_dir: str | Path | None = None,
+    rates: Any = None,
+    say: Say | None = None,
+) -> tuple[SweepPlan, list[Point]]:
+    """The plan of a sweep, and the points that are known before it begins; see :func:`workbench.sweeping.sweep.sweep`.
+
+    Raises:
+        RecipeError, DataError: as there; nothing was launched.
+    """
+    say = say or (lambda line: None)
+    base = recipe_of(recipe)
+    base.check_whole()
+    base.check_here()
+    if score not in get_args(Score):
+        raise RecipeError(unknown("score", score, get_args(Score)))
+    check_clock(clock)
+    if budget is not None:
+        parse(budget)
+    found = space_of(space, base)
+    if budget and any(path.split(".")[0] == "budget" for path in found):
+        raise RecipeError("budget: this sweep varies it; leave out the budget of the whole sweep")
+    chosen, rule = _seeds(seeds), check_rule(early_stopping)
+    if rule and score != "nats":
+        raise RecipeError("early_stopping compares losses in the middle of runs, which are in nats; take score='nats'")
+    if (whole := size(found)) and sampler == "grid" and whole > MOST_POINTS:
+        raise RecipeError(f"this grid has {whole:,} points, and a sweep has at most {MOST_POINTS:,}; take "
+                          "sampler='random' and a number of runs")  # fmt: skip
+    plan = SweepPlan(
+        id=new_run_id(name or "sweep", base.hash), name=name or f"{base.name}: {', '.join(found)}"[:80],
+        recipe=base.to_dict(), space=found, sampler=sampler, runs=check_sampler(sampler, found, runs), seeds=chosen,
+        seed=seed, score=score, budget=budget or "", clock=clock, early_stopping=rule, cost=Cost(0, 0.0, 0.0),
+        at_once=1, warnings=(), runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
+    )  # fmt: skip
+    fixed = sampler in ("grid", "random")
+    drawn = _distinct_points(base, plan) if fixed else _probes(found, seed)
+    say(f"looking ahead over {len(drawn)} points")
+    # The first forecast may measure the machine, which takes a while and is said.
+    from workbench.forecast import forecast
+
+    forecast(base, rates=rates, say=say)
+    points = [point_of(plan, base, index, values, rates) for index, values in enumerate(drawn)]
+    good = [point for point in points if not point.error]
+    if rule and (bad := [point.error for point in points if point.error.startswith("no early stopping")]):
+        raise RecipeError(f"early_stopping='{rule}' would judge too soon: {bad[0].partition(': ')[2]}")
+    if not good:
+        raise RecipeError(f"none of the points can be trained; the first: {points[0].error}")
+    _check_scores(plan, good, say)
+    plan = replace(plan, runs=len(points)) if fixed else plan
+    return _priced(plan, good, len(good) if fixed else plan.runs), points if fixed else []
+
+
+def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    chosen = tuple(range(TUNING_SEED, TUNING_SEED + seeds)) if isinstance(seeds, int) else tuple(seeds)
+    legal = all(isinstance(each, int) and 0 <= each < 2**31 for each in chosen)
+    if not 1 <= len(chosen) <= MOST_SEEDS or len(set(chosen)) < len(chosen) or not legal:
+        raise RecipeError(f"seeds: a sweep takes 1 to {MOST_SEEDS} different ones, got {seeds!r:.60}")
+    return chosen
+
+
+def _distinct_points(base: Recipe, plan: SweepPlan) -> list[Values]:
+    """All points of a sampler that needs no results, each of them once."""
+    if plan.sampler == "grid":
+        return list({key_of(base, drawn): drawn for drawn in reversed(grid(plan.space))}.values())[::-1]
+    found: dict[str, Values] = {}
+    key = functools.partial(key_of, base)
+    for index in range(plan.runs):
+        drawn = distinct(functools.partial(draw, plan.space, plan.seed, index), key, set(found))
+        if drawn is None:
+            raise RecipeError(f"runs: this space has hardly more than {len(found)} different points, and {plan.runs} "
+                              "are asked; take sampler='grid', or fewer runs")  # fmt: skip
+        found[key(drawn)] = drawn
+    return list(found.values())
+
+
+def _probes(space: Space, seed: int) -> list[Values]:
+    """Points that a learning sampler may propose: combinations of all values and ends, and some at random."""
+    ends = list(itertools.islice(combinations(space), MOST_POINTS))
+    step = max(1, len(ends) // _PROBES)
+    return [*ends[::step][:_PROBES], *(draw(space, seed, index, 0) for index in range(4))]
+
+
+def _check_scores(plan: SweepPlan, points: list[Point], say: Say) -> None:
+    """Refuse points whose scores do not compare, and budgets that can show nothing."""
+    recipes = {f"point {point.index} ({plain(point.label, 80)})": (plan.recipe_of(point, plan.seeds[0]), point)
+               for point in points}  # fmt: skip
+    prepared = same_text({name: recipe for name, (recipe, _) in recipes.items()}, plan.score, say)
+    for name, (recipe, point) in recipes.items():
+        assert point.share is not None
+        check_size(name, recipe, point.share, prepared[name], plan.budget or str(recipe.budget))
+
+
+def _priced(plan: SweepPlan, points: list[Point], trained: int) -> SweepPlan:
+    """The plan with what it costs; of a learning sampler as if its points were like those looked at.
+
+    Args:
+        trained: points that will be.
+    """
+    shares = [point.share for point in points if point.share is not None]
+    runs, side_by_side = trained * len(plan.seeds), at_once(shares)
+    each = fmean(share.seconds + START_SECONDS for share in shares)
+    compiling = max(share.compile_seconds for share in shares)
+    cores = fmean(share.threads * (share.seconds + START_SECONDS) for share in shares)
+    warnings = []
+    if any(seed < RACES_SEEDS for seed in plan.seeds):
+        warnings.append(f"seeds below {RACES_SEEDS} are those that races judge on: what is tuned on them cannot be "
+                        "claimed on them")  # fmt: skip
+    if plan.early_stopping:
+        warnings.append("points may end at a quarter and at half of their budget; one in four of those goes on, to "
+                        "measure what that costs")  # fmt: skip
+    cost = Cost(runs, (runs * each + compiling) / side_by_side, runs * cores / 3600)
+    return replace(plan, cost=cost, at_once=side_by_side, warnings=tuple(warnings))

@@ -1,0 +1,173 @@
+"""What a sweep is: a recipe, a space, a sampler and seeds, frozen before its first run; and its points."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from workbench.errors import RunError
+from workbench.experiments.budget import Share
+from workbench.experiments.experiment_folder import append_json, json_objects
+from workbench.runs.folder import RunFolder, read_object
+from workbench.sweeping.space import Knob, Space, Values, label
+from workbench.sweeping.sweep_folder import SweepFolder
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+SCHEMA_VERSION = 1
+Score = Literal["nats", "bits_per_byte"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a sweep takes on this machine, forecast.
+
+    Attributes:
+        seconds: of everybody's waiting, not of processors. core_hours: of all runs; 0 on a GPU.
+    """
+
+    runs: int
+    seconds: float
+    core_hours: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """Settings that a sweep tries.
+
+    Attributes:
+        index: from 0, in the order in which they were drawn.
+        drawn: as the sampler gave them. values: those that apply to the recipe.
+        share: what its budget is, forecast. error: why it cannot be trained; empty where it can.
+    """
+
+    index: int
+    drawn: Values
+    values: Values
+    share: Share | None = None
+    error: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its values in one line."""
+        return label(self.values)
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A sweep as its folder keeps it.
+
+    Attributes:
+        recipe: as JSON. space: the knobs that it varies. sampler, seed: that draw the points; runs: how many points.
+        seeds: that every point trains with. score: what is compared.
+        budget: as asked; empty for the recipe's own. clock: see :mod:`workbench.experiments.budget`.
+        early_stopping: the rule, empty for none. at_once: runs side by side.
+        warnings: what was said before it began.
+        runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
+        version: of the package that began it.
+    """
+
+    id: str
+    name: str
+    recipe: dict[str, Any]
+    space: Space
+    sampler: str
+    runs: int
+    seeds: tuple[int, ...]
+    seed: int
+    score: Score
+    budget: str
+    clock: str
+    early_stopping: str
+    cost: Cost
+    at_once: int
+    warnings: tuple[str, ...]
+    runs_dir: str
+    folder: str
+    version: str
+    schema_version: int = field(default=SCHEMA_VERSION)
+
+    def run_folder(self, point: Point, seed: int) -> RunFolder:
+        """Where a run lies, or will; its id follows from the sweep, so that nothing is launched twice."""
+        digest = hashlib.sha256(repr((self.id, point.index, seed)).encode()).hexdigest()[:10]
+        return RunFolder(Path(self.runs_dir) / f"{self.id[:15]}-p{point.index}-s{seed}-{digest}")
+
+    def title(self, point: Point, seed: int) -> str:
+        """What lists call a run."""
+        tail = f" seed {seed}" if len(self.seeds) > 1 else ""
+        return f"{point.label[: 80 - len(tail)]}{tail}" or "as given"
+
+    def recipe_of(self, point: Point, seed: int) -> Recipe:
+        """What a run of a point trains. (Imports torch, through the choices.)
+
+        Raises:
+            RecipeError: the point cannot be trained, or the sweep is of another version.
+        """
+        from workbench.errors import RecipeError
+        from workbench.recipe import Recipe
+
+        if point.error or point.share is None:
+            raise RecipeError(f"point {point.index} ({point.label}) cannot be trained: {point.error}")
+        recipe = Recipe(**self.recipe).edited(point.values.items())
+        budget = {"amount": point.share.amount, "unit": point.share.unit}
+        return recipe.with_(name=self.title(point, seed), seed=seed, budget=budget)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; :meth:`read` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, folder: SweepFolder) -> SweepPlan:
+        """The plan of a sweep's folder, also of one that another version began.
+
+        Raises:
+            RunError: ``sweep.json`` is damaged, or of a newer form than this version knows.
+        """
+        raw = read_object(folder.plan)
+        found = raw.get("schema_version")
+        if isinstance(found, int) and found > SCHEMA_VERSION:
+            raise RunError(
+                f"sweep '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose sweeps this one "
+                "cannot read; upgrade it"
+            )
+        try:
+            raw = _known(cls, raw)
+            space = {path: Knob(**{**_known(Knob, knob), "values": tuple(knob["values"])})
+                     for path, knob in raw["space"].items()}  # fmt: skip
+            return cls(**{
+                **raw, "space": space, "seeds": tuple(raw["seeds"]), "warnings": tuple(raw["warnings"]),
+                "cost": Cost(**_known(Cost, raw["cost"])),
+            })  # fmt: skip
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"sweep '{folder.id}' cannot be read: {folder.plan} is damaged ({error})") from None
+
+
+def add_point(folder: SweepFolder, point: Point) -> None:
+    """Append a point to those of a sweep.
+
+    Raises:
+        OSError: the disk is full or the folder is gone.
+    """
+    append_json(folder.points, asdict(point))
+
+
+def read_points(folder: SweepFolder) -> list[Point]:
+    """The points drawn so far, in order; damaged ones are left out."""
+    found: dict[int, Point] = {}
+    for raw in json_objects(folder.points):
+        try:
+            share = raw["share"] and Share(**_known(Share, raw["share"]))
+            found[int(raw["index"])] = Point(**{**_known(Point, raw), "share": share})
+        except (KeyError, TypeError, ValueError):
+            continue
+    return [found[index] for index in sorted(found)]
+
+
+def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that this version knows."""
+    names = {each.name for each in fields(kind)}
+    return {key: value for key, value in raw.items() if key in names}

@@ -1,0 +1,182 @@
+"""The outcome of a sweep for machines and tables: rows, fronts, importance, and what early stopping would have done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunFailed
+from workbench.plots.pareto import front
+from workbench.printable import plain
+from workbench.runs.folder import write_json
+from workbench.sweeping.early_stopping import Audit, audit
+from workbench.sweeping.importance import METHOD, importance
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.sentences import audit_sentence, best_lines, failures, progress
+from workbench.sweeping.standing import Standing, losses_at_rungs
+
+COSTS = ("seconds", "memory_bytes", "parameters")
+"""What losses are held against."""
+
+
+def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
+    """One row per point: ``point, label, status, score, spread, scores, seconds, memory_bytes, parameters, runs``, and
+    the knobs by path; None where unknown.
+
+    ``seconds`` of training are measured, ``memory_bytes`` and ``parameters`` forecast.
+    """
+    found = []
+    for each in now.points:
+        share = each.point.share
+        found.append({
+            "point": each.point.index,
+            "label": each.point.label,
+            "status": each.status,
+            "score": _finite(each.score),
+            "spread": _finite(each.spread),
+            "scores": [_finite(score) for score in each.scores],
+            "seconds": _finite(each.seconds),
+            "memory_bytes": share and share.memory_bytes,
+            "parameters": share and share.parameters,
+            "steps": share and share.steps,
+            "left_floor": each.left_floor if each.status == "done" else None,
+            "error": each.error,
+            "runs": {str(seed): plan.run_folder(each.point, seed).id for seed in plan.seeds
+                     if each.readings[seed].status != "missing" and not each.point.error},
+            **{path: each.point.values.get(path) for path in plan.space},
+        })  # fmt: skip
+    return found
+
+
+def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Points that no other beats in score and in each of :data:`COSTS`, by the latter."""
+    done = [row for row in table if row["status"] == "done" and row["score"] is not None]
+    return {
+        cost: [done[at]["point"] for at in front([_number(row[cost]) for row in done], [row["score"] for row in done])]
+        for cost in COSTS
+    }
+
+
+def shares(plan: SweepPlan, now: Standing) -> dict[str, float]:
+    """How much each knob matters; see :mod:`workbench.sweeping.importance`."""
+    done = [each for each in now.points if each.status == "done"]
+    ranges = [path for path, knob in plan.space.items() if not knob.values]
+    return importance([each.point.values for each in done], [each.score for each in done], ranges)
+
+
+def audits(plan: SweepPlan, now: Standing) -> list[Audit]:
+    """What early stopping would have thrown away; nothing of a sweep that stopped points early itself."""
+    if plan.early_stopping:
+        return []
+    done = [each for each in now.points if each.status == "done" and math.isfinite(each.score)]
+    first = plan.seeds[0]
+    losses = {each.point.index: losses_at_rungs(plan.run_folder(each.point, first)) for each in done}
+    return audit(losses, {each.point.index: each.readings[first].loss for each in done})
+
+
+def summary(
+    plan: SweepPlan, now: Standing, status: str, note: str = "", spared: Mapping[int, float] | None = None
+) -> str:
+    """All that a sweep says, one line each."""
+    lines = [f"sweep {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}", *([note] if note else [])]
+    lines += best_lines(plan, now) + failures(now)
+    if now.over:
+        lines += [audit_sentence(each) for each in audits(plan, now)]
+    if spared and now.over:
+        better = [index for index in spared if now.points[index].status == "done" and index in (now.best, *now.close)]
+        lines.append(f"{len(spared)} points that should have ended early went on: {len(better)} of them ended as the "
+                     "best, or not told apart from it")  # fmt: skip
+    return "\n".join(lines)
+
+
+class SweepResult(dict[str, Any]):
+    """What a sweep says, or says so far: JSON-able, and each key is an attribute, too.
+
+    Keys:
+        sweep, name, status, score, budget, clock, sampler, seed, seeds, space, recipe, early_stopping: as asked.
+        points: see :func:`rows`. best: the point with the lowest score, ``chosen_on`` its own; None before there is
+            one. spread, luck, close: see :class:`~workbench.sweeping.standing.Standing`.
+        pareto: points on the front of score against each cost. importance: by knob; importance_method: what that is.
+        would_have_ended: what early stopping would have done, by rung.
+        cost, warnings, note, error, summary.
+    """
+
+    @classmethod
+    def of(cls, plan: SweepPlan, now: Standing, status: str, note: str = "", error: str = "",
+           spared: Mapping[int, float] | None = None) -> SweepResult:  # fmt: skip
+        """From one reading of a sweep."""
+        table = rows(plan, now)
+        best = None if now.best is None else {
+            "point": now.best, "values": now.points[now.best].point.values, "score": now.points[now.best].score,
+            "spread": _finite(now.points[now.best].spread), "runs": table[now.best]["runs"],
+            "chosen_on": "its own score",
+        }  # fmt: skip
+        return cls(
+            sweep=plan.id,
+            name=plan.name,
+            status=status,
+            best=best,
+            score=plan.score,
+            budget=plan.budget,
+            clock=plan.clock,
+            sampler=plan.sampler,
+            seed=plan.seed,
+            seeds=plan.seeds,
+            space={path: asdict(knob) for path, knob in plan.space.items()},
+            early_stopping=plan.early_stopping,
+            spread=_finite(now.spread),
+            luck=_finite(now.luck),
+            close=now.close,
+            points=table,
+            pareto=fronts(table),
+            importance=shares(plan, now),
+            importance_method=METHOD,
+            would_have_ended=[asdict(each) for each in audits(plan, now)],
+            recipe=plan.recipe,
+            cost=asdict(plan.cost),
+            warnings=plan.warnings,
+            note=note,
+            error=error,
+            summary=summary(plan, now, status, note, spared),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a sweep's result has no '{name}'; it has {', '.join(self)}") from None
+
+    def __str__(self) -> str:
+        return str(self["summary"])
+
+    def require(self) -> None:
+        """Raise unless the sweep ended: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended.
+        """
+        if self["status"] != "finished":
+            why = f": {self['error']}" if self["error"] else ""
+            raise RunFailed(f"sweep '{self['sweep']}' is {self['status']}{why}")
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON; returns the path.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(self))
+        return path
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

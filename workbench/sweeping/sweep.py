@@ -1,0 +1,213 @@
+"""``wb.sweep`` and ``wb.Sweep``: begin a sweep, and hold one that any process began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError
+from workbench.experiments.comparable import Say
+from workbench.experiments.experiment import Experiment
+from workbench.runs.run import Run
+from workbench.sweeping import advance
+from workbench.sweeping.entering import enter
+from workbench.sweeping.plan import Point, Score, SweepPlan, add_point, read_points
+from workbench.sweeping.results import SweepResult, rows, summary
+from workbench.sweeping.sentences import cost_lines
+from workbench.sweeping.standing import Standing
+from workbench.sweeping.sweep_folder import SweepFolder
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+class Sweep(Experiment[SweepFolder, SweepResult]):
+    """A sweep that this or any other process began.
+
+    Args:
+        sweep: its id, a unique beginning of it, its name, or its folder.
+        runs_dir: the runs folder, beside which sweeps lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: no such sweep.
+
+    Example:
+        >>> sweep = Sweep("20260131-0815")  # doctest: +SKIP
+        >>> wb.race({"baseline": "fast", "best": sweep.recipe(sweep.best)})  # doctest: +SKIP
+    """
+
+    view = "workbench.ui.watch.sweep_view:SweepView"
+
+    def __init__(self, sweep: str | Path | SweepFolder, runs_dir: str | Path | None = None) -> None:
+        super().__init__(sweep if isinstance(sweep, SweepFolder) else SweepFolder.find(sweep, runs_dir))
+
+    @property
+    def plan(self) -> SweepPlan:
+        """What was asked."""
+        return advance.plan_of(self.folder)
+
+    @property
+    def points(self) -> list[Point]:
+        """The settings drawn so far."""
+        return read_points(self.folder)
+
+    @property
+    def standing(self) -> Standing:
+        """All that its runs say now."""
+        return advance.look(self.folder)
+
+    @property
+    def best(self) -> int | None:
+        """Index of the point with the lowest score so far, chosen on that score itself; None before there is one."""
+        return self.standing.best
+
+    @property
+    def result(self) -> SweepResult:
+        """All of it, JSON-able."""
+        status = self.status
+        error = self.message if status == "failed" else ""
+        return SweepResult.of(self.plan, self.standing, status, self.note, error, self._spared)
+
+    @property
+    def summary(self) -> str:
+        """How it stands, in plain words."""
+        return summary(self.plan, self.standing, self.status, self.note, self._spared)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per point; see :func:`workbench.sweeping.results.rows`."""
+        return rows(self.plan, self.standing)
+
+    def run(self, index: int, seed: int | None = None) -> Run:
+        """The run of a point.
+
+        Args:
+            index: of the point. seed: one of the sweep's; the first by default.
+
+        Raises:
+            RunError: no such point or seed, or its run has not begun.
+        """
+        plan = self.plan
+        seed = plan.seeds[0] if seed is None else seed
+        if seed not in plan.seeds:
+            raise RunError(f"sweep '{self.id}' has no seed {seed}; it has {', '.join(map(str, plan.seeds))}")
+        folder = plan.run_folder(self._point(index), seed)
+        if not folder.path.is_dir():
+            raise RunError(f"point {index} with seed {seed} has no run (yet); see sweep.rows")
+        return Run(folder)
+
+    def recipe(self, index: int | None = None) -> Recipe:
+        """The recipe of a point with the base recipe's own seed, to compose with or to race; of the best by default.
+
+        Raises:
+            RunError: no such point, or none is the best yet. RecipeError: the point cannot be trained.
+        """
+        plan = self.plan
+        if index is None and (index := self.best) is None:
+            raise RunError(f"sweep '{self.id}' has no best point yet: none has ended with a score")
+        return plan.recipe_of(self._point(index), plan.recipe["seed"])
+
+    def cancel(self) -> list[str]:
+        """End the sweep and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
+
+        Raises:
+            RunError: it has ended.
+        """
+        return advance.cancel(self.folder)
+
+    @property
+    def _spared(self) -> dict[int, float]:
+        return {int(event["point"]): float(event["rung"]) for event in self.folder.read_events()
+                if event.get("kind") == "spared"}  # fmt: skip
+
+    def _point(self, index: int) -> Point:
+        points = {point.index: point for point in self.points}
+        if index not in points:
+            raise RunError(f"sweep '{self.id}' has no point {index!r}; it has 0 to {len(points) - 1}")
+        return points[index]
+
+
+def sweep(
+    recipe: Recipe | str,
+    space: Mapping[str, Any],
+    *,
+    sampler: str = "grid",
+    runs: int | None = None,
+    seeds: int | Sequence[int] = 1,
+    budget: str | None = None,
+    seed: int = 0,
+    early_stopping: str | None = None,
+    score: Score = "nats",
+    clock: str = "reference",
+    name: str | None = None,
+    runs_dir: str | Path | None = None,
+    rates: Any = None,
+    dry_run: bool = False,
+    say: Say | None = print,
+) -> Sweep | SweepPlan:
+    """Train one recipe at many settings and hold their held-out scores, times and sizes together; returns at once.
+
+    A point that fails is recorded, and the others go on. The best point is chosen on its own score: what it is worth is
+    for :func:`workbench.race` to say, on seeds that no sweep has seen.
+
+    Args:
+        recipe: where every point starts: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
+        space: by dotted path a list of values, or a range ``"1e-4..1e-2"``, logarithmic or whole as its knob is
+            declared. A knob that only some of the points' choices have is left out of the others.
+        sampler: ``grid`` for all combinations; ``random``; or Optuna's ``tpe`` or ``gp``, which learn from the points
+            that have ended (``pip install 'workbench[sweep]'``).
+        runs: how many points; of a grid all of them.
+        seeds: of every point: so many from 1000 on, apart from those that races take; or which ones.
+        budget: of each run: ``"60 s"`` of reference time, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None
+            for the recipe's own.
+        seed: of the sampler.
+        early_stopping: ``halving`` ends a point that is in the worse half at a quarter or half of its budget; refused
+            where the learning rate has begun to fall by then. A sweep without it says what it would have thrown away.
+        score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
+        clock: ``measured`` gives every run its seconds by its own clock instead.
+        name: of the sweep, by which :class:`Sweep` finds it.
+        runs_dir: the runs folder; the sweep's own folder is ``sweeps`` beside it.
+        rates: of another machine, see :func:`workbench.forecast.forecast`.
+        dry_run: start nothing, return the plan.
+        say: called with lines about what is prepared, and what the sweep will take.
+
+    Raises:
+        RecipeError: unknown knobs or values (all in one message), points whose scores do not compare, a budget that is
+            too small, or a recipe that this machine cannot carry out. DataError: text that cannot be prepared.
+            WorkbenchError: a sampler that is not installed. Nothing was launched.
+        RunError: the sweep's folder cannot be written, or its driver not be started.
+
+    Example:
+        >>> sweep = wb.sweep("fast", {"optimizer.lr": [1e-3, 2e-3], "depth.kind": ["full", "progressive_drop"]},
+        ...                  budget="60 s")  # doctest: +SKIP
+        >>> sweep.wait()["best"]  # doctest: +SKIP
+    """
+    say = say or (lambda line: None)
+    plan, points = enter(
+        recipe, space, sampler=sampler, runs=runs, seeds=seeds, budget=budget, seed=seed,
+        early_stopping=early_stopping, score=score, clock=clock, name=name, runs_dir=runs_dir, rates=rates, say=say,
+    )  # fmt: skip
+    for line in cost_lines(plan, points):
+        say(line)
+    if dry_run:
+        return plan
+    begun = begin(plan, points)
+    begun.resume()
+    return begun
+
+
+def begin(plan: SweepPlan, points: Sequence[Point]) -> Sweep:
+    """Write a sweep's folder; nobody drives it yet.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    folder = SweepFolder(SweepFolder.root(plan.runs_dir) / plan.id)
+
+    def fill() -> None:
+        for point in points:
+            add_point(folder, point)
+
+    folder.create(plan.to_dict(), fill)
+    return Sweep(folder)

@@ -1,0 +1,22 @@
+"""Where sweeps lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from workbench.experiments.experiment_folder import ExperimentFolder
+
+
+class SweepFolder(ExperimentFolder):
+    """The paths of one sweep."""
+
+    noun: ClassVar[str] = "sweep"
+    plural: ClassVar[str] = "sweeps"
+    working: ClassVar[str] = "sweeping"
+    driver: ClassVar[str] = "workbench.sweeping.driver"
+
+    @property
+    def points(self) -> Path:
+        """``points.jsonl``: the settings tried so far, in order, appended line by line."""
+        return self.path / "points.jsonl"
