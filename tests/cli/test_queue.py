@@ -16,6 +16,7 @@ from tests.cli.conftest import Command
 from tests.runs.conftest import processes_of
 from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
 from tests.runs.tiny import tiny_recipe, wait_until
+from workbench.cli import training
 from workbench.cli.command import main
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
@@ -122,6 +123,34 @@ def test_a_launch_on_a_busy_machine_waits_says_so_and_can_be_cancelled(
     for turn in busy:
         turn.leave()
     assert run.wait_blocking(timeout=120)["steps"] == 5
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Signal handlers that ``train`` sets in this process are as before, afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("busy", "handlers")
+@pytest.mark.process
+def test_ctrl_c_at_the_very_line_that_names_it_leaves_the_queue(
+    corpus: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tiny_recipe(corpus, steps=5).save(tmp_path / "recipe.json")
+
+    def interrupted(line: str) -> None:
+        if "Ctrl-C" in line:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_say", interrupted)
+    assert main(["train", "--recipe", str(recipe), "--runs", str(root), "--json"]) == 0
+    found = capsys.readouterr()
+    assert "leaving the queue" in found.err
+    assert json.loads(found.out)["state"] == "stopped"
+    assert processes_of(root) == []
 
 
 @pytest.mark.usefixtures("busy")

@@ -153,11 +153,7 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
     run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
-    if run.status == "queued":
-        _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
-    if options.profile:
-        run.ask("profile")
-    _follow_to_the_end(run)
+    _follow_to_the_end(run, options.profile)
     # The supervisor lives no longer than we do, and it still has the report to write.
     wait_for_supervisors(REPORT_LIMIT_SECONDS)
     try:
@@ -187,8 +183,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise _Terminated(signal.Signals(number).name)
 
 
-def _follow_to_the_end(run: Run) -> None:
+def _follow_to_the_end(run: Run, profile: bool) -> None:
     try:
+        # In here: who reads the line may be quick to do what it says.
+        if run.status == "queued":
+            _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
+        if profile:
+            run.ask("profile")
         follow(run)
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, _Terminated)
