@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["WORKBENCH_REPORT"] = "off"
     # Whoever tests processes counts them.
     os.environ["WORKBENCH_HOLD"] = "off"
+    # Modules are no garbage, and looking at them while they are collected takes a fifth of the time.
+    gc.disable()
     sys.addaudithook(_notice_process)
     if config.getoption("--write-durations"):
         config.pluginmanager.register(DurationsWriter())
@@ -93,6 +95,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

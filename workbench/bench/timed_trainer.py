@@ -7,7 +7,6 @@ comes with a budget of as many steps as will be timed, and every stage is met in
 from __future__ import annotations
 
 import contextlib
-import importlib
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from workbench.choices.data.prepare import prepare
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import assemble
+from workbench.training.loading import COMPILER, load
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
 from workbench.training.warmup import compile_ahead
@@ -120,8 +120,8 @@ def main() -> None:
     engine = recipe.engine().calibrated(note)
     # Threads and libraries that the first product of a process loads are no part of any model.
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    # Any optimizer of torch loads it when it is made: some 90 MiB, which were once counted as the model's.
-    importlib.import_module("torch._dynamo")
+    # Its memory was once counted as the model's.
+    load(COMPILER)
     whole = "warmup" in setting
     with contextlib.ExitStack() as stack:
         memory = stack.enter_context(PeakMemory(engine.device)) if setting.get("memory") else None

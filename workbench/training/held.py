@@ -6,7 +6,6 @@ more.
 
 from __future__ import annotations
 
-import importlib
 import os
 import select
 import socket
@@ -15,6 +14,7 @@ import time
 
 from workbench.runs.order import CHANNEL_VARIABLE, Order, stale
 from workbench.training import worker
+from workbench.training.loading import COMPILER, load
 
 
 def main() -> int:
@@ -37,11 +37,10 @@ def main() -> int:
 
 def _load(channel: socket.socket) -> None:
     """What a run loads before its first step; nothing here may start a thread, or ask for a GPU."""
-    for name in ("workbench.training.session", "torch._dynamo"):
-        importlib.import_module(name)
+    load("workbench.training.session", COMPILER)
     # A run that is there already may need no compiler.
     if not select.select([channel], [], [], 0.0)[0]:
-        importlib.import_module("torch._inductor.compile_fx")
+        load("torch._inductor.compile_fx")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import sys
 import time
@@ -21,6 +20,7 @@ from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
+from workbench.training.loading import COMPILER, load
 from workbench.training.status import Status
 from workbench.training.stopping import Stopping
 
@@ -72,14 +72,14 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
             began = time.monotonic() - max(0.0, time.time() - who["pid_started"])
         status.stage("loading torch", began=began, status="starting", error="", exit_code=None, **who)
         _keep_compiled_graphs()
+        load("workbench.recipe")
         from workbench.recipe import Recipe
 
         if not options.moved:
             _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
+        # Before the session: here it is called what it is, loading.
+        load("workbench.training.session", COMPILER)
         from workbench.training.session import Session
-
-        # Any optimizer of torch loads it when it is made, for a second or more: here it is called what it is.
-        importlib.import_module("torch._dynamo")
 
         stopping.session = session = Session(folder, status, options.resume)
         # The log is what people read first where memory is tight, or a run slow.

@@ -1,0 +1,29 @@
+"""Modules are loaded while no garbage is looked for, and only then."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.training.loading import load
+
+
+def test_garbage_is_looked_for_again_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loaded_quietly.py").write_text("import gc\nCOLLECTED = gc.isenabled()\n")
+    (tmp_path / "loaded_in_vain.py").write_text("raise OSError('half of it')\n")
+    load("loaded_quietly")
+    assert gc.isenabled()
+    assert sys.modules.pop("loaded_quietly").COLLECTED is False
+    with pytest.raises(OSError, match="half of it"):
+        load("loaded_in_vain")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        load("json")
+        assert not gc.isenabled(), "as the caller had it"
+    finally:
+        gc.enable()

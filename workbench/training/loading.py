@@ -1,0 +1,25 @@
+"""What a training process loads before its first step: torch above all, for seconds."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+
+COMPILER = "torch._dynamo"
+"""Some 90 MiB and a second, which any optimizer of torch loads when it is made, compiled or not."""
+
+
+def load(*modules: str) -> None:
+    """Import modules by name, without looking for garbage meanwhile.
+
+    Modules are none, and looking at them takes a fifth of the time: torch with :data:`COMPILER` takes 2.3 seconds of a
+    core instead of 2.9 (AMD EPYC).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for name in modules:
+            importlib.import_module(name)
+    finally:
+        if collects:
+            gc.enable()
