@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 import workbench as wb
 from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
-from tests.training.own.models import Start, bert, cross_entropy, points, sentences, shuffled, stacked
+from tests.training.own.models import PairedStack, Start, bert, cross_entropy, points, sentences, shuffled, stacked
 from workbench.accelerated import AcceleratedRun
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.runs import control
@@ -155,6 +155,23 @@ class TestDepth:
         )
         run.wait()
         assert [record["layers_run"] for record in run.telemetry().scalars] == [2.0] * 3 + [4.0] * 3
+
+    @pytest.mark.parametrize("depth", [{"kind": "stacking", "shares": [1, 1]}, {"kind": "multi_stage"}])
+    def test_layers_that_do_not_exist_yet_give_tuples_as_the_others_do(
+        self, depth: dict[str, Any], start: Start
+    ) -> None:
+        run = start(PairedStack(), shuffled(), loss=cross_entropy, depth=depth, budget="4 steps")
+        run.wait()
+        assert run.telemetry().scalars[-1]["layers_run"] == 4.0
+
+    @pytest.mark.parametrize("depth", ["stacking", "multi_stage", "progressive_drop"])
+    def test_a_model_that_reads_all_of_its_tuples_is_refused_before_anything_starts(
+        self, depth: str, start: Start
+    ) -> None:
+        why = rf"depth: '{depth}' leaves layers out, and PairedStack cannot be computed then: TypeError.*depth 'full'"
+        with pytest.raises(RecipeError, match=why):
+            start(PairedStack(costs=True), shuffled(), loss=cross_entropy, depth=depth, budget="4 steps")
+        start(PairedStack(costs=True), shuffled(), loss=cross_entropy, budget="2 steps").wait()
 
     def test_a_model_without_a_stack_has_one_layer(self, start: Start) -> None:
         run = start(nn.Linear(8, 3), shuffled(), loss=cross_entropy, budget="3 steps")

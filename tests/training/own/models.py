@@ -43,6 +43,32 @@ class Stacked(nn.Module):
         return self.last(x)
 
 
+class Paired(Block):
+    """A block that gives a tuple: its output, and a cost of its own."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
+        return super().forward(x), x.square().mean()
+
+
+class PairedStack(Stacked):
+    """A stack of blocks that give tuples.
+
+    Args:
+        costs: whether the model reads more of the tuples than the outputs.
+    """
+
+    def __init__(self, costs: bool = False, layers: int = 4) -> None:
+        super().__init__(layers)
+        self.blocks, self.costs = nn.ModuleList(Paired(16, 0.1) for _ in range(layers)), costs
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x, cost = self.mean(self.first(x)), 0.0
+        for block in self.blocks:
+            out = block(x)
+            x, cost = out[0], cost + out[1] if self.costs else 0.0
+        return self.last(x) + cost
+
+
 def stacked(seed: int = 0, **options: Any) -> Stacked:
     torch.manual_seed(seed)
     return Stacked(**options)

@@ -33,6 +33,8 @@ class Pass:
     def __init__(self) -> None:
         self.recomputes: frozenset[int] = frozenset()
         self.entropies: list[Tensor | None] | None = None
+        # Values that the layer that ran last has returned; 0 for a tensor.
+        self.returns = 0
         self.probing = False
         self._styles: dict[torch.dtype, bool] = {}
         self.end()
@@ -93,8 +95,8 @@ class PlannedLayer(nn.Module):
         self._handles: list[RemovableHandle] = []
         self._index = index
         self._parameters_in_order = list(inspect.signature(type(layer).forward).parameters)[1:]
-        # How many values the layer returns; 0 for a tensor.
-        self._returns = 0
+        # How many values the layer returns, 0 for a tensor; None until it has run.
+        self._returns: int | None = None
         self._residual = _Residual()
         self.scaling = "unknown"
 
@@ -160,11 +162,13 @@ class PlannedLayer(nn.Module):
         return (out, *result[1:]) if isinstance(result, tuple) else out
 
     def _keep(self, result: Any) -> Any:
-        self._returns = len(result) if isinstance(result, tuple) else 0
+        self._returns = self._own[1].returns = len(result) if isinstance(result, tuple) else 0
         return result
 
     def _wrap(self, x_BTD: Tensor) -> Any:
-        return (x_BTD, *[None] * (self._returns - 1)) if self._returns else x_BTD
+        # A layer that does not exist yet has never run: it gives as many as the layers before it.
+        returns = self._own[1].returns if self._returns is None else self._returns
+        return (x_BTD, *[None] * (returns - 1)) if returns else x_BTD
 
     def _masked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with our mask in them, and the wish for attention weights where a layer takes it."""

@@ -115,6 +115,12 @@ def check_depth(
             f"depth: '{depth.kind}' leaves layers out, and {where} of {kind} are not residual by themselves: "
             f"{look.change}; move all of it into the layer's own forward, {out}"
         )
+    leanest = min(plans, key=lambda plan: sum(plan.runs))
+    if sum(leanest.runs) < len(layers) and (failed := _failure(model, loss, layers, look, leanest)):
+        raise RecipeError(
+            f"depth: '{depth.kind}' leaves layers out, and {kind} cannot be computed then: {failed}; a layer that is "
+            f"left out gives its input and, where {where} return tuples, None for all else; {out.removeprefix('or ')}"
+        )
     if any(scale != 1 for plan in plans for scale in plan.scale) and (unscaled := _unscaled(model, loss, layers, look)):
         knobs = [f"depth.{name} to {off}" for name, off in _UNSCALED.items() if name in type(depth).model_fields]
         ways = [f"set {knobs[0]}"] if knobs else []
@@ -144,6 +150,23 @@ def check_execution(recipe: Recipe, look: Look) -> None:
             f"execution: layers are to be computed again in the backward pass, and this model has none for that "
             f"({look.problem}); name its layers with layers=..., or leave recomputation off"
         )
+
+
+def _failure(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look: Look, plan: LayerPlan) -> str:
+    """What the loss of a first batch raises under ``plan``, in words; empty where it is computed."""
+    backbone = OwnBackbone(model, layers)
+    backbone.attach()
+    try:
+        with quiet(model), torch.random.fork_rng(devices=[]):
+            for each in (LayerPlan.full(len(layers)), plan):
+                backbone.begin(each)
+                loss(model, look.batch.to(next(model.parameters()).device).content)
+    # A user's model: whatever it raises is the answer.
+    except Exception as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    finally:
+        backbone.detach()
+    return ""
 
 
 def _unscaled(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look: Look) -> str:
