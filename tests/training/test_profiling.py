@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from workbench.errors import WorkbenchError
@@ -60,6 +62,32 @@ def test_work_counts_where_it_is_called_from() -> None:
     assert parts["products"] == pytest.approx(products[0])
     assert parts["optimizer"] >= products[1], "the product of an update is part of it"
     assert dict(operations)["aten::mm"] == pytest.approx(sum(products))
+
+
+def test_a_gpus_kernels_count_once_and_where_they_were_launched() -> None:
+    """The profiler lists kernels and marks beside the operations that hold their time already."""
+
+    def event(name: str, device: DeviceType, microseconds: float) -> FunctionEvent:
+        return FunctionEvent(0, name, 1, 0.0, microseconds, use_device="cuda", device_type=device)
+
+    product, fused, mark = (event(name, DeviceType.CPU, 5) for name in ("aten::mm", "triton_poi_fused", UPDATE))
+    step = event("aten::_fused_adamw_", DeviceType.CPU, 5)
+    step.set_cpu_parent(mark)
+    mark.append_cpu_child(step)
+    events = [product, fused, mark, step]
+    for launched, kernel, microseconds in (
+        (product, "sm90_gemm", 40),
+        (fused, "triton_poi_fused", 20),
+        (step, "k", 10),
+    ):
+        launched.append_kernel(kernel, 0, microseconds)
+        events.append(event(kernel, DeviceType.CUDA, microseconds))
+    events.append(event(UPDATE, DeviceType.CUDA, 10))
+    parts, operations = shares(events, 100, device=True)
+    assert {name: share for name, share in parts.items() if share} == pytest.approx(
+        {"products": 0.4, "pointwise regions": 0.2, "optimizer": 0.1, "rest": 0.3}
+    )
+    assert dict(operations)["triton_poi_fused"] == pytest.approx(0.2)
 
 
 def test_a_run_that_is_over_says_so(tiny: Recipe, build: Build) -> None:

@@ -22,7 +22,9 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
         at_peak: when this process held the most so far, which on Linux is known: an error frees what led to it.
     """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        # What torch's allocator holds for nobody is free for this process, though not for the driver.
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + idle
     given_back = _given_back() if at_peak else (0, 0)
     left = [psutil.virtual_memory().available - given_back[0]]
     for limit, use in _GROUPS:

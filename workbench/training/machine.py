@@ -16,6 +16,7 @@ from workbench.cache_folder import cache_folder
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
 from workbench.ops.timing import Sample, timed
+from workbench.training.measurements import forget_peak
 
 PEAK_FLOPS: dict[str, dict[str, float]] = {
     # Dense rates of the vendors' data sheets (no sparsity), FLOP/s; fp32 without TF32, fp8 with
@@ -80,6 +81,7 @@ def contradictions(engine: Engine) -> list[Contradiction]:
         # A check must never end a run: a full device has no room for its tensors.
         with contextlib.suppress(RuntimeError, MemoryError):
             found.append(recheck(benchmark, cache_folder() / FOLDER))
+    forget_peak(engine.device)
     return [each for each in found if each is not None]
 
 

@@ -34,8 +34,8 @@ class HostCopy:
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self._sizes = {name: tensor.numel() for name, tensor in tensors.items()}
-        # One flat vector: each small copy would cost a transfer of its own.
-        flat = [tensor.detach().float().reshape(-1) for tensor in tensors.values()]
+        # One flat vector: each small copy would cost a transfer of its own. Nothing has no device to come from.
+        flat = [tensor.detach().float().reshape(-1) for tensor in tensors.values() if tensor.numel()]
         self._flat = torch.cat(flat) if flat else torch.empty(0)
         self._event: torch.cuda.Event | None = None
         if self._flat.is_cuda:
@@ -143,16 +143,16 @@ class LayerMeter:
         tensors["trust"] = _stack([ratio for ratio in trusted if ratio is not None])
         reads = self._backbone.reads_attention and self._records % ENTROPY_EVERY == 0
         entropy = self._entropy(batch, plan.layers) if reads else None
+        tensors["entropy"] = _stack([one for one in entropy or () if one is not None])
         self._records += 1
         ran = [self._ran.get(layer, 0) / self._micro_batches for layer in range(plan.layers)]
         self._reset_counts()
         sizes = [len(block) for block in self._blocks]
-        return LayerReading(
-            plan, HostCopy(tensors), sizes, self._graded, ran, entropy, [r is not None for r in trusted]
-        )
+        seen = None if entropy is None else [one is not None for one in entropy]
+        return LayerReading(plan, HostCopy(tensors), sizes, self._graded, ran, seen, [r is not None for r in trusted])
 
-    def _entropy(self, batch: Batch, layers: int) -> Sequence[Value]:
-        """Entropy of the attention of the layers that exist, in nats; None for all where it cannot be measured."""
+    def _entropy(self, batch: Batch, layers: int) -> Sequence[Tensor | None]:
+        """Entropy of the attention of the layers that exist, nats, 0-d; None for all where it cannot be measured."""
         # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
         row = Batch(*(tensor[:1] for tensor in batch))
         try:
@@ -185,7 +185,8 @@ class LayerReading:
         copy: norms by parameter (``gradient``, ``weight``, ``update``) and ``taps`` by layer that ran.
         sizes: parameters per layer. graded: per parameter, whether it had a gradient.
         ran: per layer, share of the micro-batches since the last record in which it ran.
-        entropy: per layer, or None when not measured. trusted: per layer, whether ``copy`` has a ``trust`` ratio.
+        seen: per layer, whether ``copy`` has an ``entropy``; None when not measured.
+        trusted: per layer, whether it has a ``trust`` ratio.
     """
 
     def __init__(
@@ -195,11 +196,11 @@ class LayerReading:
         sizes: list[int],
         graded: list[bool],
         ran: list[float],
-        entropy: Sequence[Value] | None,
+        seen: list[bool] | None,
         trusted: list[bool],
     ) -> None:
         self._plan, self._copy, self._sizes, self._graded = plan, copy, sizes, graded
-        self._ran, self._entropy, self._trusted = ran, entropy, trusted
+        self._ran, self._seen, self._trusted = ran, seen, trusted
 
     def vectors(self) -> dict[str, list[Value]]:
         """The record: every vector has one entry per layer of the finished model, None where there is none."""
@@ -216,8 +217,9 @@ class LayerReading:
             "update_ratio": [u / w if u is not None and w else None for u, w in zip(update, weight, strict=True)],
             "activation_rms": [next(taps, None) if runs else None for runs in plan.runs],
         }
-        if self._entropy is not None:
-            vectors["attention_entropy"] = [None if value is None else float(value) for value in self._entropy]
+        if self._seen is not None:
+            entropy = iter(read["entropy"])
+            vectors["attention_entropy"] = [next(entropy) if seen else None for seen in self._seen]
         if any(self._trusted):
             trust = iter(read["trust"])
             vectors["trust_ratio"] = [next(trust) if trusted else None for trusted in self._trusted]
@@ -244,8 +246,17 @@ def held_gib(device: torch.device) -> float:
     return 0.0 if device.type == "cuda" else psutil.Process().memory_info().rss / 2**30
 
 
+def forget_peak(device: torch.device) -> None:
+    """Let :func:`memory_gib` forget what was taken so far: benchmarks and compilation are no part of a run's steps.
+
+    On a GPU only; a CPU's kernel does not forget.
+    """
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def memory_gib(device: torch.device) -> float:
-    """Peak memory of this process so far, in GiB: the allocator's on a GPU, resident memory on a CPU."""
+    """Peak memory in GiB: the allocator's since :func:`forget_peak` on a GPU, this process's resident one on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     import resource

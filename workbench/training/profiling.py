@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
+from torch.autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -96,6 +97,9 @@ def shares(
     """
     parts, operations = dict.fromkeys(PARTS, 0.0), dict[str, float]()
     for event in events:
+        # A GPU's kernels and marks are listed as well: their time is that of the operations that launched them.
+        if event.device_type != DeviceType.CPU:
+            continue
         own = (event.self_device_time_total if device else event.self_cpu_time_total) / total
         part = _part(event)
         # A compiled graph's name ends in a digest.

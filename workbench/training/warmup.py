@@ -20,6 +20,7 @@ from workbench.ops.timing import wait_for
 from workbench.telemetry import number
 from workbench.training.batches import StepShape
 from workbench.training.loop import Training
+from workbench.training.measurements import forget_peak
 
 NAME = "compilation"
 """Of the file in which its time is remembered."""
@@ -36,6 +37,7 @@ def compile_ahead(training: Training) -> float:
     began = time.perf_counter()
     mending(lambda: _meet_graphs(training))
     wait_for(training.engine.device)
+    forget_peak(training.engine.device)
     seconds = time.perf_counter() - began
     if training.engine.compiled:
         remember(cache_folder() / FOLDER, NAME, _subject(training), {"seconds": round(seconds, 1)}, 0.0)

@@ -53,8 +53,8 @@ class Backbone(nn.Module):
         """The products (D, .) through which a layer writes into the residual stream: zeroed, the layer is silent."""
         raise NotImplementedError
 
-    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[float | None]:
-        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, without gradient.
+    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
+        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, 0-d, without gradient.
 
         None for a layer that does not say what it attends to.
         """

@@ -250,20 +250,19 @@ class Stack(Backbone):
             module.compile(**options)
 
     @torch.no_grad()
-    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[float | None]:
+    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
         """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager, without dropout."""
         training = self.training
         self.eval()
         try:
             context, x = self.context(tokens_BT, batch, dense=True), self.embed(tokens_BT, batch)
             scale = torch.ones((), device=x.device)
-            entropies = []
+            entropies: list[Tensor | None] = []
             for block in self.blocks:
                 assert isinstance(block, Block)
                 entropies.append(block.entropy(x, context))
                 # forward, not the call: a compiled block would compile once more for these few rows.
                 x = block.forward(x, scale, context)
-            # One wait for the device, not one per layer.
-            return torch.stack(entropies).tolist()
+            return entropies
         finally:
             self.train(training)

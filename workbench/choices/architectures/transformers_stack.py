@@ -158,7 +158,7 @@ class TransformersStack(Stack):
         return x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
 
     @torch.no_grad()
-    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[float | None]:
+    def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
         """Mean entropy in nats of each layer's attention, (B, H, T, T), eager; None where a layer gives no weights."""
         training, config = self.training, self.trunk.config
         implementation = config._attn_implementation
@@ -170,7 +170,7 @@ class TransformersStack(Stack):
             self._pass.entropies = [None] * len(self.blocks)
             with torch.compiler.set_stance("force_eager"):
                 self._run(tokens_BT, batch)
-            return [None if value is None else float(value) for value in self._pass.entropies]
+            return self._pass.entropies
         finally:
             config._attn_implementation = implementation
             self._pass.entropies = None
