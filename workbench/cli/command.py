@@ -131,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         starting.add_argument("--priority", type=int, default=0, metavar="N", help="in the queue; higher goes first")
     _add_queue(verbs)
     _add_race(verbs)
+    _add_sweep(verbs)
 
     ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
@@ -272,6 +273,39 @@ def _add_race(verbs: Any) -> None:
     )
     _add_text(race)
     race.add_argument("--name", metavar="TEXT", help="of the race, in its id")
+
+
+def _add_sweep(verbs: Any) -> None:
+    text = "train one recipe at many settings; or follow, show, resume or cancel a sweep that there is"
+    sweep = _verb(verbs, "sweep", "sweeping:sweep", text)
+    sweep.add_argument("recipe", nargs="?", metavar="RECIPE|SWEEP", help="a preset or recipe file, changed as in "
+                       "fast:depth=full; or the id or name of a sweep; without any, lists sweeps")  # fmt: skip
+    sweep.add_argument("--over", action="append", default=[], metavar="PATH=VALUES", help="a knob and its values, "
+                       "optimizer.lr=1e-3,2e-3, or its range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
+    sweep.add_argument("--sampler", default="grid", metavar="grid|random|tpe|gp", help="which points (default grid)")
+    sweep.add_argument("--points", type=int, metavar="N", help="how many points; of a grid all of them")
+    sweep.add_argument("--seeds", default="1", metavar="N", help="of each point (default 1, from 1000 on), or which: "
+                       "1000,1001")  # fmt: skip
+    sweep.add_argument("--budget", metavar="TEXT", help="of each run: '60 s' of reference time, '600 steps', "
+                       "'1e6 tokens' or '2e15 flops' (default: the recipe's own)")  # fmt: skip
+    sweep.add_argument("--seed", type=int, default=0, metavar="N", help="of the sampler (default 0)")
+    sweep.add_argument(
+        "--early-stopping", metavar="halving", help="end weak points at a quarter and half of the budget"
+    )
+    sweep.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
+    sweep.add_argument("--clock", default="reference", metavar="reference|measured",
+                       help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    sweep.add_argument("--results", metavar="FILE", help="write the result there as JSON")
+    sweep.add_argument("--report", metavar="FILE", help="write table and pictures there as one HTML page")
+    sweep.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    sweep.add_argument("--show", action="store_true", help="print how a sweep stands, and do not follow it")
+    sweep.add_argument("--detach", action="store_true", help="do not wait for the end; prints the sweep id")
+    sweep.add_argument("--cancel", action="store_true", help="end a sweep that there is, and stop its runs")
+    sweep.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob in all points; repeatable"
+    )
+    _add_text(sweep)
+    sweep.add_argument("--name", metavar="TEXT", help="of the sweep, by which it is found again")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:

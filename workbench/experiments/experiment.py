@@ -35,7 +35,7 @@ class Experiment(ABC, Generic[Folder, Result]):
         folder: of one that there is.
     """
 
-    view: ClassVar[str]
+    view: ClassVar[str] = "workbench.ui.watch.experiment_view:ExperimentView"
     """What :meth:`watch` shows, as ``module:class``: it stands above and must not be imported."""
 
     def __init__(self, folder: Folder) -> None:
@@ -61,6 +61,10 @@ class Experiment(ABC, Generic[Folder, Result]):
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """Its runs as a table: one mapping per row."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """All of it as a fragment without scripts, every name escaped."""
 
     @abstractmethod
     def cancel(self) -> list[str]:

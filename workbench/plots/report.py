@@ -6,24 +6,20 @@ python -m workbench.plots.report RUN_FOLDER [RUN_FOLDER ...] [--out FILE]
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plotly.io
-from plotly.offline import get_plotlyjs
-
 import workbench
 from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
 from workbench.plots.curves import axes_of
-from workbench.plots.figure import template
 from workbench.plots.forecast_facts import compared, whole_forecast
-from workbench.plots.forecast_page import STYLE, comparison_html, forecast_html
+from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import loss_figure
+from workbench.plots.page import page_html, place
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
 from workbench.plots.tables import (
@@ -45,8 +41,6 @@ from workbench.runs.view import RunView
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-_HERE = Path(__file__).parent
 
 
 def write_report(views: Sequence[RunView], path: str | Path) -> Path:
@@ -79,19 +73,7 @@ def report_html(views: Sequence[RunView]) -> str:
     figures: dict[str, go.Figure] = {}
     parts = (_head(views), _pictures(views, figures), _ahead(views), _recipes(views), _happened(views))
     body = "\n".join((*parts, _circumstances(views)))
-    title = escape(" and ".join(plain(view.name) for view in views[:3]))
-    return "\n".join(
-        (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            # Without an icon of its own a browser asks the server for one.
-            f'<link rel="icon" href="data:,">\n<title>{title}</title>',
-            f"<style>\n{(_HERE / 'report.css').read_text(encoding='utf-8')}{STYLE}</style>\n</head>\n<body>\n{body}",
-            f'<script type="application/json" id="figures">{_figures_json(figures)}</script>',
-            f"<script>{get_plotlyjs()}</script>",
-            f"<script>\n{(_HERE / 'report.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n",
-        )
-    )
+    return page_html(" and ".join(plain(view.name) for view in views[:3]), body, figures)
 
 
 def _head(views: Sequence[RunView]) -> str:
@@ -149,13 +131,13 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
         figures[f"schedule/{x}"] = schedule_figure(views, x)
     axes = {x: f"over {label}" for x, label in axes_of(views).items()}
     places.append(
-        _place(
+        place(
             "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. Grey lines: what "
             "word frequencies and the nearest words alone reach on held-out text, and, where it is another, what "
             "training reaches without context: it shows some of the words that it asks for.",
         )
     )  # fmt: skip
-    places.append(_place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
+    places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(views):
         # Without records of layers the picture still appears, and says that there are none.
         quantities = available(view) or ["state"]
@@ -163,23 +145,14 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
             figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)
         options = {quantity: PER_LAYER[quantity].label for quantity in quantities}
         places.append(
-            _place(
+            place(
                 f"layers{index}", options, "What each layer did, as the training method decided it; the more ink, the "
                 "more work. Below: layers at work at each step, dark forward and backward, light forward only. Right: "
                 "the share of the run in which each layer was at work. Empty space there is work saved.",
             )
         )  # fmt: skip
-    places.append(_place("schedule", axes, "Values in force at each step, knob changes during the run included."))
+    places.append(place("schedule", axes, "Values in force at each step, knob changes during the run included."))
     return "\n".join(places)
-
-
-def _place(name: str, variants: dict[str, str], caption: str) -> str:
-    options = "".join(f'<option value="{escape(value)}">{escape(title)}</option>' for value, title in variants.items())
-    return (
-        f'<figure><div class="controls"><label>show <select>{options}</select></label></div>'
-        f'<div data-figure="{name}" role="img" aria-label="{escape(caption)}"></div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
 
 
 def _happened(views: Sequence[RunView]) -> str:
@@ -201,21 +174,6 @@ def _circumstances(views: Sequence[RunView]) -> str:
         f"<h2>Environment</h2><details><summary>Versions, device, measured rates</summary>{environment_table(views)}"
         f'</details>{data}\n</main>\n<footer><p class="quiet">workbench {workbench.__version__}</p></footer>'
     )
-
-
-def _figures_json(figures: dict[str, go.Figure]) -> str:
-    """Figures and templates as JSON that no HTML parser can leave: ``<``, ``>`` and ``&`` are written as escapes."""
-    # Both, since the page follows the colour scheme of whoever reads it.
-    templates = {"light": template(), "dark": template(dark=True)}
-    for figure in figures.values():
-        figure.layout.template = None  # the page puts in the one that fits
-    whole = {
-        "figures": {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()},
-        "templates": {name: value.to_plotly_json() for name, value in templates.items()},
-    }
-    # Names of runs are in here, and an HTML parser ends a script at the first "</script", quoted or not.
-    text = json.dumps(whole, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,8 +36,6 @@ class Race(Experiment[RaceFolder, RaceResult]):
         >>> print(race.summary)  # doctest: +SKIP
     """
 
-    view = "workbench.ui.watch.race_view:RaceView"
-
     def __init__(self, race: str | Path | RaceFolder, runs_dir: str | Path | None = None) -> None:
         super().__init__(race if isinstance(race, RaceFolder) else RaceFolder.find(race, runs_dir))
 
@@ -70,6 +68,12 @@ class Race(Experiment[RaceFolder, RaceResult]):
     def rows(self) -> list[dict[str, Any]]:
         """One row per run; see :func:`workbench.racing.results.rows`."""
         return rows(self.plan, self.standing)
+
+    def html(self) -> str:
+        """All of it as a fragment without scripts, every name escaped."""
+        from workbench.racing.picture import race_html
+
+        return race_html(self.plan, self.standing, self.summary)
 
     def cancel(self) -> list[str]:
         """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.

@@ -17,6 +17,7 @@ from workbench.sweeping.results import SweepResult, rows, summary
 from workbench.sweeping.sentences import cost_lines
 from workbench.sweeping.standing import Standing
 from workbench.sweeping.sweep_folder import SweepFolder
+from workbench.sweeping.tables import table_text
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -108,6 +109,19 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
             raise RunError(f"sweep '{self.id}' has no best point yet: none has ended with a score")
         return plan.recipe_of(self._point(index), plan.recipe["seed"])
 
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with table and pictures; returns its path.
+
+        Args:
+            path: the file, replaced whole; None for ``report.html`` in the sweep's folder.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from workbench.sweeping.report import write_report
+
+        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
+
     def cancel(self) -> list[str]:
         """End the sweep and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
 
@@ -117,9 +131,23 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         return advance.cancel(self.folder)
 
     @property
+    def table(self) -> str:
+        """Its points as text, the best first."""
+        return table_text(self.plan, self.standing)
+
+    def html(self) -> str:
+        """All of it as a fragment without scripts, every name escaped."""
+        from workbench.sweeping.report import sweep_html
+
+        return sweep_html(self.plan, self.standing, self.summary)
+
+    @property
     def _spared(self) -> dict[int, float]:
         return {int(event["point"]): float(event["rung"]) for event in self.folder.read_events()
                 if event.get("kind") == "spared"}  # fmt: skip
+
+    def _ipython_display_(self) -> None:
+        self.watch()
 
     def _point(self, index: int) -> Point:
         points = {point.index: point for point in self.points}

@@ -13,8 +13,8 @@ from tests.runs.tiny import wait_until
 from workbench.racing.advance import advance
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
-from workbench.ui.watch import race_view
-from workbench.ui.watch.race_view import RaceView
+from workbench.ui.watch import experiment_view
+from workbench.ui.watch.experiment_view import ExperimentView
 
 __all__ = ["planned", "root", "tiny"]
 Planned = Callable[..., RacePlan]
@@ -36,14 +36,14 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     cell = Cell()
-    monkeypatch.setattr(race_view, "display", cell)
-    monkeypatch.setattr(race_view, "SECONDS", 0.05)
+    monkeypatch.setattr(experiment_view, "display", cell)
+    monkeypatch.setattr(experiment_view, "SECONDS", 0.05)
     return cell
 
 
 def test_an_ended_race_stands_there_once(planned: Planned, cell: Cell) -> None:
     race = held(planned())
-    assert isinstance(race.watch(), RaceView)
+    assert isinstance(race.watch(), ExperimentView)
     (shown,) = cell.shown
     assert "mine is worse than baseline" in shown["text/plain"]
     for text in ("<table>", "data:image/png;base64,", "alt='race "):
@@ -52,7 +52,7 @@ def test_an_ended_race_stands_there_once(planned: Planned, cell: Cell) -> None:
 
 
 def test_names_are_no_markup(planned: Planned, cell: Cell) -> None:
-    RaceView(held(planned(name="<img src=x>"))).show()
+    ExperimentView(held(planned(name="<img src=x>"))).show()
     assert "<img src=x" not in cell.shown[0]["text/html"]
 
 
@@ -60,11 +60,13 @@ def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell
     folder = written(planned())
     starter = Starter(Race(folder).plan, loss)
     with folder.driver_lock():
-        RaceView(Race(folder)).show()
+        ExperimentView(Race(folder)).show()
         assert "too early to say" in cell.shown[0]["text/plain"]
         while folder.read_state()["status"] == "racing":
             advance(folder, starter)
             starter.end_all()
     wait_until(lambda: "finished" in cell.shown[-1]["text/plain"], what="the last picture")
     assert "mine is worse" in cell.shown[-1]["text/html"]
-    wait_until(lambda: not any(t.name == race_view.THREAD for t in threading.enumerate()), what="the thread's end")
+    wait_until(
+        lambda: not any(t.name == experiment_view.THREAD for t in threading.enumerate()), what="the thread's end"
+    )

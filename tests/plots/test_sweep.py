@@ -1,0 +1,69 @@
+"""Pictures of a sweep: what lies where, and names that are no markup."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from workbench.plots.sweep import (
+    COSTS,
+    Dot,
+    SweepPicture,
+    figures,
+    importance_figure,
+    knob_figure,
+    parallel_figure,
+    pareto_figure,
+    scale_of,
+    sweep_png,
+)  # fmt: skip
+
+DOTS = [
+    Dot(0, "<b>a", {"lr": 1e-3, "kind": "full"}, 3.0, [2.9, 3.1], 10.0, 2e9, 1e6),
+    Dot(1, "b", {"lr": 1e-2, "kind": "drop", "theta": 0.5}, 2.5, [2.5], 20.0, 2e9, 1e6),
+    Dot(2, "c", {"lr": 1e-1, "kind": "drop", "theta": 0.7}, 3.5, [3.5], 30.0, 3e9, 2e6),
+]
+PICTURE = SweepPicture("nats", DOTS, ["lr", "kind", "theta"], ["lr"], {"lr": 0.7, "kind": 0.2}, "share")
+
+
+def test_knobs_lie_on_their_own_scales() -> None:
+    assert scale_of(PICTURE, "lr") == ([-3, -2, -1], [(-3, "0.001"), (-2, "0.01"), (-1, "0.1")])
+    assert scale_of(PICTURE, "kind") == ([0, 1, 1], [(0, "full"), (1, "drop")])
+    places, ticks = scale_of(PICTURE, "theta")
+    assert math.isnan(places[0])
+    assert ticks == [(0.5, "0.5"), (0.7, "0.7")]
+    assert PICTURE.best == 1
+
+
+def test_the_front_is_joined_and_the_beaten_are_shown() -> None:
+    beaten, kept = pareto_figure(PICTURE, "seconds").data
+    assert (list(kept.customdata), list(beaten.customdata)) == ([0, 1], [2])
+    assert kept.line.shape == "hv"
+    assert list(pareto_figure(PICTURE, "memory_bytes").data[1].customdata) == [1]
+    assert "<b>a" not in kept.text[0]
+
+
+def test_every_seed_is_a_point_beside_the_mean() -> None:
+    seeds, means = knob_figure(PICTURE, "lr").data
+    assert (list(seeds.x), list(seeds.y)) == ([-3, -3, -2, -1], [2.9, 3.1, 2.5, 3.5])
+    assert list(means.y) == [3.0, 2.5, 3.5]
+    assert list(knob_figure(PICTURE, "theta").data[1].customdata) == [1, 2], "a point without the knob is left out"
+
+
+def test_all_knobs_at_once_keep_a_point_without_one_of_them() -> None:
+    (lines,) = parallel_figure(PICTURE).data
+    theta = lines.dimensions[2]
+    assert theta.ticktext[0] == "none"
+    assert theta["values"][0] == theta.tickvals[0] < 0.5
+    assert list(lines.dimensions[3]["values"]) == [3.0, 2.5, 3.5]
+    bars = importance_figure(PICTURE).data[0]
+    assert (list(bars.y), list(bars.x)) == (["kind", "lr"], [0.2, 0.7])
+
+
+@pytest.mark.parametrize("dots", [[], DOTS[:1], DOTS])
+def test_all_of_them_are_drawn_whatever_there_is(dots: list[Dot]) -> None:
+    picture = SweepPicture("nats", dots, ["lr", "kind"], ["lr"])
+    assert {name.partition("/")[0] for name in figures(picture)} == {"pareto", "knob", "parallel", "importance"}
+    assert set(COSTS) == {name.partition("/")[2] for name in figures(picture) if name.startswith("pareto")}
+    assert sweep_png(picture).startswith(b"\x89PNG")

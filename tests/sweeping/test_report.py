@@ -1,0 +1,42 @@
+"""Tables, the page and the cell of a sweep: the same numbers, and names that are no markup."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from tests.sweeping.conftest import Planned, Starter, held
+from workbench.sweeping.picture import picture_of
+from workbench.sweeping.sweep import begin
+from workbench.sweeping.tables import table
+
+
+def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> None:
+    sweep = held(planned(seeds=2))
+    titles, lines = table(sweep.plan, sweep.standing)
+    assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds", "seconds",
+                      "memory (GiB)", "parameters", "front", "status"]  # fmt: skip
+    assert [line[0] for line in lines] == ["3", "2", "1", "0", "5", "4"]
+    assert lines[0][3:6] == ["1.915 ± 0.007", "2", "2.0"]
+    assert lines[0][8:] == ["seconds, memory, parameters", "done (best, on its own score)"]
+    assert lines[2][8] == ""
+    assert picture_of(sweep.plan, sweep.standing).log == ["optimizer.lr"]
+
+
+def test_a_table_before_anything_has_ended(planned: Planned) -> None:
+    sweep = begin(*planned())
+    _, lines = table(sweep.plan, sweep.standing)
+    assert [line[-1] for line in lines] == ["waiting"] * 6
+    assert "no point has ended with a score yet" in sweep.html()
+
+
+def test_the_page_is_whole_and_safe(planned: Planned) -> None:
+    sweep = held(planned(name="<script>alert(1)</script>"), Starter())
+    text = sweep.report().read_text()
+    assert "<script>alert(1)" not in text
+    for name in ("pareto", "knob", "parallel", "importance"):
+        assert f'data-figure="{name}"' in text
+    assert "chosen on its own score" in text
+    assert 'src="http' not in text
+    HTMLParser().feed(text)
+    assert "<script" not in sweep.html()
+    assert "data:image/png;base64," in sweep.html()

@@ -1,0 +1,214 @@
+"""Pictures of a sweep: all knobs at once, the score against each of them, their importance, and Pareto fronts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from workbench.plots.figure import template
+from workbench.plots.layers_static import small_png
+from workbench.plots.palette import matplotlib_text, plotly_text
+from workbench.plots.pareto import front
+from workbench.quantities import REFERENCE_COLOUR, run_colour
+
+COSTS = {"seconds": "seconds of training", "memory_bytes": "memory (bytes, forecast)", "parameters": "parameters"}
+_SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
+_MOST_PANELS = 4
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of a sweep.
+
+    Attributes:
+        values: of its knobs, by path. score: mean over seeds; NaN where there is none. scores: by seed.
+        seconds, memory_bytes, parameters: what it costs; NaN where that is not known.
+    """
+
+    index: int
+    label: str
+    values: Mapping[str, Any]
+    score: float
+    scores: Sequence[float] = ()
+    seconds: float = math.nan
+    memory_bytes: float = math.nan
+    parameters: float = math.nan
+
+
+@dataclass(frozen=True)
+class SweepPicture:
+    """What the pictures of a sweep show.
+
+    Attributes:
+        unit: of scores. dots: points with a score. knobs: paths, as asked. log: those on a logarithmic axis.
+        importance: by path, from the largest. importance_method: what that is, in words.
+    """
+
+    unit: str
+    dots: Sequence[Dot]
+    knobs: Sequence[str]
+    log: Sequence[str] = ()
+    importance: Mapping[str, float] = field(default_factory=dict)
+    importance_method: str = ""
+
+    @property
+    def best(self) -> int | None:
+        """Place of the dot with the lowest score."""
+        known = [at for at, dot in enumerate(self.dots) if math.isfinite(dot.score)]
+        return min(known, key=lambda at: self.dots[at].score) if known else None
+
+
+def scale_of(picture: SweepPicture, path: str) -> tuple[list[float], list[tuple[float, str]]]:
+    """Where the dots lie on a knob's axis, and its ticks: numbers as they are (their decimal logarithm on such an
+    axis), all else in order of appearance; a knob that a point does not have lies at NaN."""
+    values = [dot.values.get(path) for dot in picture.dots]
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        take = math.log10 if path in picture.log and min(known) > 0 else float
+        ticks = sorted({float(value) for value in known})
+        ticks = ticks if len(ticks) <= 8 else [ticks[round(at)] for at in np.linspace(0, len(ticks) - 1, 5)]
+        return [math.nan if value is None else take(value) for value in values], [(take(at), f"{at:g}") for at in ticks]
+    names = list(dict.fromkeys(_text(value) for value in known))
+    places = [math.nan if value is None else float(names.index(_text(value))) for value in values]
+    return places, [(float(at), name) for at, name in enumerate(names)]
+
+
+def parallel_figure(picture: SweepPicture) -> go.Figure:
+    """Parallel coordinates: a line per point through its knobs to its score; drag along an axis to pick points."""
+    dots = [at for at, dot in enumerate(picture.dots) if math.isfinite(dot.score)]
+    figure, dimensions = go.Figure(), []
+    for path in picture.knobs:
+        places, ticks = scale_of(picture, path)
+        known = [at for at, _ in ticks]
+        # A knob that a point does not have: below all values, or the line would be lost.
+        low = (min(known) - 0.15 * (max(known) - min(known) or 1)) if known else 0.0
+        missing = any(math.isnan(places[at]) for at in dots)
+        shown = [(low, "none"), *ticks] if missing else ticks
+        dimensions.append({
+            "label": plotly_text(path), "values": [low if math.isnan(places[at]) else places[at] for at in dots],
+            "tickvals": [at for at, _ in shown], "ticktext": [plotly_text(text) for _, text in shown],
+        })  # fmt: skip
+    scores = [picture.dots[at].score for at in dots]
+    dimensions.append({"label": f"score ({picture.unit})", "values": scores})
+    figure.add_parcoords(dimensions=dimensions, line={"color": scores, "colorscale": "Viridis", "showscale": True})
+    return _finish(figure, "All knobs at once: dark lines are better", bool(dots))
+
+
+def knob_figure(picture: SweepPicture, path: str) -> go.Figure:
+    """Score against one knob: a point per seed, and a larger one for the mean of each point."""
+    figure, (places, ticks) = go.Figure(), scale_of(picture, path)
+    pairs = [(at, score) for at, dot in enumerate(picture.dots) for score in dot.scores if not math.isnan(places[at])]
+    figure.add_scatter(x=[places[at] for at, _ in pairs], y=[score for _, score in pairs], mode="markers", name="seeds",
+                       marker={"color": REFERENCE_COLOUR, "size": 6, "opacity": 0.6}, hoverinfo="skip")  # fmt: skip
+    dots = [at for at in range(len(picture.dots)) if not math.isnan(places[at])]
+    _add_dots(figure, picture, [places[at] for at in dots], dots, "mean of its seeds", run_colour(0))
+    figure.update_xaxes(title=plotly_text(path), tickvals=[at for at, _ in ticks],
+                        ticktext=[plotly_text(text) for _, text in ticks])  # fmt: skip
+    figure.update_yaxes(title=f"score ({picture.unit})")
+    return _finish(figure, f"Score against {plotly_text(path)}", bool(dots))
+
+
+def importance_figure(picture: SweepPicture) -> go.Figure:
+    """How much each knob matters, as bars."""
+    items = list(picture.importance.items())[::-1]
+    figure = go.Figure()
+    figure.add_bar(x=[share for _, share in items], y=[plotly_text(path) for path, _ in items], orientation="h",
+                   marker={"color": run_colour(0)}, hovertemplate="%{x:.0%}<extra>%{y}</extra>")  # fmt: skip
+    figure.update_xaxes(title=picture.importance_method, range=[0, 1], tickformat=".0%")
+    return _finish(figure, "Importance of knobs", bool(items), 160 + 40 * len(items))
+
+
+def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
+    """Score against what a point costs; the line joins the points that no other beats in both.
+
+    Args:
+        cost: one of :data:`COSTS`.
+    """
+    x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
+    figure, kept = go.Figure(), front(x, y)
+    beaten = [at for at in range(len(x)) if at not in kept and math.isfinite(x[at])]
+    _add_dots(figure, picture, [x[at] for at in beaten], beaten, "beaten in both", REFERENCE_COLOUR)
+    _add_dots(figure, picture, [x[at] for at in kept], kept, "on the front", run_colour(0), "lines+markers")
+    figure.update_traces(line_shape="hv", selector={"name": "on the front"})
+    figure.update_xaxes(title=COSTS[cost])
+    figure.update_yaxes(title=f"score ({picture.unit})")
+    return _finish(figure, f"Score against {COSTS[cost]}: lower left is better", bool(kept))
+
+
+def figures(picture: SweepPicture) -> dict[str, go.Figure]:
+    """All of them, by a name for each."""
+    found = {f"pareto/{cost}": pareto_figure(picture, cost) for cost in COSTS}
+    found |= {f"knob/{path}": knob_figure(picture, path) for path in picture.knobs}
+    return found | {"parallel/all": parallel_figure(picture), "importance/all": importance_figure(picture)}
+
+
+def sweep_png(picture: SweepPicture) -> bytes:
+    """The front of score against time, and the score against the knobs that matter most, drawn without a browser.
+
+    Returns:
+        PNG, 1000 x 420 pixels, 64 colours.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    knobs = [*picture.importance, *(path for path in picture.knobs if path not in picture.importance)][
+        : _MOST_PANELS - 1
+    ]
+    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    pareto, *panels = figure.subplots(1, 1 + len(knobs), sharey=True, squeeze=False)[0]
+    x, y = [dot.seconds for dot in picture.dots], [dot.score for dot in picture.dots]
+    kept = front(x, y)
+    pareto.plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten in both")
+    pareto.step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0), label="front")
+    for at in kept:
+        pareto.annotate(str(picture.dots[at].index), (x[at], y[at]), (4, 4), textcoords="offset points", fontsize=8)
+    pareto.set_xlabel(COSTS["seconds"], fontsize=9)
+    pareto.set_ylabel(f"score ({picture.unit})", fontsize=9)
+    pareto.legend(fontsize=8, frameon=False)
+    for axes, path in zip(panels, knobs, strict=True):
+        places, ticks = scale_of(picture, path)
+        seeds = [(places[at], score) for at, dot in enumerate(picture.dots) for score in dot.scores]
+        axes.plot([place for place, _ in seeds], [score for _, score in seeds], ".", color=REFERENCE_COLOUR, alpha=0.6)
+        axes.plot(places, y, "o", color=run_colour(0))
+        axes.set_xticks([at for at, _ in ticks], [matplotlib_text(text)[:14] for _, text in ticks], fontsize=8)
+        share = f" ({picture.importance[path]:.0%})" if path in picture.importance else ""
+        axes.set_xlabel(f"{matplotlib_text(path)}{share}", fontsize=9)
+        axes.margins(x=0.15)
+    for axes in (pareto, *panels):
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    canvas.draw()
+    return small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def _add_dots(
+    figure: go.Figure, picture: SweepPicture, x: Sequence[float], dots: Sequence[int], name: str, colour: str,
+    mode: str = "markers",
+) -> None:  # fmt: skip
+    shown = [picture.dots[at] for at in dots]
+    figure.add_scatter(
+        x=list(x), y=[dot.score for dot in shown], mode=mode, name=name, marker={"color": colour, "size": 10},
+        line={"color": colour}, customdata=[dot.index for dot in shown],
+        text=[f"point {dot.index}: {plotly_text(dot.label, 160)}" for dot in shown],
+        hovertemplate="%{text}<br>%{y:.3f} at %{x:.4s}<extra>%{fullData.name}</extra>",
+    )  # fmt: skip
+
+
+def _finish(figure: go.Figure, title: str, drawn: bool, height: int = 420) -> go.Figure:
+    figure.update_layout(template=template(), title=title, height=height)
+    if not drawn:
+        figure.layout.annotations = [
+            {"text": "no point has ended yet", "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        ]
+    return figure
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,63 @@
+"""The points of a sweep as a table: text for terminals, HTML for cells and reports."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Any
+
+from workbench.experiments.words import UNITS
+from workbench.printable import UNKNOWN, count, decimal, plain
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.results import fronts, rows
+from workbench.sweeping.space import shown
+from workbench.sweeping.standing import Standing
+
+_CELL = "text-align:left;padding:2px 12px 2px 0"
+_GIB = 2**30
+
+
+def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows of text, the best point first, those without a score in their order behind."""
+    found = rows(plan, now)
+    kept = fronts(found)
+    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", "seconds", "memory (GiB)", "parameters",
+              "front", "status"]  # fmt: skip
+    lines = []
+    for row in sorted(
+        found, key=lambda row: (row["status"] != "done", math.inf if row["score"] is None else row["score"])
+    ):
+        spread = "" if row["spread"] is None else f" ± {row['spread']:.3f}"
+        on = ", ".join(cost.removesuffix("_bytes") for cost, points in kept.items() if row["point"] in points)
+        place = now.points[row["point"]]
+        state = f"{place.status} {place.progress:.0%}" if place.status == "going" else place.status
+        best = " (best, on its own score)" if row["point"] == now.best else ""
+        lines.append([
+            str(row["point"]), *(UNKNOWN if row[path] is None else plain(shown(row[path])) for path in plan.space),
+            decimal(row["score"], 3) + spread, str(len(row["scores"])), decimal(row["seconds"], 1),
+            UNKNOWN if not row["memory_bytes"] else f"{row['memory_bytes'] / _GIB:.2f}", count(row["parameters"]),
+            on, state + best + (f": {plain(row['error'], 80)}" if row["error"] else ""),
+        ])  # fmt: skip
+    return titles, lines
+
+
+def _order(row: dict[str, Any]) -> tuple[bool, float]:
+    return row["status"] != "done", math.inf if row["score"] is None else row["score"]
+
+
+def table_html(plan: SweepPlan, now: Standing) -> str:
+    """:func:`table` without scripts, every name escaped."""
+    titles, lines = table(plan, now)
+    head = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in titles)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) + "</tr>" for line in lines
+    )
+    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def table_text(plan: SweepPlan, now: Standing) -> str:
+    """:func:`table` for terminals."""
+    titles, lines = table(plan, now)
+    widths = [max(len(line[at]) for line in [titles, *lines]) for at in range(len(titles))]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+                     for line in [titles, *lines])  # fmt: skip
