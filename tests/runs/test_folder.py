@@ -77,6 +77,11 @@ def test_damaged_json_reads_as_none(tmp_path: Path, content: bytes) -> None:
     assert read_object(tmp_path / "a.json") == {}
 
 
+def test_a_number_that_nothing_could_calculate_with_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(f'{{"tokens": 1{"0" * 400}, "step": {2**64}, "loss": 1e999}}')
+    assert read_object(tmp_path / "a.json") == {"tokens": None, "step": 2**64, "loss": float("inf")}
+
+
 def test_a_pipe_in_the_place_of_a_file_holds_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "recipe.json")
     assert read_json(tmp_path / "recipe.json", 3) == 3

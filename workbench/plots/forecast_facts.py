@@ -32,9 +32,14 @@ def whole_forecast(raw: Any) -> dict[str, Any] | None:
         value = raw.get(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             return None
-    parts = raw.get("memory")
+    parts, notes = raw.get("memory"), raw.get("notes")
     known = isinstance(parts, dict) and all(isinstance(size, (int, float)) for size in parts.values())
-    return {**raw, "memory": parts if known else {}}
+    return {
+        **raw,
+        "memory": parts if known else {},
+        "notes": notes if isinstance(notes, list) else [],
+        "compile_seconds": raw.get("compile_seconds") if number(raw.get("compile_seconds")) > 0 else 0.0,
+    }
 
 
 def bytes_words(size: float) -> str:

@@ -140,6 +140,25 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
+def parsed_json(data: bytes) -> Any:
+    """The value of a JSON text, in which a whole number beyond every float, as no program of ours writes one, is None.
+
+    Raises:
+        ValueError, RecursionError: no JSON; thousands of brackets.
+    """
+    return json.loads(data, parse_int=_whole_number)
+
+
+def _whole_number(digits: str) -> int | None:
+    number = int(digits)
+    try:
+        float(number)
+    except OverflowError:
+        # Hundreds of digits: whoever divides by it or shows it would fail, far from the file that is damaged.
+        return None
+    return number
+
+
 def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES, follow: bool = True) -> Any:
     """A JSON file's value, or ``default`` when it is missing, no plain file or not (yet) JSON.
 
@@ -153,7 +172,7 @@ def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES,
         descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
             # At most so much: a device or a file of gigabytes must not fill the memory of whoever watches.
-            return json.loads(file.read(limit)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
+            return parsed_json(file.read(limit)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
     # Ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
     # RecursionError: brackets within brackets, thousands deep.
     except (OSError, ValueError, RecursionError):

@@ -84,13 +84,7 @@ class RunState:
         return self.status in FINAL
 
 
-def _whole(value: Any) -> int:
-    number = int(value)
-    float(number)  # of hundreds of digits, nothing could be calculated with it
-    return number
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {"int": _whole, "float": float, "str": str}
+_READERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "str": str}
 
 
 def mean_speed(tokens: float, seconds: float) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.printable import plain
-from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.folder import RunFolder, parsed_json, read_object
 from workbench.runs.queue.settings import physical_cores
 
 SUFFIX = ".ticket"
@@ -94,7 +94,7 @@ def encoded(ticket: Ticket) -> bytes:
 def decoded(data: bytes) -> Ticket | None:
     """A ticket from its file; None when that is damaged."""
     try:
-        raw = json.loads(data)
+        raw = parsed_json(data)
         checked = {name: _READERS[str(field.type)](raw[name]) for name, field in _FIELDS.items()}
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
