@@ -19,10 +19,20 @@ from torch.utils.data import DataLoader
 
 import workbench as wb
 from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
-from tests.training.own.models import PairedStack, Start, bert, cross_entropy, points, sentences, shuffled, stacked
+from tests.training.own.models import (
+    MostlyFrozen,
+    PairedStack,
+    Start,
+    bert,
+    cross_entropy,
+    points,
+    sentences,
+    shuffled,
+    stacked,
+    stop_after,
+)
 from workbench.accelerated import AcceleratedRun
 from workbench.errors import RecipeError, RunError, RunFailed
-from workbench.runs import control
 from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
 from workbench.runs.queue.outlook import training_now
@@ -36,20 +46,6 @@ NewRun = Callable[..., RunFolder]
 CONSTANT = {"kind": "linear", "start": 1.0, "end": 1.0}
 ADAMW = {"kind": "adamw", "lr": 1e-2, "beta2": 0.999, "weight_decay": 0.0, "schedule": CONSTANT, "clip_norm": None}
 EIGHT = {"amount": 8, "unit": "steps", "evaluations": 2}
-
-
-def stop_after(steps: int, loss: Callable[..., torch.Tensor] = cross_entropy) -> Callable[..., torch.Tensor]:
-    """A loss that asks its run to stop in a step; ``.run`` says which."""
-
-    def counted(model: nn.Module, batch: Any) -> torch.Tensor:
-        counted.calls += model.training and torch.is_grad_enabled()
-        # The first passes look at the model and warm it up.
-        if counted.calls == steps + 1:
-            control.send(counted.run.folder, "stop")
-        return loss(model, batch)
-
-    counted.calls = 0
-    return counted
 
 
 class TestTheSameMathematics:
@@ -190,7 +186,7 @@ class TestDepth:
             losses.append(run.telemetry().series("loss")[1])
         assert losses[0] == losses[1]
 
-    @pytest.mark.slow
+    @pytest.mark.usefixtures("graphs_alone")
     def test_compiled_layers_compute_the_same(self, start: Start) -> None:
         losses = []
         for compiled in (False, True):
@@ -207,84 +203,6 @@ def _progress(run: AcceleratedRun, step: int) -> Any:
     from workbench.choices.progress import Progress
 
     return Progress(step, 0, 0.0, run.recipe.budget)
-
-
-def test_an_interrupted_run_repeats_bit_for_bit(start: Start) -> None:
-    """A shuffling loader, dropout, dropped layers, running means, momenta: all go on where they were."""
-    options: dict[str, Any] = {
-        "optimizer": {"kind": "lans", "lr": 1e-2},
-        "depth": "progressive_drop",
-        "budget": "11 steps",
-    }
-    straight = stacked()
-    start(straight, shuffled(), loss=cross_entropy, **options).wait()
-    first, loss = stacked(), stop_after(6)
-    run = loss.run = start(first, shuffled(), loss=loss, **options)
-    assert run.wait()["stopped_early"]
-    stopped = run.state.step
-    assert 0 < stopped < 11
-    again = stacked(seed=5)
-    resumed = start(again, shuffled(), loss=counted_as(loss), resume=run.id)
-    assert resumed.wait()["steps"] == 11
-    for name, value in straight.state_dict().items():
-        assert torch.equal(again.state_dict()[name], value), name
-    assert not torch.equal(first.last.weight, straight.last.weight)
-    # In the same program the run knows its objects.
-    with pytest.raises(RunError, match="is finished"):
-        run.resume()
-    assert torch.equal(run.load_into(stacked(seed=7)).last.weight, straight.last.weight)
-    assert torch.equal(run.load_into(first, step=stopped).last.weight, first.last.weight)
-
-
-def counted_as(loss: Any) -> Callable[..., torch.Tensor]:
-    """The plain loss under the name that the run began with."""
-
-    def counted(model: nn.Module, batch: Any) -> torch.Tensor:
-        return cross_entropy(model, batch)
-
-    return counted
-
-
-class TestResuming:
-    def test_in_the_same_program(self, start: Start) -> None:
-        loss = stop_after(2)
-        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
-        run.wait()
-        assert "attempt 2" in run.resume()
-        assert run.wait()["steps"] == 5
-
-    def test_other_objects_are_refused(self, start: Start) -> None:
-        loss = stop_after(1)
-        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
-        run.wait()
-        with pytest.raises(RunError, match=r"architecture\.parameters was 4627, is"):
-            start(stacked(layers=5), shuffled(), loss=loss, resume=run)
-        with pytest.raises(
-            RunError, match=r"\(architecture\.model was Stacked, is Linear; .*parameters was 4627, is 27"
-        ):
-            start(nn.Linear(8, 3), shuffled(), loss=loss, resume=run)
-        with pytest.raises(RecipeError, match="goes on under the choices that it began with"):
-            start(stacked(), shuffled(), loss=loss, resume=run, optimizer="lans")
-        loss.calls = 10
-        assert start(stacked(), shuffled(), loss=loss, resume=run.folder.path).wait()["steps"] == 5
-
-    def test_nothing_else_can_start_it(self, start: Start) -> None:
-        loss = stop_after(1)
-        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
-        run.wait()
-        plain, root = wb.Run(run.id, run.folder.path.parent), f"--runs={run.folder.path.parent}"
-        for refused in (plain.resume, plain.fork):
-            with pytest.raises(RunError, match=f"accelerate\\(model, loader, resume='{run.id}'\\)"):
-                refused()
-        with pytest.raises(RecipeError, match="is not whole: a loader, a loss, a model of its run were objects"):
-            wb.launch(run.recipe, runs_dir=run.folder.path.parent)
-        done = subprocess.run(
-            [sys.executable, "-m", "workbench", "resume", run.id, root], capture_output=True, text=True
-        )
-        assert done.returncode == 2
-        assert "workbench.accelerate(model, loader" in done.stderr
-        with pytest.raises(RunError, match="is not whole"):
-            run.export(run.folder.path / "exported")
 
 
 class TestTheRunFolder:
@@ -432,18 +350,6 @@ def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> No
     assert how == "end" or f"ended at step {run.state.step}; `workbench.accelerate(model, loader, resume='" in out
 
 
-class MostlyFrozen(nn.Module):
-    """A large frozen layer, as of a model that is tuned at its end, and integers, as quantized models hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.large, self.last = nn.Linear(8, 2**18).requires_grad_(False), nn.Linear(8, 3)
-        self.scales = nn.Parameter(torch.ones(3, dtype=torch.int8), requires_grad=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(x + self.large(x)[:, :8]) * self.scales
-
-
 def test_what_is_frozen_takes_no_gradients_and_states(start: Start) -> None:
     # With gradients and two moments for all of it 0.035 GiB, more than there is.
     execution = {"micro_batch_size": "auto", "memory_gib": 0.03}
@@ -454,16 +360,3 @@ def test_what_is_frozen_takes_no_gradients_and_states(start: Start) -> None:
     trained.large.requires_grad_(True)
     with pytest.raises(RecipeError, match=r"0\.03 GiB are less than the model takes .* 0\.035"):
         start(trained, shuffled(), loss=cross_entropy, execution=execution)
-
-
-def test_a_run_of_before_frozen_weights_were_counted_goes_on(start: Start) -> None:
-    loss = stop_after(2)
-    run = loss.run = start(MostlyFrozen(), shuffled(), loss=loss, budget="4 steps")
-    assert run.wait()["stopped_early"]
-    recipe = json.loads(run.folder.recipe.read_text())
-    del recipe["architecture"]["frozen"]
-    run.folder.recipe.write_text(json.dumps(recipe))
-    resumed = start(MostlyFrozen(), shuffled(), loss=counted_as(loss), resume=run.id)
-    # Taken for the same objects; that the file is another than its checkpoint knows is this test's doing.
-    with pytest.raises(RunFailed, match="was made by recipe"):
-        resumed.wait()

@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from workbench.accelerated import AcceleratedRun
+from workbench.runs import control
 
 Start = Callable[..., AcceleratedRun]
 
@@ -148,3 +149,29 @@ class Two(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.encoder(x) + self.decoder(x)
+
+
+class MostlyFrozen(nn.Module):
+    """A large frozen layer, as of a model that is tuned at its end, and integers, as quantized models hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large, self.last = nn.Linear(8, 2**18).requires_grad_(False), nn.Linear(8, 3)
+        self.scales = nn.Parameter(torch.ones(3, dtype=torch.int8), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(x + self.large(x)[:, :8]) * self.scales
+
+
+def stop_after(steps: int, loss: Callable[..., torch.Tensor] = cross_entropy) -> Callable[..., torch.Tensor]:
+    """A loss that asks its run to stop in a step; ``.run`` says which."""
+
+    def counted(model: nn.Module, batch: Any) -> torch.Tensor:
+        counted.calls += model.training and torch.is_grad_enabled()
+        # The first passes look at the model and warm it up.
+        if counted.calls == steps + 1:
+            control.send(counted.run.folder, "stop")
+        return loss(model, batch)
+
+    counted.calls = 0
+    return counted
