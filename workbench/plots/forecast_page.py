@@ -178,7 +178,7 @@ def _layers(found: Mapping[str, Any]) -> str:
 
 
 def _notes(found: Mapping[str, Any]) -> str:
-    lines = [str(note) for note in found["notes"]]
+    lines = [str(note) for note in found.get("notes") or ()]
     # Forecasts of earlier versions have neither.
     if seconds := found.get("compile_seconds"):
         lines.append(f"compiling takes about {duration_words(seconds)} more the first time")
