@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,8 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workbench.plots.report", description="One HTML page about runs.")
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER", type=Path, help="folder of a run")
     parser.add_argument("--out", type=Path, help="file to write; without it, report.html in the folder of a single run")
+    parser.add_argument("--place", action="append", default=[], metavar="RUN=NUMBER", help="colour of a run, by its id")
     options = parser.parse_args(arguments)
     try:
+        places = {run: int(number) for run, _, number in (place.rpartition("=") for place in options.place)}
         if options.out is None and len(options.folders) > 1:
             raise RunError(f"{len(options.folders)} runs in one report: say where it goes with --out FILE")
         folders = [RunFolder(path.absolute()) for path in options.folders]
@@ -190,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A mistyped path reads as an empty run and would become an empty report.
             if not folder.recipe.is_file():
                 raise RunError(f"'{folder.path}' is not the folder of a run (no recipe.json in it)")
-        views = [RunView.read(folder) for folder in folders]
+        views = [replace(RunView.read(folder), place=places.get(folder.id)) for folder in folders]
         if options.out is None:
             # Not through `write_report`, which makes missing folders: a run that was just deleted must not reappear.
             write_bytes(folders[0].report, report_html(views).encode())

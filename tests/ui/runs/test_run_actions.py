@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,12 @@ import pytest
 
 from tests.ui.live import run_folder
 from workbench.errors import RunError
+from workbench.quantities import run_colour
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import read_labels
 from workbench.runs.run import Run
 from workbench.runs.trash import trashed
+from workbench.telemetry import TelemetryWriter
 from workbench.ui.runs.run_actions import ActionResult, RunActions
 
 
@@ -74,10 +78,18 @@ def test_a_report_is_a_page(actions: RunActions, tmp_path: Path, count: int) -> 
     folders = [run(tmp_path, name) for name in "ab"[:count]]
     for folder in folders:
         write_json(folder.evaluations, {"unigram_entropy": 3.0, "heldout": [], "result": None})
-    *_, said = perform(actions, "report", *folders)
+        with contextlib.closing(TelemetryWriter(folder.telemetry)) as writer:
+            for step in (1, 2):
+                writer.scalars(step, step, step, loss=4.0)
+    # What the page draws third and does not draw at all; what no page may send is nothing.
+    *_, said = perform(actions, "report", *folders, places={folders[0].id: 2, "b": "x"})
     assert said.page is not None
     assert said.page.startswith(b"<!DOCTYPE html>")
     assert said.sheet is not None
+    figures = json.loads(said.page.decode().partition('id="figures">')[2].partition("</script>")[0])
+    curves = figures["figures"]["loss/step"]["data"]
+    colours = [line["line"]["color"] for line in curves if line["name"] in ("a", "b")]
+    assert colours == [run_colour(place) for place in (2, 0)[:count]], "as the table shows them"
     assert bool(said.sheet["path"]) == (count == 1) == folders[0].report.exists()
 
 

@@ -10,15 +10,20 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.launchers.launcher import child_environment, module_command
 
 
-def run_module(folder: RunFolder, module: str, *arguments: str) -> None:
+def run_module(folder: RunFolder, module: str, *arguments: str, seconds: float | None = None) -> None:
     """Run a module about a run and wait for its end; its warnings go to stderr.
 
+    Args:
+        seconds: after which it is ended; None for as long as it takes.
+
     Raises:
-        RunError: it failed; the message is its own.
+        RunError: it failed, with a message of its own, or took longer.
     """
-    done = subprocess.run(
-        module_command(module, *arguments), stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
-    )
+    command, environment = module_command(module, *arguments), child_environment()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise RunError(f"run '{folder.id}': {module} took longer than {seconds:g} s and was ended") from None
     output = done.stderr.decode("utf-8", "replace").strip()
     for line in output.splitlines():
         if line.startswith("warning: "):  # such as an older checkpoint in place of a damaged one

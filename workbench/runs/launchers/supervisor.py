@@ -26,10 +26,10 @@ from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.outlook import remember_end
 from workbench.runs.queue.turn import Turn, enter, inherited
 from workbench.runs.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
+from workbench.runs.report import report
 from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
 
 TRAINER = "workbench.training.worker"
-REPORT = "workbench.plots.report"
 REPORT_LIMIT_SECONDS = 300
 REPORT_VARIABLE = "WORKBENCH_REPORT"
 """``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
@@ -229,17 +229,12 @@ def _out_of_memory_kills() -> int:
 def _report(folder: RunFolder) -> None:
     """Write ``report.html`` best effort: a picture that cannot be drawn does not make a good run fail."""
     try:
-        done = subprocess.run(
-            module_command(REPORT, str(folder.path)),
-            stdin=subprocess.DEVNULL,
-            # It prints its path; the log of a run that was resumed holds that already.
-            stdout=subprocess.DEVNULL if folder.report.exists() else None,
-            env=child_environment(),
-            timeout=REPORT_LIMIT_SECONDS,
-        )
-        if done.returncode != 0:
-            _log(f"supervisor: no report (exit code {done.returncode})")
-    except (OSError, subprocess.SubprocessError) as error:
+        # The log of a run that was resumed holds its path already.
+        told = folder.report.exists()
+        path = report([folder], seconds=REPORT_LIMIT_SECONDS)
+        if not told:
+            print(path, flush=True)
+    except (RunError, OSError) as error:
         _log(f"supervisor: no report: {error}")
 
 

@@ -70,7 +70,7 @@ class RunActions:
         Args:
             verb: ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``.
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``places``, for colours.
 
         Raises:
             RunError: it could not be done at all.
@@ -142,12 +142,13 @@ class RunActions:
 
     def _report(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         yield ActionResult(f"report of {_names(runs)}: drawing the pictures")
+        places = _places(rest.get("places"))
         if len(runs) == 1:
-            path = runs[0].report()
+            path = report([runs[0].folder], places=places)
             page, place = path.read_bytes(), str(path)
         else:
             # Of several there is no folder that it would belong to, so it is not kept.
-            page, place = _drawn(runs), ""
+            page, place = _drawn(runs, places), ""
         file = f"report-{runs[0].id}.html"
         sheet = {"kind": "report", "title": f"Report of {_names(runs)}", "path": place, "file": file}
         yield ActionResult(f"report of {_names(runs)} is below", sheet=sheet, page=page)
@@ -160,15 +161,21 @@ class RunActions:
         yield ActionResult(f"exported {runs[0].name} to {runs[0].export(target.strip())}")
 
 
-def _drawn(runs: Sequence[Run]) -> bytes:
+def _drawn(runs: Sequence[Run], places: Mapping[str, int]) -> bytes:
     """The report of several runs; drawn by another process, since pictures would hold up this one's cells."""
     with tempfile.TemporaryDirectory(prefix="workbench-") as aside:
-        return report([run.folder for run in runs], Path(aside, "report.html")).read_bytes()
+        return report([run.folder for run in runs], Path(aside, "report.html"), places).read_bytes()
 
 
 def _names(runs: Sequence[Run]) -> str:
     names = [run.name for run in runs]
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
+
+
+def _places(value: Any) -> dict[str, int]:
+    """Of the page: the run's id -> its place among those that are drawn."""
+    found = value.items() if isinstance(value, dict) else ()
+    return {run: place for run, place in found if type(place) is int and place >= 0}
 
 
 def _texts(value: Any) -> list[str]:

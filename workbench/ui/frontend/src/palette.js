@@ -61,10 +61,15 @@ class WatchedRuns {
     for (const listener of this.listeners) listener();
   }
 
+  /** Place of a run that is drawn somewhere, else undefined. */
+  placeOf(id) {
+    return [...this.views.values()].findLast((places) => id in places)?.[id];
+  }
+
   /** {stroke, dash} of a run that is drawn somewhere, else null. */
   markOf(id) {
-    const shown = [...this.views.values()].findLast((places) => id in places);
-    return shown ? markOf(shown[id]) : null;
+    const place = this.placeOf(id);
+    return place === undefined ? null : markOf(place);
   }
 }
 

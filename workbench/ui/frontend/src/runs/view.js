@@ -99,6 +99,22 @@ export class View {
     this.draw();
   }
 
+  /**
+   * Watches and selects a run, the oldest of the watched giving way.
+   * @param {string} name "<place>/<run id>", as kernels name it
+   * @returns {boolean} false where this table does not know it, or draws nothing
+   */
+  open(name) {
+    const [place, id] = [this.model.get("place"), name.slice(name.indexOf("/") + 1)];
+    const most = this.model.get("most_watched");
+    if (!most || name !== `${place}/${id}` || !this.session.rows.byId.has(id)) return false;
+    if (this.inTrash) this.#toggleTrash();
+    if (!this.watched.includes(id)) this.#set("watched", [...this.watched, id].slice(-most));
+    this.select([id]);
+    this.table.focus(id);
+    return true;
+  }
+
   draw() {
     const { session } = this;
     const all = this.inTrash ? (session.trash ?? []) : session.rows.all;
@@ -216,6 +232,8 @@ export class View {
   }
 
   #ask(verb, ids, rest) {
+    // Drawn in the colours that these runs have in the page.
+    if (verb === "report") return this.session.ask(verb, ids, { places: Object.fromEntries(ids.map((id) => [id, this.lines.placeOf(id)]).filter(([, place]) => place !== undefined)) });
     if (verb !== "watch") return this.session.ask(verb, ids, rest);
     const most = this.model.get("most_watched");
     if (ids.length > most) return this.session.note(`watch: select at most ${most} runs; more lines nobody tells apart`, true);
