@@ -20,6 +20,8 @@ from tests.browser.looks import drawn_pixels
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
 from tests.runs.tiny import wait_until
+from workbench import presets
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
 
 pytestmark = pytest.mark.browser
@@ -123,6 +125,13 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
     expect(rate(lab_of(page))).to_have_value("0.0045")
 
+    # A click on its kernel among those that run means the Lab, and no console.
+    jupyter(page, server)
+    page.evaluate("window.jupyterapp.shell.activateById('jp-running-sessions')")
+    page.locator("#jp-running-sessions .jp-RunningSessions-itemLabel", has_text=re.compile("^Workbench$")).click()
+    expect(rate(lab_of(page))).to_have_value("0.0045")
+    expect(page.locator(".jp-CodeConsole")).to_have_count(0)
+
 
 def find_kernel(kernel_id: str) -> psutil.Process:
     """The process of a kernel."""
@@ -160,7 +169,7 @@ def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, 
     assert server.ask("api/kernels") == []
 
 
-def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path) -> None:
+def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path, run: Run) -> None:
     open_lab(page, server, corpus)
     cell = page.locator(".jp-NotebookPanel")
     cell.get_by_role("button", name="Open this Lab in a tab").click()
@@ -173,6 +182,34 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     page.locator(".lm-TabBar-tab", has_text="lab.ipynb").first.click()
     expect(rate(cell.locator(".lab-whole"))).to_have_value("0.0025")
     assert len(server.ask("api/kernels")) == 1
+
+    # Nobody has launched anything yet: the pane says what to do, and has an example.
+    page.locator(".lm-TabBar-tab", has_text="Lab in lab.ipynb").click()
+    lab.get_by_role("button", name="Start a running example").click()
+    expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
+    expect(lab.locator(".wb-welcome")).to_be_hidden()
+    example = runs(server.runs)[0]
+    assert example.recipe.hash == presets.get(presets.DEFAULT).hash
+    example.stop()
+
+    # With the page it comes back, and takes a run that is clicked in the side panel: no view of its own opens.
+    remembered(server, "workbench-beside")
+    page.reload()
+    lab = lab_of(page)
+    expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
+    page.locator(".wb-dock-status").click()
+    page.locator(".wb-dock-panel li", has_text=run.name).click()
+    expect(lab.locator(".lab-watch .wb-run", has_text=run.name)).to_be_visible()
+    expect(lab.locator(f".lab-line[data-run='{run.id}']")).to_be_focused()
+    expect(page.locator(".wb-dock-watch")).to_have_count(0)
+
+    # Without its kernel it says what to do.
+    server.shut_kernels_down()
+    cover = page.locator(".wb-dock-cover:visible")
+    expect(cover).to_contain_text("Run the cell of the Lab again")
+    cover.get_by_role("button", name="Go to the notebook").click()
+    expect(page.locator(".jp-NotebookPanel")).to_be_visible()
+    expect(page.locator(".wb-dock-lab")).to_have_count(0)
 
 
 def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(

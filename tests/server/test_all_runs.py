@@ -30,6 +30,9 @@ def test_runs_under_way_come_first_then_the_newest(tmp_path: Path) -> None:
         ("here/20260103-000000-done", "", "finished"),
         ("here/20260102-000000-done", "", "finished"),
     ]
+    # A Lab knows them by the names that its kernel has for folders.
+    keys = (register(places.notes, places.here), key)
+    assert [row["kernels"] for row in found["runs"][:2]] == [f"{keys[0]}/{old.id}", f"{keys[1]}/{waits.id}"]
     assert found["counts"] == {"queued": 1, "running": 1, "finished": 2}
     write_state(old, status="running", step=7, loss=2.5)
     fewer = all_runs.look(2)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from workbench.live.registered_roots import key_of
 from workbench.runs.catalogue.listing import Listing
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import FINAL
@@ -36,17 +37,19 @@ class AllRuns:
             most: of them all; their counts are of every run.
 
         Returns:
-            ``runs``: of each ``run`` (its name at the server), ``place`` (words, empty for the server's own folder)
-            and facts of :func:`workbench.runs.catalogue.summary.summary`; ``counts``: of all runs, by status.
+            ``runs``: of each ``run`` (its name at the server), ``kernels`` (what kernels call it, as
+            :func:`workbench.ui.steering.place_of` has it), ``place`` (words, empty for the server's own folder) and
+            facts of :func:`workbench.runs.catalogue.summary.summary`; ``counts``: of all runs, by status.
 
         Raises:
             OSError: a runs folder cannot be read.
         """
-        rows = [
-            {"run": f"{place}/{row['id']}", "place": self._words(place, root), **{fact: row[fact] for fact in _FACTS}}
-            for place, root in self._places.listed().items()
-            for row in self._listing(root).look().rows
-        ]
+        rows = []
+        for place, root in self._places.listed().items():
+            words, key = self._words(place, root), key_of(root)
+            for row in self._listing(root).look().rows:
+                names = {"run": f"{place}/{row['id']}", "kernels": f"{key}/{row['id']}", "place": words}
+                rows.append(names | {fact: row[fact] for fact in _FACTS})
         rows.sort(key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
         rows.sort(key=lambda row: (row["status"] in _LAST, row["status"] in FINAL))
         return {"runs": rows[:most], "counts": dict(Counter(row["status"] for row in rows))}

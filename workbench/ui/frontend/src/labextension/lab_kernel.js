@@ -3,7 +3,7 @@
 
 export const WIDGET = "application/vnd.jupyter.widget-view+json";
 // In the server's root folder, so that its runs folder is the server's own. The path is what pages find it again by.
-const NAME = "Workbench";
+export const NAME = "Workbench";
 const SHOW = "from workbench.ui.lab.tab import lab_of_tab\nlab_of_tab()";
 
 export class LabKernel {
@@ -15,7 +15,7 @@ export class LabKernel {
   constructor(lab, services, rendermime) {
     this.lab = lab;
     const { sessions: sessionManager, kernelspecs: specsManager, kernels: kernelManager } = services;
-    // JupyterLab knows consoles and notebooks: a click on it among the running kernels opens a console on it.
+    // JupyterLab knows consoles and notebooks; what a click among the running kernels opens is said in plugin.js.
     const options = { sessionManager, specsManager, kernelManager, path: NAME, name: NAME, type: "console", kernelPreference: { autoStartDefault: true } };
     this.context = new lab.apputils.SessionContext(options);
     this.rendermime = rendermime.clone();

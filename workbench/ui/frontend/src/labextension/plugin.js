@@ -2,8 +2,10 @@
 
 import { el, say } from "../dom.js";
 import { baseOf, Server } from "../server.js";
-import { LabKernel } from "./lab_kernel.js";
-import { LabTab, openBeside, tabOf } from "./lab_tab.js";
+import { besideOf, idOf } from "./beside.js";
+import { LabKernel, NAME } from "./lab_kernel.js";
+import { LabTab, tabOf } from "./lab_tab.js";
+import { openInLab } from "./open_labs.js";
 import { RunList, summaryOf } from "./run_list.js";
 import { watchRun } from "./run_tab.js";
 import { RunsView } from "./runs_panel.js";
@@ -11,6 +13,7 @@ import { hearStartAgain } from "./start_again.js";
 import { TABS } from "./tabs.js";
 
 const OPEN = "workbench:open";
+const BESIDE = "workbench:open-beside";
 const WATCH = "workbench:watch";
 const RUNS = "workbench:show-runs";
 const PANEL = "workbench-runs";
@@ -46,6 +49,7 @@ export function plugin(lab, address) {
       page.addLab(renderers, dialogs, kernelStatus, notebooks);
       page.addRuns(bar);
       page.addCommands(tiles, palette);
+      page.takeConsole();
       page.restore(restorer);
     },
   };
@@ -58,6 +62,7 @@ class Dock {
     this.server = new Server(baseOf(document), { cookies: () => document.cookie });
     const tracker = (namespace) => new this.lab.apputils.WidgetTracker({ namespace });
     this.labs = tracker("workbench-lab");
+    this.beside = tracker("workbench-beside");
     this.watched = tracker("workbench-watch");
   }
 
@@ -67,16 +72,17 @@ class Dock {
   }
 
   addLab(renderers, dialogs, kernelStatus, notebooks) {
-    const { lab, app, shell, icon } = this;
-    const kernel = new LabKernel(lab, app.serviceManager, renderers);
-    this.tab = new LabTab(lab, kernel, dialogs);
-    kernelStatus?.addSessionProvider((widget) => (widget && widget === this.tab.widget ? kernel.context : null));
+    const { lab, app } = this;
+    this.notebooks = notebooks;
+    this.tab = new LabTab(lab, new LabKernel(lab, app.serviceManager, renderers), dialogs);
+    const ours = (widget) => widget && (this.labs.has(widget) || this.beside.has(widget));
+    kernelStatus?.addSessionProvider((widget) => (ours(widget) ? widget.sessionContext : null));
     if (!notebooks) return;
     const panelOf = (node) => notebooks.find((panel) => panel.node.contains(node));
     hearStartAgain(lab, panelOf);
     globalThis[TABS] = {
       has: (node) => Boolean(panelOf(node)),
-      open: (node, model) => openBeside(lab, shell, panelOf(node), model, icon),
+      open: (node, model) => app.commands.execute(BESIDE, { path: panelOf(node).context.path, model }),
     };
   }
 
@@ -84,7 +90,7 @@ class Dock {
     const { Widget } = this.lab.widgets;
     const list = new RunList(this.server, { reading: () => this.panel.isVisible });
     const { commands } = this.app;
-    const view = new RunsView(list, ({ run, name }) => commands.execute(WATCH, { run, name }), () => commands.execute(OPEN));
+    const view = new RunsView(list, ({ run, kernels, name }) => this.#opened(kernels) || commands.execute(WATCH, { run, name }), () => commands.execute(OPEN));
     this.panel = new Widget({ node: view.root });
     this.panel.id = PANEL;
     Object.assign(this.panel.title, { icon: this.icon, caption: "Runs of the Workbench" });
@@ -108,6 +114,7 @@ class Dock {
       icon: ({ isPalette }) => (isPalette ? undefined : this.icon),
       execute: () => this.#shown(this.tab.open(this.icon), this.labs),
     });
+    commands.addCommand(BESIDE, { label: "Open a Notebook's Lab", isVisible: () => false, execute: (args) => this.#openBeside(args) });
     commands.addCommand(WATCH, {
       label: "Watch a Run",
       isVisible: () => false,
@@ -119,10 +126,37 @@ class Dock {
     for (const command of [OPEN, RUNS]) palette?.addItem({ command, category: "Workbench", args: { isPalette: true } });
   }
 
+  /** A click on the Lab's kernel among those that run opens the Lab; JupyterLab knows no other way to be told. */
+  takeConsole() {
+    const { commands } = this.app;
+    const execute = commands.execute.bind(commands);
+    commands.execute = (id, args) => (id === "console:open" && args?.path === NAME ? execute(OPEN) : execute(id, args));
+  }
+
   restore(restorer) {
     restorer?.add(this.panel, PANEL);
     restorer?.restore(this.labs, { command: OPEN, name: () => "lab" });
+    restorer?.restore(this.beside, { command: BESIDE, args: ({ beside }) => beside, name: ({ beside }) => beside.model });
     restorer?.restore(this.watched, { command: WATCH, args: ({ watch }) => watch, name: ({ watch }) => watch.run });
+  }
+
+  /** The Lab of a cell in a tab; nothing where its notebook is not open, as when a page comes back without it. */
+  async #openBeside({ path, model }) {
+    const { lab, shell, notebooks, icon } = this;
+    const there = this.beside.find((tab) => tab.id === idOf(model));
+    if (there) return this.#shown(there, this.beside);
+    await notebooks?.restored;
+    const panel = notebooks?.find(({ context }) => context.path === path);
+    if (!panel) return null;
+    const tab = besideOf(lab, panel, model, icon, () => shell.activateById(panel.id));
+    return this.#shown(tab, this.beside, { ref: panel.id, mode: "tab-after" });
+  }
+
+  /** A run in a Lab that is open; false where none can show it. */
+  #opened(run) {
+    const widget = openInLab(this.shell.widgets("main"), run, this.tab.widget);
+    if (widget) this.shell.activateById(widget.id);
+    return Boolean(widget);
   }
 
   /** A run in a tab of its own; the one that is there, where it is. */
@@ -140,8 +174,8 @@ class Dock {
     return tab;
   }
 
-  #shown(tab, tracker) {
-    if (!tab.isAttached) this.shell.add(tab, "main");
+  #shown(tab, tracker, place = {}) {
+    if (!tab.isAttached) this.shell.add(tab, "main", place);
     if (!tracker.has(tab)) tracker.add(tab);
     this.shell.activateById(tab.id);
     return tab;

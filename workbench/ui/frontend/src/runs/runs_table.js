@@ -24,7 +24,13 @@ export default () => {
     render({ model, el }) {
       el.classList.add("lab-runs");
       const view = new View(el, model, of(model));
-      return () => view.close();
+      // A run that was clicked elsewhere in the page (labextension/open_labs.js).
+      const asked = (event) => view.open(event.detail.run) && event.preventDefault();
+      el.addEventListener("workbench:watch", asked);
+      return () => {
+        el.removeEventListener("workbench:watch", asked);
+        view.close();
+      };
     },
   };
 };
