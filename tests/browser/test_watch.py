@@ -155,3 +155,10 @@ def test_plots_leave_as_table_files_and_figure(view: Locator) -> None:
     expect(said).to_have_attribute("role", "status")
     expect(figure).to_be_in_viewport()
     page.screenshot(path=RESULTS / "watch-figure.png")
+    # Closed by the keyboard, and back to where it was asked for.
+    close = view.get_by_role("button", name="Close", exact=True)
+    expect(close).to_be_focused()
+    close.press("Escape")
+    expect(page.locator(".js-plotly-plot")).to_have_count(0)
+    expect(close).to_be_hidden()
+    expect(view.get_by_role("button", name="Loss: more")).to_be_focused()

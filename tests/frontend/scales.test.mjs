@@ -36,6 +36,13 @@ test("the beginning of a curve that falls is in sight, and what it does now in a
   assert.ok(robustRange(spikeAtTheEnd.y)[1] < 8, "one step is not the present yet");
 });
 
+test("of few values one that is far out is left out, and of very few none", () => {
+  assert.deepEqual(robustRange([7.1, 6.9, 14.6, 6.8, 6.7]), [6.7, 7.1]);
+  assert.deepEqual(robustRange([10.4, 8, 7, 6.8, 6.75]), [6.75, 10.4], "a curve that falls");
+  assert.deepEqual(robustRange([6.9, 6.8, 6.7, 6.7, 14, 14, 14]), [6.7, 14], "what it does now");
+  assert.deepEqual(robustRange([7.1, 14.6, 6.8, 6.7]), [6.7, 14.6]);
+});
+
 test("few values are all shown, none give no range, and a logarithm takes what is above zero", () => {
   assert.deepEqual(robustRange([3, NaN, 9, 4]), [3, 9]);
   assert.equal(robustRange([NaN, Infinity]), null);

@@ -14,7 +14,7 @@ NEAR = 0.35
 """A floor further from the curves than this share of their span stays outside the plot, where it would squeeze the
 curves; the legend names it."""
 _AIR = 0.06
-_FEW, _TRIMMED, _FENCE, _RECENT, _SAMPLED = 8, 0.02, 1.5, 5, 2000
+_TOO_FEW, _FEW, _TRIMMED, _FENCE, _FAR_OUT, _RECENT, _SAMPLED = 5, 8, 0.02, 1.5, 3.0, 5, 2000
 """As in the page (``scales.js``), whose plots show the same range."""
 
 
@@ -37,7 +37,8 @@ def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float]
     """Range of nearly all values: single spikes, which would squeeze the rest, are left out, the present is not.
 
     The middle 96 percent, then every value within one and a half times their span of them (Tukey's fence, 1977), then
-    the median of the latest five.
+    the median of the latest five. Of fewer than eight values those alone are left out that are far out (three spans);
+    fewer than five say nothing of what is usual, and are all shown.
 
     Args:
         values_N: in their order, (N,); what is not finite counts for nothing.
@@ -56,11 +57,11 @@ def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float]
         return None
     scaled = np.log(flat) if log else flat
     low, high = float(scaled.min()), float(scaled.max())
-    if len(scaled) >= _FEW:
+    if len(scaled) >= _TOO_FEW:
         ordered = np.sort(scaled[:: -(-len(scaled) // _SAMPLED)])
         trimmed = max(1, int(_TRIMMED * len(ordered)))
         inner_low, inner_high = float(ordered[trimmed]), float(ordered[-1 - trimmed])
-        reach = _FENCE * (inner_high - inner_low)
+        reach = (_FENCE if len(scaled) >= _FEW else _FAR_OUT) * (inner_high - inner_low)
         near = scaled[(scaled >= inner_low - reach) & (scaled <= inner_high + reach)]
         recent = float(np.sort(scaled[-_RECENT:])[_RECENT // 2])
         low, high = min(float(near.min()), recent), max(float(near.max()), recent)

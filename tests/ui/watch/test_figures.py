@@ -63,6 +63,9 @@ def test_within_another_widget_the_figure_has_an_output_of_its_own(view: RunView
     figures.receive({"view": "loss"})
     until(lambda: told == [("", False, "Loss")])
     assert PLOTLY in figures.output.outputs[0]["data"]
+    figures.clear()
+    assert figures.output.outputs == ()
+    assert figures.latest is not None, "for the cell that goes on with it"
     figures.close()
 
 

@@ -40,7 +40,7 @@ console.log(JSON.stringify({
 
 @pytest.fixture(scope="module")
 def given() -> dict[str, Any]:
-    """Three losses of 3,000 records with gaps, spikes and a divergence, at steps that are not evenly apart."""
+    """Losses of 3,000 records with gaps, spikes and a divergence, at steps not evenly apart; one knows five values."""
     rng = np.random.default_rng(7)
     steps = np.cumsum(rng.integers(1, 5, 3000)).astype(float)
     falls = 6 + 3 / (1 + np.arange(3000) / 90) + 0.1 * rng.standard_normal(3000)
@@ -48,7 +48,9 @@ def given() -> dict[str, Any]:
     spiked[[40, 900, 2999]] = 14.6, 0.01, 12.0
     spiked[500:510] = np.nan
     diverged[2900:] = 14.0
-    return {"steps": steps, "losses": [falls, spiked, diverged], "share": 0.012}
+    few = np.full(3000, np.nan)
+    few[:5] = 7.1, 6.9, 14.6, 6.8, 6.7
+    return {"steps": steps, "losses": [falls, spiked, diverged, few], "share": 0.012}
 
 
 @pytest.fixture(scope="module")

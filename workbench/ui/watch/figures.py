@@ -59,6 +59,13 @@ class Figures:
         """A page asks for a figure. Returns at once; importing Plotly alone takes a second."""
         threading.Thread(target=self._make, args=(message,), name="workbench-figure", daemon=True).start()
 
+    def clear(self) -> None:
+        """Take the figure away from the page; :attr:`latest` stays."""
+        if self._ids:
+            self._publish(_EMPTY, self._ids[-1], update=True)
+        else:
+            self.output.outputs = ()
+
     def close(self) -> None:
         """Let go of what was made."""
         self.latest = None

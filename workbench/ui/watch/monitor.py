@@ -263,6 +263,8 @@ class Monitor(anywidget.AnyWidget):
             self._detail(message)
         elif message.get("type") == "figure":
             self.figures.receive(message | {"target": self.target_loss})
+        elif message.get("type") == "close-figure":
+            self.figures.clear()
         elif message.get("type") == "watch":
             self._watch_too(str(message.get("run")))
         elif message.get("type") == "example":

@@ -120,10 +120,11 @@ class Monitor {
     return store.strayed ? "the kernel is busy or gone" : "";
   }
 
-  openFigure(request) {
+  openFigure(request, opener = document.activeElement) {
+    this.figured = request;
     const runs = this.scene.runs.map((run) => run.id);
     this.session.send({ type: "figure", x: this.x, dark: this.scene.theme.dark, window: this.range, ...request, runs: request.run ? [request.run] : runs });
-    this.figure.expect();
+    this.figure.expect(opener);
     this.note("the Plotly figure is being made");
   }
 
@@ -200,7 +201,7 @@ class Monitor {
     this.grid = el("div", { class: "wb-grid" }, this.main, this.#border(), this.side);
     this.toolbar = el("div", { class: "wb-toolbar" }, this.axis, this.all, this.layoutMenu.root, this.said, hint);
     this.root = el("div", { class: "wb-monitor", "data-large": "", "data-lm-suppress-shortcuts": "true" }, this.welcome.root, this.table.root, this.advice, this.toolbar, this.grid, this.spoken);
-    this.figure = new FigurePlace(this.root);
+    this.figure = new FigurePlace(this.root, () => (this.session.send({ type: "close-figure" }), this.note("")));
     this.#arrange();
     host.append(this.root);
   }
@@ -250,7 +251,7 @@ class Monitor {
 
   /** A figure has been made: bring it into sight, and say so. */
   async #opened(title) {
-    this.note((await this.figure.reveal()) ? `the Plotly figure "${title}" is open below the plots` : "");
+    this.note((await this.figure.reveal(title)) ? `the Plotly figure "${title}" is open below the plots` : "");
   }
 
   /** Another horizontal axis, with the same stretch of the run in sight. */
@@ -298,7 +299,10 @@ class Monitor {
     this.all.hidden = !this.range;
     this.#offerAxes();
     this.table.draw(scene);
+    const turned = this.scene && this.scene.theme.dark !== theme.dark;
     this.scene = { ...scene, runs: shown };
+    // The kernel writes its colours into it.
+    if (turned && this.figure.open) this.openFigure(this.figured, this.figure.opener);
     // A steering panel that opens or closes may have the side column for itself.
     this.#arrange();
     const open = this.panels.filter(({ panel }) => !panel.root.hidden);

@@ -69,12 +69,15 @@ export function xRange({ window, extent }) {
   return high > low ? [low, high] : [low, low + 1];
 }
 
-/** Fewer values than this are all shown; as workbench/plots/levels.py has it, with the four numbers below. */
+/** Fewer values than this are all shown; as workbench/plots/levels.py has it, with the five numbers below. */
+const TOO_FEW = 5;
+/** Of fewer values than this one is left out only where it is far out. */
 const FEW = 8;
 /** Share of the values at either end that the range does not depend on. */
 const TRIMMED = 0.02;
 /** Values beyond it are shown for as long as they are within so many spans of the range. */
 const FENCE = 1.5;
+const FAR_OUT = 3;
 /** So many latest values are in sight, or at least their median. */
 const RECENT = 5;
 /** Sorting them all for every frame would take longer than drawing them. */
@@ -91,12 +94,12 @@ export function robustRange(values, log = false) {
   if (!shown.length) return null;
   const scaled = log ? shown.map(Math.log) : shown;
   const back = log ? Math.exp : Number;
-  if (scaled.length < FEW) return [back(least(scaled)), back(most(scaled))];
+  if (scaled.length < TOO_FEW) return [back(least(scaled)), back(most(scaled))];
   const stride = Math.ceil(scaled.length / SAMPLED);
   const sorted = scaled.filter((_, i) => i % stride === 0).sort();
   const trimmed = Math.max(1, Math.floor(TRIMMED * sorted.length));
   const [low, high] = [sorted[trimmed], sorted[sorted.length - 1 - trimmed]];
-  const reach = FENCE * (high - low);
+  const reach = (scaled.length < FEW ? FAR_OUT : FENCE) * (high - low);
   const near = scaled.filter((value) => value >= low - reach && value <= high + reach);
   const recent = scaled.slice(-RECENT).sort()[RECENT >> 1];
   return [back(Math.min(least(near), recent)), back(Math.max(most(near), recent))];
