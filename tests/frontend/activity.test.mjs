@@ -7,6 +7,7 @@ import {
   copiesAt,
   inkRows,
   inSight,
+  savesWork,
   sentence,
   stagesOf,
   startsStage,
@@ -73,6 +74,16 @@ test("work counts micro-batches and leaves frozen layers their forward pass", ()
   assert.deepEqual([...done.perLayer.trained], [0.25, both, 0]);
   assert.ok(Math.abs(done.share - (1 + 2 * 0.25 + 3 * both) / 9) < 1e-12);
   assert.match(workWords(done), /^On average 1\.6 of 3 layers ran forward and 0\.9 backward: 38% of the work/);
+});
+
+test("the map begins with a run whose layers do something", () => {
+  const runOf = (states) => {
+    const layers = new Layers(2, ["state"]);
+    for (const [i, state] of states.entries()) layers.append({ steps: [i + 1], values: new Map([["state", Uint8Array.from(state)]]) });
+    return layers;
+  };
+  const saves = (...states) => savesWork(workOf(runOf(states)));
+  assert.deepEqual([saves(), saves([0, 0], [0, 0]), saves([0, 0], [0, 1]), saves([2, 0]), saves([0, 3])], [false, false, true, true, true]);
 });
 
 test("boundaries are named where there is room", () => {

@@ -107,6 +107,11 @@ function mean(forward, trained) {
   return sum / (3 * forward.length);
 }
 
+/** Whether layers were dropped, frozen or not there: a map of a model that always runs whole shows nothing. */
+export function savesWork(work) {
+  return work !== null && work.share < 1 - 1e-6;
+}
+
 /** One sentence on how much of the model was computed. */
 export function workWords({ perLayer, share }) {
   const sum = (shares) => shares.reduce((all, one) => all + one, 0).toFixed(1);

@@ -1,6 +1,6 @@
 // Layer activity: layers upwards, time to the right; what each layer did, or one number of it in colour.
 
-import { boundaryLabels, columnEnds, copiesAt, inkRows, inSight, sentence, stagesOf, workOf, workWords } from "../activity.js";
+import { boundaryLabels, columnEnds, copiesAt, inkRows, inSight, savesWork, sentence, stagesOf, workOf, workWords } from "../activity.js";
 import { LEFT_AXIS, MAIN_RIGHT } from "../curves.js";
 import { dropdown, el, say } from "../../dom.js";
 import { duration, short, whole, xValue } from "../../format.js";
@@ -18,6 +18,7 @@ import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 const BOTTOM = 26;
 const TOP = 18; // for the names of the stages
 const EMPTY = 96;
+const workIn = ({ layers }) => layers.memo("work", () => workOf(layers));
 const nameOf = (quantity) => PER_LAYER[quantity]?.label ?? quantity;
 
 export class LayersView {
@@ -69,13 +70,13 @@ export class LayersView {
 
   draw(scene) {
     this.scene = scene;
-    const run = scene.runs.find(({ id }) => id === this.run) ?? scene.runs[0];
+    const run = scene.runs.find(({ id }) => id === this.run) ?? scene.runs.find((each) => savesWork(workIn(each))) ?? scene.runs[0];
     this.shown = run;
     this.#offer(scene);
     const vectors = run?.layers.values.get(this.quantity) ?? [];
     this.vectors = vectors;
     this.stages = run ? stagesOf(run.events) : [];
-    this.done = this.quantity === "state" && vectors.length ? run.layers.memo("work", () => workOf(run.layers)) : null;
+    this.done = this.quantity === "state" && vectors.length ? workIn(run) : null;
     say(this.work, this.done ? workWords(this.done) : "");
     this.work.hidden = !this.done;
     this.empty.hidden = vectors.length > 0;
