@@ -70,7 +70,7 @@ def moves(page: Page) -> None:
 def stop(page: Page) -> None:
     """As a user does."""
     page.get_by_role("button", name=re.compile("^Stop: ")).first.click()
-    page.get_by_role("button", name=re.compile("^Stop this run: ")).click()
+    page.get_by_role("button", name="Stop this run").click()
 
 
 def open_view(page: Page, server: Server, run: Run, name: str, then: str = "") -> Notebook:

@@ -194,7 +194,7 @@ test("a comparison as Markdown keeps its columns", () => {
 test("a run that waits says where it stands in the queue, and is cancelled rather than stopped", () => {
   const waiting = (position, seconds = null) => row("a", { status: "queued", progress: 0, queue_position: position, expected_start_seconds: seconds });
   const text = (each) => BY_KEY.get("progress").text(each);
-  assert.deepEqual([1, 2, 3, 4, 11, 12, 21].map((position) => text(waiting(position))), ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st"].map((place) => `${place} in the queue`));
+  assert.deepEqual([1, 2, 3, 4, 11, 12, 21].map((position) => text(waiting(position))), ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st"].map((place) => `${place} in line`));
   assert.equal(text(waiting(2, 300)), "2nd, in 5 min");
   assert.equal(text(row("a", { progress: 0.5 })), "50%");
   assert.equal(titleOf(action("stop"), [waiting(1)]), "Cancel…");

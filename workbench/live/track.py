@@ -21,6 +21,7 @@ from workbench.columns import Columns, rising
 from workbench.floors import Yardstick, is_causal
 from workbench.json_lines import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
+from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.message import message_of
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
@@ -223,7 +224,7 @@ class Track:
         yardstick = Yardstick.of(evaluations, environment, causal=is_causal(self.recipe))
         line["score"], line["levels"] = yardstick.title, yardstick.levels
         line["learned"] = yardstick.learned(line["heldout_loss"])
-        return line | self._poll_steering()
+        return line | queue_facts(self.folder, line["status"]) | self._poll_steering()
 
     def _poll_steering(self) -> dict[str, Any]:
         """Who steers the run and what may be set; read again when a file behind it changed, or the lease ran out."""

@@ -96,3 +96,11 @@ export function standing(run) {
   if (unit === "seconds") return `step ${step} · ${share} of ${duration(amount)}`;
   return unit ? `step ${step} · ${share} of ${short(amount)} ${unit}` : `step ${step}`;
 }
+
+/** Where a run stands in the queue of its machine: "2nd, in 5 min", "2nd in line" where nobody can tell; empty for one that does not wait. */
+export function queueText({ queue_position: position, expected_start_seconds: seconds }) {
+  if (!position) return "";
+  const ending = { 1: "st", 2: "nd", 3: "rd" }[position % 10];
+  const place = `${position}${ending && Math.floor((position % 100) / 10) !== 1 ? ending : "th"}`;
+  return Number.isFinite(seconds) ? `${place}, in ${duration(seconds)}` : `${place} in line`;
+}

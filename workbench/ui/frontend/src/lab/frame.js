@@ -1,6 +1,7 @@
 import { showEnded } from "./ended.js";
 import "./frame.css";
 import { el as element } from "../dom.js";
+import { separator } from "../separator.js";
 import { TABS } from "../labextension/tabs.js";
 import { keep, placeOf, take } from "./kept.js";
 
@@ -13,8 +14,8 @@ const REGIONS = [
 ];
 // Shares of the whole; a border never takes a region away.
 const BORDERS = {
-  left: { property: "--lab-left", least: 20, most: 60, start: 31, label: "width of the forms", vertical: true },
-  top: { property: "--lab-top", least: 30, most: 80, start: 69, label: "height of the upper half", vertical: false },
+  left: { property: "--lab-left", least: 20, most: 60, start: 31, label: "Width of the forms", vertical: true },
+  top: { property: "--lab-top", least: 30, most: 80, start: 69, label: "Height of the upper half", vertical: false },
 };
 const REMEMBERED = "workbench.lab.borders";
 const STEP = 2;
@@ -36,45 +37,23 @@ function remember(name, share) {
 }
 
 function border(body, name) {
-  const { property, least, most, start, label, vertical } = BORDERS[name];
-  const node = document.createElement("div");
-  node.className = `lab-border lab-border-${name}`;
-  const fixed = { role: "separator", tabindex: "0", "aria-label": label, "aria-valuemin": least, "aria-valuemax": most, "aria-orientation": vertical ? "vertical" : "horizontal", "data-lm-suppress-shortcuts": "true" };
-  for (const [key, value] of Object.entries(fixed)) node.setAttribute(key, value);
-  let share = start;
-  const move = (to, keep = true) => {
-    share = Math.min(most, Math.max(least, to));
-    body.style.setProperty(property, `${share}%`);
-    node.setAttribute("aria-valuenow", String(Math.round(share)));
-    if (keep) remember(name, share);
+  const { property, start, ...rest } = BORDERS[name];
+  const kept = remembered()[name];
+  // Null until it is moved: then the style sheet decides, by the width of the page.
+  let share = null;
+  const put = (to) => {
+    share = to;
+    if (to === null) body.style.removeProperty(property);
+    else body.style.setProperty(property, `${to}%`);
   };
-  const place = remembered()[name];
-  // Until it is moved the style sheet decides, by the width of the page.
-  if (Number.isFinite(place)) move(place, false);
-  else node.setAttribute("aria-valuenow", String(start));
-  node.addEventListener("pointerdown", (event) => {
-    event.preventDefault();
-    node.focus();
-    node.setPointerCapture(event.pointerId);
+  if (Number.isFinite(kept)) put(Math.min(rest.most, Math.max(rest.least, kept)));
+  const moved = (to) => (put(to), remember(name, to));
+  const at = ({ clientX, clientY }) => {
     const box = body.getBoundingClientRect();
-    const drag = ({ clientX, clientY }) => move(100 * (vertical ? (clientX - box.left) / box.width : (clientY - box.top) / box.height));
-    node.addEventListener("pointermove", drag);
-    node.addEventListener("lostpointercapture", () => node.removeEventListener("pointermove", drag), { once: true });
-  });
-  node.addEventListener("dblclick", () => {
-    body.style.removeProperty(property);
-    share = start;
-    node.setAttribute("aria-valuenow", String(start));
-    remember(name, null);
-  });
-  node.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: vertical && -STEP, ArrowRight: vertical && STEP, ArrowUp: !vertical && -STEP, ArrowDown: !vertical && STEP, Home: -100, End: 100 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    move(share + by);
-  });
-  return node;
+    return 100 * (rest.vertical ? (clientX - box.left) / box.width : (clientY - box.top) / box.height);
+  };
+  const own = { class: `lab-border lab-border-${name}`, "data-lm-suppress-shortcuts": "true" };
+  return separator({ ...rest, ...own, step: STEP, value: () => share ?? start, at, move: moved, reset: () => moved(null) });
 }
 
 function links(root) {

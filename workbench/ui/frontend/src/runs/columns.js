@@ -1,6 +1,6 @@
 // The columns of the table of runs: what they are called, how they sort, and what stands in them. Pure.
 
-import { duration, whole } from "../format.js";
+import { queueText, whole } from "../format.js";
 import { shown } from "./sheet.js";
 
 // The order in which people look for runs: what goes on first, what went wrong next.
@@ -62,14 +62,6 @@ export function titleOf(path) {
 
 function speedText(row) {
   return row.tokens_per_second === null || row.tokens_per_second === undefined ? "" : whole(row.tokens_per_second);
-}
-
-/** Where a run stands in the queue of its machine: "2nd, in 5 min"; empty for one that does not wait. */
-export function queueText({ queue_position: position, expected_start_seconds: seconds }) {
-  if (!position) return "";
-  const ending = { 1: "st", 2: "nd", 3: "rd" }[position % 10];
-  const place = `${position}${ending && Math.floor((position % 100) / 10) !== 1 ? ending : "th"}`;
-  return Number.isFinite(seconds) ? `${place}, in ${duration(seconds)}` : `${place} in the queue`;
 }
 
 /** What went wrong, or what it does now, stands where a note would: an empty cell helps nobody. */

@@ -1,15 +1,15 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, loss, percent, secondsLeft, short, standing } from "../../format.js";
-import { answerInWords, cancelQuestion, stopQuestion } from "../../steering.js";
+import { clock, duration, loss, percent, queueText, secondsLeft, short, standing } from "../../format.js";
+import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
 import { lineSample } from "../samples.js";
 import { SteerPanel } from "./steer.js";
 
 const SILENT_MS = 10000;
 const BUTTONS = {
-  pause: { text: "Pause", title: "Pause training; Resume goes on from here" },
+  pause: { text: "Pause", title: "Pause training; Resume goes on from here. It keeps its turn: runs in the queue go on waiting" },
   resume: { text: "Resume", title: "Go on training" },
   stop: { text: "Stop", title: "End the run; asks first" },
 };
@@ -40,7 +40,6 @@ export class RunRow {
     this.numbers = Object.fromEntries(["loss", "heldout", "speed", "time"].map((name) => [name, el("span")]));
     this.learned = el("td", { class: "wb-col-learned" });
     this.buttons = el("span", { class: "wb-buttons" });
-    this.sure = el("span", { class: "wb-sure-stop", hidden: true });
     this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample());
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
     this.root = el(
@@ -55,7 +54,7 @@ export class RunRow {
       this.learned,
       el("td", { class: "wb-number wb-col-speed" }, this.numbers.speed),
       el("td", { class: "wb-number wb-col-time" }, this.numbers.time),
-      el("td", { class: "wb-col-buttons" }, el("div", { class: "wb-reach" }, this.buttons, this.steer.toggle, this.sure)),
+      el("td", { class: "wb-col-buttons" }, el("div", { class: "wb-reach" }, this.buttons, this.steer.toggle)),
     );
   }
 
@@ -72,7 +71,7 @@ export class RunRow {
     const share = status.status === "finished" ? 1 : (status.progress ?? 0);
     this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
     this.bar.setAttribute("aria-valuenow", String(Math.round(100 * share)));
-    say(this.place, standing(run));
+    say(this.place, queueText(status) || standing(run));
     this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${percent(share)}`);
     this.#numbers(run);
     this.#message(run, scene);
@@ -113,7 +112,8 @@ export class RunRow {
     if (text === status.status) text = "";
     if (!live) text = "saved picture: the kernel has not answered";
     else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
-    say(this.message, text);
+    // Of one that waits there is room for its place alone.
+    say(this.message, queueText(status) ? "" : text);
     // Where there is little room both are cut short.
     const whole = [standing(run), text].filter(Boolean).join(" · ");
     if (this.told.title !== whole) this.told.title = whole;
@@ -122,7 +122,6 @@ export class RunRow {
 
   #offer({ final, status: { status } }) {
     const offers = this.monitor.live ? (OFFERS[status] ?? []) : [];
-    if (final && !this.sure.hidden) this.#ask(false);
     const key = offers.join();
     if (key === this.buttons.dataset.key) return;
     this.buttons.dataset.key = key;
@@ -133,31 +132,16 @@ export class RunRow {
 
   #button(verb) {
     const { text, title } = BUTTONS[verb];
-    const click = () => (verb === "stop" ? this.#ask(true) : this.#send(verb));
+    const click = () => (verb === "stop" ? this.monitor.table.ask(this) : this.send(verb));
     return el("button", { type: "button", class: "wb-tiny", title, "aria-label": `${text}: ${this.run.name}`, on: { click } }, icon(verb));
   }
 
-  /** Asks over the buttons, so that nothing moves; the harmless answer has the focus. */
-  #ask(asking, verb = null) {
-    const held = this.sure.contains(document.activeElement);
-    this.sure.hidden = !asking;
-    if (verb) this.#send(verb);
-    if (!asking) {
-      this.sure.replaceChildren();
-      if (held) this.root.querySelector(".wb-buttons button:last-child, .wb-steer-toggle")?.focus();
-      return;
-    }
-    const { name, status } = this.run;
-    const question = (status.status === "queued" ? cancelQuestion : stopQuestion)([name]);
-    const keydown = (event) => event.key === "Escape" && (event.stopPropagation(), this.#ask(false));
-    const button = (text, more, click) => el("button", { type: "button", text, title: question.text, "aria-label": `${text}: ${name}`, ...more, on: { click, keydown } });
-    const yes = button(question.yes, { class: "wb-danger" }, () => this.#ask(false, "stop"));
-    const no = button(question.no, {}, () => this.#ask(false));
-    this.sure.replaceChildren(no, yes);
-    no.focus();
+  /** What of its buttons there is. */
+  focus() {
+    this.root.querySelector(".wb-buttons button:last-child, .wb-steer-toggle")?.focus();
   }
 
-  #send(verb) {
+    send(verb) {
     this.monitor.steering.request(this.run, { verb }, (answer) => {
       this.notice(answerInWords(verb, answer), answer.error);
       this.monitor.redraw();

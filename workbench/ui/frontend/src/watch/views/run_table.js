@@ -3,6 +3,8 @@
 import "./run_table.css";
 
 import { el, say } from "../../dom.js";
+import { Question } from "../../question.js";
+import { cancelQuestion, stopQuestion } from "../../steering.js";
 import { RunRow } from "./run_row.js";
 
 const HEADS = [
@@ -25,7 +27,8 @@ export class RunTable {
     const heads = HEADS.map(([name, text]) => el("th", { scope: "col", class: `wb-col-${name}` }, el("span", { text })));
     this.count = heads[1].firstChild;
     const table = el("table", { "aria-label": "Watched runs" }, el("thead", {}, el("tr", {}, ...heads)), this.body);
-    this.root = el("div", { class: "wb-runs" }, table);
+    this.question = new Question(() => this.asking.focus());
+    this.root = el("div", { class: "wb-runs-place" }, el("div", { class: "wb-runs" }, table), this.question.node);
     /** What steers the runs: stands beside the curves, not over them. */
     this.steering = el("div", { class: "wb-steering", role: "group", "aria-label": "Steering" });
     this.rows = [];
@@ -39,6 +42,15 @@ export class RunTable {
     // Some may be out of sight, as the table takes but a part of the pane.
     say(this.count, scene.runs.length > 1 ? `${scene.runs.length} runs` : "Run");
     this.steering.hidden = this.rows.every((row) => row.steer.root.hidden);
+    // It has ended meanwhile, or is not watched any more.
+    if (this.question.open && (this.asking.run.final || !this.rows.includes(this.asking))) this.question.close(this.question.node.contains(document.activeElement));
+  }
+
+  /** Asks before a run (its row) is ended. */
+  ask(row) {
+    const { name, status } = row.run;
+    this.asking = row;
+    this.question.ask((status.status === "queued" ? cancelQuestion : stopQuestion)([name]), () => row.send("stop"));
   }
 
   /** Says something of one run (its id). */

@@ -6,6 +6,7 @@ import { dropdown, el, say } from "../../dom.js";
 import { short } from "../../format.js";
 import { icon } from "../icons.js";
 import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
+import { Question } from "../../question.js";
 import { answerInWords, DONE, heldByOther, leaseInWords } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
@@ -24,8 +25,8 @@ export class SteerPanel {
     Object.assign(this, { steering, redraw, watch });
     this.id = `wb-steer-${(panels += 1)}`;
     this.who = el("span", { class: "wb-who-steers", role: "status" });
-    this.take = el("button", { type: "button", text: "Take over…", "aria-label": `Take over: ${name}`, hidden: true, on: { click: () => this.#askTake(true) } });
-    this.sure = el("span", { class: "wb-sure", hidden: true });
+    this.take = el("button", { type: "button", text: "Take over…", "aria-label": `Take over: ${name}`, hidden: true, on: { click: () => this.#askTake() } });
+    this.question = new Question(() => this.toggle.focus());
     this.now = new Line(["checkpoint", "evaluate"].map((verb) => this.#button(verb, name)), el("span", { class: "wb-label", text: "Now" }));
     this.#buildKnob(name);
     this.#buildFork(name);
@@ -39,7 +40,7 @@ export class SteerPanel {
     this.shut = el("button", { type: "button", class: "wb-tiny", title: "Close (Escape)", "aria-label": `Close the panel that steers ${name}`, hidden: true, on: { click: shut } }, icon("close"));
     const title = el("h3", { class: "wb-steer-title" }, sample, el("span", { text: `Steer ${name}`, title: name }));
     // Its toggle stands among the buttons of the run.
-    this.root = el("section", { class: "wb-steer wb-panel", "aria-label": `Steer ${name}`, hidden: true }, el("header", {}, title, this.shut), el("div", { class: "wb-steer-head" }, this.who, this.take, this.sure), this.body);
+    this.root = el("section", { class: "wb-steer wb-panel", "aria-label": `Steer ${name}`, hidden: true }, el("header", {}, title, this.shut), el("div", { class: "wb-steer-head" }, this.who, this.take), this.question.node, this.body);
     for (const kind of ["pointerdown", "keydown"]) this.root.addEventListener(kind, () => this.run && steering.touched(this.run.id));
     for (const node of [this.toggle, this.root]) node.addEventListener("keydown", (event) => this.#key(event));
     this.leave = () => this.run && steering.release(this.run, true);
@@ -56,7 +57,7 @@ export class SteerPanel {
     this.toggle.hidden = !live;
     this.#drawLease(run, now);
     // Closed, it stands there for as long as somebody else steers.
-    this.root.hidden = !live || !(this.open || this.take.hidden === false || this.sure.hidden === false);
+    this.root.hidden = !live || !(this.open || !this.take.hidden || this.question.open);
     if (!this.open) return;
     const trains = ["running", "paused"].includes(run.status.status);
     for (const button of this.now.controls) button.disabled = !trains;
@@ -88,30 +89,19 @@ export class SteerPanel {
     if (!other) this.lost = "";
     this.mine = Boolean(words) && lease?.controller === mine;
     say(this.who, words && !run.final ? `${this.lost}${words}` : "");
-    this.take.hidden = !other || !this.sure.hidden;
-    if (!other && !this.sure.hidden) this.#askTake(false);
+    this.take.hidden = !other;
+    if (!other) this.question.close();
   }
 
-  /** Asks once: what the other has asked and is not done yet will not happen. */
-  #askTake(asking, refused = null) {
-    this.sure.hidden = !asking;
-    this.take.hidden = asking || this.take.hidden;
-    this.pending = refused ?? (asking ? this.pending : null);
-    if (!asking) return this.sure.replaceChildren();
+  /** Asks once: what the other has asked and is not done yet will not happen. `refused`: what is then asked again. */
+  #askTake(refused = null) {
     const other = this.run.status.lease?.name || "somebody else";
-    const yes = el("button", { type: "button", class: "wb-danger", text: "Take over", on: { click: () => this.#takeOver() } });
-    const no = el("button", { type: "button", text: "Leave it", on: { click: () => (this.#askTake(false), this.redraw(), this.toggle.focus()) } });
-    this.sure.replaceChildren(el("span", { text: `${other} is steering. What they have asked and is not done yet will not happen.` }), yes, no);
-    // The harmless one: Enter was pressed a moment ago, to ask, and must not push anybody out by itself.
-    return no.focus();
+    const text = `${other} is steering. What they have asked and is not done yet will not happen.`;
+    this.question.ask({ text, yes: "Take over", no: "Leave it", danger: true }, () => (refused ? refused(true) : this.#takeOver()));
   }
 
-  async #takeOver() {
-    const again = this.pending;
-    this.#askTake(false);
-    this.toggle.focus();
-    if (again) return again(true);
-    return this.steering.takeOver(this.run, (answer) => {
+  #takeOver() {
+    this.steering.takeOver(this.run, (answer) => {
       if (answer.text || answer.error) say(this.who, answer.text);
       this.redraw();
     });
@@ -129,7 +119,7 @@ export class SteerPanel {
     line.said(`${what}: asked`, false);
     this.steering.request(this.run, { ...request, hold: true, takeOver }, (answer) => {
       line.said(answerInWords(what, answer), answer.error);
-      if (answer.reason === "leased") this.#askTake(true, (again) => this.#ask(request, line, what, then, again));
+      if (answer.reason === "leased") this.#askTake((again) => this.#ask(request, line, what, then, again));
       if (DONE.includes(answer.state)) then(answer);
       this.redraw();
     });
@@ -292,7 +282,7 @@ export class SteerPanel {
       this.root.scrollIntoView({ block: "nearest" });
       return this.redraw();
     }
-    this.#askTake(false);
+    this.question.close();
     return this.steering.release(this.run);
   }
 
@@ -300,7 +290,7 @@ export class SteerPanel {
     if (event.key === "Enter" && event.target === this.value && !this.apply.disabled) this.#apply();
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target === this.edits && !this.forkButton.disabled) this.#fork();
     else if (event.key === "Escape" && event.target === this.value && this.dirty) this.#choose(this.path);
-    else if (event.key === "Escape" && !this.sure.hidden) (this.#askTake(false), this.toggle.focus(), this.redraw());
+    else if (event.key === "Escape" && this.question.open) this.question.close(true);
     else if (event.key === "Escape" && this.open) (this.#flip(false), this.toggle.focus());
     else return;
     event.preventDefault();
