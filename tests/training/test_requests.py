@@ -120,7 +120,9 @@ def test_a_profile_that_has_looked_into_nothing_yet_says_why(session: Session, m
     sent = asked_at(session, monkeypatch, {1: "pause"})
     answer = control.outcome(session.folder, sent["profile"]) or {}
     assert (session.training.progress.step, answer["done"]) == (1, False)
-    assert answer["text"].startswith("paused on request: no step has been looked into yet")
+    assert answer["text"].startswith(
+        "paused on request; it keeps its turn on this machine: no step has been looked into yet"
+    )
     assert not session.folder.profile.exists()
 
 

@@ -165,7 +165,7 @@ class Requests:
                 session.stop("stopped on request")
                 return "stopping after this step, with a checkpoint"
             case "pause":
-                session.pause("paused on request")
+                session.pause("paused on request; it keeps its turn on this machine")
                 return "pausing after this step, with a checkpoint"
             case "resume":
                 if not session.unpause():

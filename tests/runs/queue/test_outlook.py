@@ -100,6 +100,10 @@ def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRu
     assert outlook(queue).places[third.ticket.folder].seconds is None
     write_state(first.ticket.run, status="finished", seconds=300.0)
     remember_end(first.ticket.run)
+    write_json(first.ticket.run.recipe, {"name": "holds on"})
+    write_state(first.ticket.run, status="paused")
+    text = "position 2, start unknown: holds on is paused and keeps its turn until it is resumed or stopped"
+    assert outlook(queue).places[third.ticket.folder].text == text
     first.leave()
     assert second.claim()
     write_state(second.ticket.run, status="running", seconds=60.0, progress=0.0)

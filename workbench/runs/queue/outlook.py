@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.json_lines import number
+from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.queue.line import in_line, startable, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
@@ -42,16 +43,20 @@ class Place:
     Attributes:
         position: 1 for the next one.
         seconds: until its turn is expected; None: unknown.
+        paused: name of a run that is paused and keeps its turn, which may be why it is unknown; empty without one.
     """
 
     position: int
     seconds: float | None
+    paused: str = ""
 
     @property
     def text(self) -> str:
         """In words, without the word "queued"."""
-        expected = f"start unknown: {_UNKNOWN}" if self.seconds is None else f"expected to start {about(self.seconds)}"
-        return f"position {self.position}, {expected}"
+        if self.seconds is not None:
+            return f"position {self.position}, expected to start {about(self.seconds)}"
+        held = f"{plain(self.paused)} is paused and keeps its turn until it is resumed or stopped"
+        return f"position {self.position}, start unknown: {held if self.paused else _UNKNOWN}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ def outlook(queue: Queue | None = None) -> Outlook:
     tickets, settings = queue.tickets(), queue.settings()
     seconds = expected_starts(tickets, settings, remaining_seconds(tickets, queue.seconds_by_shape()))
     waiting = in_line(tickets)
-    places = {ticket.folder: Place(n, seconds[ticket.folder]) for n, ticket in enumerate(waiting, 1)}
+    stand_still = [each for each in training(tickets) if read_state(each.run).status == "paused"]
+    paused = str(_recipe(stand_still[0].folder).get("name", "")) if stand_still else ""
+    places = {ticket.folder: Place(n, seconds[ticket.folder], paused) for n, ticket in enumerate(waiting, 1)}
     dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
     return Outlook(training(tickets), waiting, places, dead, settings)
 
