@@ -47,8 +47,7 @@ class Session:
 
     def __init__(self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None) -> None:
         self.folder, self.status = folder, status
-        self.stop_reason = ""
-        self.pause_reason = ""
+        self.stop_reason = self.pause_reason = ""
         self._overrides: dict[str, Any] = {}
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
@@ -155,10 +154,11 @@ class Session:
         begun = read_json(self.folder.environment) if resume else None
         if isinstance(begun, dict):
             check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
-        self.status.stage("building the model")
         engine = self.launched.engine()
         self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
         self._held_before = held_gib(self.engine.device)
+        self.engine.measure(self.status.stage)
+        self.status.stage("building the model")
         return self.task.assemble(self.engine)
 
     def _say(self, line: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from workbench.choices.execution import Engine, Mode
 from workbench.choices.execution.execution import Execution
-from workbench.ops.remembered import device_name
+from workbench.ops.remembered import Benchmark, device_name
+from workbench.ops.timing import timed
 from workbench.recipe import Recipe
 
 CPU = torch.device("cpu")
@@ -55,6 +58,18 @@ def test_attention_of_a_resumed_run_is_its_own_on_the_same_device(
     resumed.resume(begun | change)
     with pytest.raises(pytest.fail.Exception, match="measured"):
         _ = resumed.attention
+
+
+def test_what_is_measured_before_a_model_is_built_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    samples = {name: timed(lambda: None, CPU) for name in Choosing.attentions}
+    benchmark = Benchmark("attention", {"of": "this test"}, Choosing.attentions, lambda: samples)
+    monkeypatch.setattr(Choosing, "_attention_benchmark", lambda self: benchmark)
+    told: list[str] = []
+    for _ in range(2):
+        Choosing(Recipe(), CPU).measure(lambda what, _how_often: told.append(what))
+    engine().measure(lambda what, _how_often: told.append(what))
+    assert told == ["measuring attention"], "remembered, and nothing to choose from"
 
 
 def test_gradients_add_up_by_share_and_are_gone_after_the_step() -> None:

@@ -169,6 +169,18 @@ class Engine:
         """
         return self
 
+    def measure(self, tell: Callable[[str, str], None]) -> None:
+        """Find :attr:`attention` before a model is built with it, in a process as training will have it.
+
+        Args:
+            tell: called with what is done and how often, unless it is known already.
+        """
+        if self._attention or self.remembered_attention or not self.benchmarks():
+            return
+        tell("measuring attention", "once per machine and shape of the model")
+        self.start()
+        _ = self.attention
+
     def start(self) -> None:
         """Make this process a trainer: set what belongs to the process as a whole."""
         if self.recipe.execution.threads:
