@@ -11,7 +11,6 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-from workbench import presets
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.catalogue import run_list
@@ -231,11 +230,14 @@ class Lab(ipywidgets.Box):
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
-            notices: list[str] = []
-            run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
-            self._started(run, "launched", *notices)
+            self._start(recipe)
             self._composed()
         self._launched = True
+
+    def _start(self, recipe: Recipe) -> None:
+        notices: list[str] = []
+        run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
+        self._started(run, "launched", *notices)
 
     def _same_running(self, recipe: Recipe) -> str:
         """Name of a run that trains the composed recipe now; empty where none does, and for a fork."""
@@ -317,9 +319,8 @@ class Lab(ipywidgets.Box):
         return "" if self._recipe is None else self._recipe.hash
 
     def _example(self) -> None:
-        """A run to look at, of the preset that a Lab begins with."""
-        self.composer.presets.value = presets.DEFAULT
-        self._launch()
+        """A run to look at, of the preset that a Lab begins with; what is composed stays as it is."""
+        self._start(default_recipe())
 
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
