@@ -14,6 +14,8 @@ KNOWN = (
     r"warning: Connection lost, reconnecting in \d+ seconds\.",
     r"error: WebSocket connection to '\S+/channels\?\S*' failed: .*",
     r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",
+    # Its debugger asks the kernel of a notebook that comes to the front, also one that was shut down.
+    r"uncaught: Kernel is dead\n.*\.requestDebug .*",
     # A notebook opened without the kernel, or even the kind of kernel, that its widgets came from.
     r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
@@ -23,10 +25,10 @@ KNOWN = (
     # forms of a preset that was passed by while its name was typed.
     r"error: TypeError: Cannot read properties of null \(reading 'processLuminoMessage'\)\n.*/jupyterlab-manager/.*",
     # Notebook 7.
-    r"uncaught: Command 'filebrowser:open-path' not registered\.",
+    r"uncaught: Command 'filebrowser:open-path' not registered\.\n.*",
     r"warning: Menu entry for command '\S+' is duplicated\.",
     r"warning: \[yjs#509\] Not same Y\.Doc",
-    r"uncaught: Cannot read properties of undefined \(reading 'schema'\)",
+    r"uncaught: Cannot read properties of undefined \(reading 'schema'\)\n.*",
     # Voila 0.5: it is built on JupyterLab 4.2, says so for every extension, and takes its icons from a CDN.
     r"warning: (Unsatisfied version|No satisfying version|\[ Federation Runtime \]) .*",
     r"warning: Failed to create module: package: @jupyter-notebook/lab-extension; module: \./extension",
@@ -55,7 +57,7 @@ class Console:
         self._page.remove_listener("pageerror", self._uncaught)
 
     def _uncaught(self, error: Error) -> None:
-        self.said.append(f"uncaught: {error}")
+        self.said.append(f"uncaught: {error}\n{error.stack}")
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -197,6 +197,7 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     page.reload()
     lab = lab_of(page)
     expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
+    expect(lab.locator(".lab-line")).to_have_count(2)
     page.locator(".wb-dock-status").click()
     page.locator(".wb-dock-panel li", has_text=run.name).click()
     expect(lab.locator(".lab-watch .wb-run", has_text=run.name)).to_be_visible()

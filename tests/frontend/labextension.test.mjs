@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
+import { openInLab } from "../../workbench/ui/frontend/src/labextension/open_labs.js";
 import { RunList, summaryOf } from "../../workbench/ui/frontend/src/labextension/run_list.js";
 import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
 import { hearStartAgain } from "../../workbench/ui/frontend/src/labextension/start_again.js";
@@ -35,6 +36,7 @@ test("the status bar counts what trains, and names others only where there are s
 test("a line says state, loss and progress, and everything under the pointer", () => {
   const run = { run: "here/a", place: "notebooks/runs", id: "a", name: "<b>x", status: "failed", message: "out of memory", step: 7, loss: 2.5, heldout_loss: null, progress: 0.5 };
   assert.equal(factsOf(run).short, "failed · loss 2.500 · 50.0%");
+  assert.equal(factsOf({ ...run, status: "queued", queue_position: 2, expected_start_seconds: 300 }).short, "queued · 2nd, in 5 min");
   assert.equal(factsOf(run).long, "<b>x (a)\nfailed: out of memory\nstep 7, loss 2.500\nin notebooks/runs");
 });
 
@@ -115,4 +117,23 @@ test("a Lab of a cell is started again: another kernel where there is none, and 
   assert.deepEqual((await ask())[1].at(-1), "The Lab could not be started again");
   content.widgets.pop();
   assert.deepEqual(await ask(), [false, []], "a Lab in no cell is told to do it by hand");
+});
+
+test("a run opens in a Lab that can show it: one in sight first, none whose kernel is in the middle of a cell", () => {
+  const widgetOf = (isVisible, status, known, executionState = "idle") => {
+    const table = new EventTarget();
+    table.addEventListener("workbench:watch", (event) => event.detail.run === known && event.preventDefault());
+    const content = { widgets: [{ model: { executionState } }] };
+    return { isVisible, content, sessionContext: { session: { kernel: { status } } }, node: { querySelectorAll: () => [table] } };
+  };
+  const own = widgetOf(false, "idle", "k/a");
+  const seen = widgetOf(true, "busy", "k/a");
+  assert.equal(openInLab([own, seen], "k/a", own), seen, "busy with messages of its page");
+  assert.equal(openInLab([own, widgetOf(true, "idle", "other/a")], "k/a", own), own, "of another runs folder");
+  const computes = widgetOf(true, "busy", "k/a", "running");
+  assert.equal(openInLab([own, computes], "k/a", own), own, "in the middle of a cell");
+  const beside = { ...widgetOf(true, "busy", "k/a"), content: {}, notebook: computes };
+  assert.equal(openInLab([own, beside], "k/a", own), own, "of a notebook that computes");
+  const without = { isVisible: true, node: { querySelectorAll: () => [] } };
+  assert.equal(openInLab([without, widgetOf(true, "dead", "k/a")], "k/a", null), null);
 });

@@ -281,7 +281,10 @@ def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
 ) -> None:
     quick = presets.fast().with_assignments([*learnable, "budget.amount=100000"])
     monkeypatch.setattr(presets, "get", lambda _name: quick)
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     lab.monitor._handle_custom_msg({"type": "example"}, [])
+    assert lab.composer.recipe is not None
+    assert lab.composer.recipe.architecture.heads == 2, "what was composed stays"
     assert len(lab.table.selected) == 1, lab.composer.verdict.value
     assert Run(lab.table.selected[0], tmp_path / "runs").recipe == quick
     assert [run.id for run in lab.monitor.runs] == lab.table.selected

@@ -20,7 +20,7 @@ export function besideOf(lab, notebook, model, icon, back) {
   panel.node.classList.add("wb-dock-lab", "wb-theme");
   const { context, sessionContext, title } = notebook;
   const tab = tabOf(lab, panel, { id: idOf(model), label: `Lab in ${title.label}`, icon, caption: `The Lab of ${context.path}` });
-  tab.sessionContext = sessionContext;
+  Object.assign(tab, { sessionContext, notebook });
   tab.beside = { path: context.path, model };
   const cover = new Cover(() => {
     tab.dispose();

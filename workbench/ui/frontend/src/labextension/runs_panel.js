@@ -1,7 +1,7 @@
 // The side panel: all runs, those that train first, whatever kernel is there or none; a click watches one.
 
 import { el, say } from "../dom.js";
-import { FINAL, loss, percent } from "../format.js";
+import { FINAL, loss, percent, queueText } from "../format.js";
 
 const NOTHING = "No runs yet. Open the Workbench, pick a preset and press Launch.";
 const ABSENT = "The server does not answer for runs. `jupyter server extension enable workbench.server` turns that on; then start JupyterLab again.";
@@ -10,7 +10,7 @@ const ABSENT = "The server does not answer for runs. `jupyter server extension e
 export function factsOf(run) {
   const held = Number.isFinite(run.heldout_loss) ? `, held-out ${loss(run.heldout_loss)}` : "";
   return {
-    short: [run.status, `loss ${loss(run.loss)}`, percent(run.progress)].join(" · "),
+    short: [run.status, ...(queueText(run) ? [queueText(run)] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
     long: [`${run.name} (${run.id})`, `${run.status}${run.message ? `: ${run.message}` : ""}`, `step ${run.step}, loss ${loss(run.loss)}${held}`, run.place && `in ${run.place}`]
       .filter(Boolean)
       .join("\n"),

@@ -106,8 +106,9 @@ export class View {
    */
   open(name) {
     const [place, id] = [this.model.get("place"), name.slice(name.indexOf("/") + 1)];
-    const most = this.model.get("most_watched");
-    if (!most || name !== `${place}/${id}` || !this.session.rows.byId.has(id)) return false;
+    const [most, { rows }] = [this.model.get("most_watched"), this.session];
+    // Before the first rows are there, the kernel knows: it drops what it does not have.
+    if (!most || name !== `${place}/${id}` || !(rows.seq < 0 || rows.byId.has(id))) return false;
     if (this.inTrash) this.#toggleTrash();
     if (!this.watched.includes(id)) this.#set("watched", [...this.watched, id].slice(-most));
     this.select([id]);
