@@ -28,6 +28,20 @@ COMPILED_SHARE = 0.6
 COMPILED_SAVES, COMPILE_SECONDS = 0.24, 8.0
 """Share of an eager step that compiled blocks save (native.md), and processor seconds that compiling takes where the
 compiler's cache knows the model: some 35 the first time (LOG.md, 2026-11-21), which later runs need not pay again."""
+_COMPILES = "compiling it takes 5 to 25 s, most of a calibration"
+_NO_GPU = "has not yet run on a GPU"
+UNTRIED = {
+    "cpu": {("compile_scope", "step"): _COMPILES},
+    "cuda": {
+        ("compile_scope", "step"): _COMPILES,
+        ("compile_scope", "graphs"): f"{_COMPILES}, and it {_NO_GPU}",
+        ("attention", "flex"): f"it is fast compiled only; {_COMPILES}, and it {_NO_GPU}",
+        ("attention", "varlen"): f"it {_NO_GPU}",
+        ("precision", "fp8"): f"it {_NO_GPU}",
+    },
+}
+"""What is left out for speed, and why, by device (times: LOG.md, 2026-11-22). A warm compiler's cache does not help: it
+holds the graph of all layers, and a trial has some of them."""
 _GIB = 2**30
 
 
@@ -128,7 +142,7 @@ def fastest_plan(trials: Trials) -> Plan:
         knobs, "saves time", lambda row: "slower" if (row.time or 0) > 1 else f"saves less than {GAIN:.0%}"
     )
     pays, compiled = _compiling_pays(trials)
-    return Plan(knobs | ({} if pays else {"compile": False}), (*rows, compiled), time)
+    return Plan(knobs | ({} if pays else {"compile": False}), (*rows, compiled, *_untried(trials)), time)
 
 
 def leanest_plan(trials: Trials, limit: float) -> Plan:
@@ -198,6 +212,13 @@ def _compiling_pays(trials: Trials) -> tuple[bool, Trial]:
         why = f"compiling takes {cost:.0f} s or more and saves about {saved:.0f} s of the whole run"
     pays = seconds is None or saved > cost
     return pays, Trial("compile", "false", None, None, not pays, why)
+
+
+def _untried(trials: Trials) -> Iterator[Trial]:
+    """Rows of what the recipe could have and the calibration leaves out."""
+    for (knob, value), why in UNTRIED[trials.device.type].items():
+        if not trials.refusal({knob: value}):
+            yield Trial(knob, value, None, None, False, f"not tried: {why}; by hand with execution 'native'")
 
 
 def _counted(trials: Trials) -> Callable[[Knobs], float]:
