@@ -149,7 +149,7 @@ def test_a_run_that_ended_goes_on_without_a_kernel(server: Server, ended: Run) -
     if not python.exists():
         python.write_text(f'#!/bin/sh\necho "$OMP_NUM_THREADS $*" >> {python}.log\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
-    named = {"python": str(python), "settings": {"OMP_NUM_THREADS": "1"}}
+    named = {"python": str(python), "settings": {"OMP_NUM_THREADS": "2"}}
     write_json(ended.folder.launched, {"on": "local", "folder": str(server.elsewhere), **named})
     ended.folder.launched.chmod(0o644)
     page, step = server.page(), ended.state.step
@@ -158,7 +158,7 @@ def test_a_run_that_ended_goes_on_without_a_kernel(server: Server, ended: Run) -
     assert "attempt 2" in answer.json["text"]
     wait_until(lambda: ended.status == "running" and ended.state.step > step)
     said = Path(f"{python}.log").read_text()
-    assert said.startswith(f"1 -P -m workbench resume {ended.id} --runs={server.elsewhere} --json")
+    assert said.startswith(f"2 -P -m workbench resume {ended.id} --runs={server.elsewhere} --json")
     # Not of the server's session: it goes on when the server ends.
     assert os.getsid(ended.state.pid) != os.getsid(server.process.pid)
     again = page.post(f"/runs/{server.key}/{ended.id}/resume", {})

@@ -31,9 +31,8 @@ Planned = Callable[..., tuple[SweepPlan, list[Point]]]
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path) -> Iterator[Path]:
     """A runs folder; whatever still trains in it, or drives a sweep beside it, is ended with the test."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     folder = tmp_path / "runs"
     yield folder
     # Drivers first, or they would go on launching.

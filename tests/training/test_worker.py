@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import read_json
 from workbench.runs.state import actual_status
+from workbench.training import worker
 from workbench.training.worker import explain
 
 Live = Callable[[Recipe], LiveRun]
@@ -99,13 +100,21 @@ def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
     assert events["stop"]["text"] == "stopped by SIGTERM"
 
 
+@pytest.fixture
+def here() -> Iterator[Callable[..., int]]:
+    """``here(run)`` -> exit code of a worker that is this process, whose signal handlers are as before, afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield lambda run, *options: worker.main([str(run.folder.path), *options])
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.process
-def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
+def test_a_failed_run_says_why(tiny: Recipe, live: Live, here: Callable[..., int]) -> None:
     # Weights change sign and grow a thousandfold at every step, until they overflow.
     absurd = {"lr": 100.0, "weight_decay": 10.0, "schedule": "linear"}
     run = live(tiny.with_(optimizer=absurd, budget="200 steps"))
-    run.start("--resume")
-    assert run.wait() == 1
+    assert here(run, "--resume") == 1
     assert run.state.status == "failed"
     assert "lower optimizer.lr" in run.state.error
     assert run.state.exit_code == 1
@@ -113,9 +122,9 @@ def test_a_failed_run_says_why(tiny: Recipe, live: Live) -> None:
 
 
 @pytest.mark.process
-def test_missing_text_fails_with_the_path(tiny: Recipe, live: Live) -> None:
-    run = live(tiny.with_(data={"paths": ["/nonexistent/text"]})).start()
-    assert run.wait() == 1
+def test_missing_text_fails_with_the_path(tiny: Recipe, live: Live, here: Callable[..., int]) -> None:
+    run = live(tiny.with_(data={"paths": ["/nonexistent/text"]}))
+    assert here(run) == 1
     assert run.state.status == "failed"
     assert "/nonexistent/text" in run.state.error
 
