@@ -23,6 +23,8 @@ CUDA = torch.device("cuda", 0)
 READS = {
     Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.__bool__, Tensor.__float__, Tensor.__int__, Tensor.__index__,
     Tensor.nonzero, torch.nonzero, torch.masked_select, Tensor.unique, torch.unique, torch.equal, torch.allclose,
+    # These tell the host whether they succeeded.
+    torch.linalg.eigh, torch.linalg.svd, torch.linalg.cholesky, torch.linalg.inv, torch.linalg.solve,
 }  # fmt: skip
 _SET_DATA = Tensor.data.__set__
 _DEVICE, _IS_CUDA, _PINNED = Tensor.device.__get__, Tensor.is_cuda.__get__, Tensor.is_pinned

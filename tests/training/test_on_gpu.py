@@ -12,6 +12,7 @@ import torch
 from tests.labelled_gpu import LabelledGpu, MixedDevices, Waited, labelled_gpu
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
+from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.recipe import Recipe
 from workbench.telemetry import Telemetry, TelemetryWriter, read_telemetry
@@ -79,7 +80,7 @@ def recorded(recipe: Recipe, build: Build, folder: Path, gpu: Gpu, steps: int, f
     return read_telemetry(folder)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lans", "lamb", "lion", "stable_adamw", "muon"])
+@pytest.mark.parametrize("optimizer", sorted(registry("optimizer")))
 def test_no_step_waits_and_no_record_is_lost(
     optimizer: str, tiny: Recipe, build: Build, tmp_path: Path, gpu: Gpu
 ) -> None:
