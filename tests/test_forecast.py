@@ -54,8 +54,8 @@ def test_numbers_agree_with_each_other(recipe: Recipe) -> None:
     assert found.cost == pytest.approx(found.seconds / 1000)
     assert found.seconds_low < found.seconds < found.seconds_high
     assert found.seconds_high == pytest.approx(found.seconds * (1 + BAND[False]))
-    assert set(found.memory) == {"weights", "gradients", "optimizer", "activations", "logits"}
-    assert found.memory_bytes > found.memory["weights"]
+    assert set(found.memory) == {"weights", "gradients", "optimizer", "activations", "logits", "heap"}
+    assert found.memory_bytes == sum(found.memory.values()), "on a CPU nothing takes another's place"
     assert ahead(recipe).cost is None
 
 

@@ -27,7 +27,7 @@ class Forecast:
         parameters: trainable ones of the finished model, tied ones once; exact.
         flops_per_token: useful FLOPs over tokens, mean over the run.
         memory_bytes: at most at a time, beyond what a process takes that has loaded torch.
-        memory: bytes by part: weights, gradients, optimizer, activations, logits.
+        memory: bytes by part: weights, gradients, optimizer, activations, logits, and what the program's heap adds.
         seconds: of training; start-up, compilation, evaluation and checkpoints come on top, as in budgets.
         seconds_low, seconds_high: the band that the time will probably lie in.
         cost: of these seconds at the price per hour, None without a price.
@@ -108,6 +108,8 @@ def forecast(
     simulated = simulator.run()
     memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
+    # On a CPU the parts are no more than half of a small model's memory, and nobody should have to look for the rest.
+    memory["heap"] = max(0, peak - sum(memory.values()))
     band = BAND[mode.compiled]
     counted = recipe.budget.unit == "seconds"
     return Forecast(

@@ -71,7 +71,7 @@ def undo_by_key_and_help(composer: Locator, page: Page) -> None:
     rate.press("Enter")
     expect(verdict(composer)).to_contain_text("1 knob changed")
     page.keyboard.press("Control+z")
-    expect(verdict(composer)).to_contain_text("undo: optimizer.lr 0.0015 → 0.004")
+    expect(verdict(composer)).to_contain_text("undo: optimizer.lr 0.004 → 0.0015")
     expect(rate).to_have_value("0.0015")
     page.keyboard.press("Control+Shift+z")
     expect(rate).to_have_value("0.004")

@@ -187,6 +187,9 @@ def test_what_was_undone_is_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     say(composer.page, {"do": "undo"})
     assert heard == [{"point": "data.batch_size", "focus": False}]
     assert data.toggle.value
+    assert "undo: data.batch_size 8 → 16" in composer.verdict.value, "as it goes now"
+    say(composer.page, {"do": "redo"})
+    assert "redo: data.batch_size 16 → 8" in composer.verdict.value
 
 
 def test_the_recipe_of_a_run_is_a_start_like_any_preset(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from workbench.choices.progress import Budget
 from workbench.errors import WorkbenchError
 from workbench.printable import plain
 from workbench.recipe import AXES, Recipe
-from workbench.ui.compose.composition import Composition, State
+from workbench.ui.compose.composition import Composition, State, described
 from workbench.ui.compose.difference_view import DifferenceView
 from workbench.ui.compose.differences import change_text
 from workbench.ui.compose.form import ChoiceKnob, Form
@@ -207,8 +207,10 @@ class Composer(ipywidgets.VBox):
         if not what:
             self.say(f"nothing to {verb}: no change was {'made yet' if verb == 'undo' else 'undone'}")
             return
+        before = self.composition.state
         moved = step()
-        self._put(f"{verb}: {what}")
+        # As it goes now: "-3 → 0.004" takes back "0.004 → -3".
+        self._put(f"{verb}: {described(before, self.composition.state)}")
         if len(moved) == 1:
             self._point_at(moved[0])
 
