@@ -84,7 +84,7 @@ function opener(root, model) {
 }
 
 const DISCONNECTED = "jupyter-widgets-disconnected";
-const TEXT = "input:not([type=checkbox]), textarea, select";
+const TEXT = "input:not([type=checkbox]), textarea";
 
 const SETTLES_WITHIN_MS = 1500;
 // As the user pressed, not as a busy kernel heard it.
