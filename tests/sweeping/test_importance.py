@@ -33,5 +33,6 @@ def test_knobs_that_some_points_do_not_have() -> None:
 
 
 def test_too_little_says_nothing() -> None:
-    assert importance([{"a": 1}] * 3, [1, 2, 3], []) == {}
-    assert importance([{"a": index} for index in range(4)], [1, 1, 1, 1], []) == {}
+    assert importance([{"a": 1, "b": 2}] * 3, [1, 2, 3], []) == {}
+    assert importance([{"a": index, "b": 2} for index in range(4)], [1, 1, 1, 1], []) == {}
+    assert importance([{"a": index} for index in range(4)], [1, 2, 3, 4], []) == {}, "one knob explains everything"

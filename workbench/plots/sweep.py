@@ -95,9 +95,13 @@ def parallel_figure(picture: SweepPicture) -> go.Figure:
             "tickvals": [at for at, _ in shown], "ticktext": [plotly_text(text) for _, text in shown],
         })  # fmt: skip
     scores = [picture.dots[at].score for at in dots]
+    # Seen on light and on dark paper alike.
+    scale = [[0, run_colour(0)], [1, REFERENCE_COLOUR]]
     dimensions.append({"label": f"score ({picture.unit})", "values": scores})
-    figure.add_parcoords(dimensions=dimensions, line={"color": scores, "colorscale": "Viridis", "showscale": True})
-    return _finish(figure, "All knobs at once: dark lines are better", bool(dots))
+    figure.add_parcoords(dimensions=dimensions, line={"color": scores, "colorscale": scale, "showscale": True})
+    _finish(figure, "All knobs at once: blue lines are better", bool(dots))
+    # The names of the axes stand above them, and are wider than an axis.
+    return figure.update_layout(margin={"t": 100, "l": 90, "r": 90})
 
 
 def knob_figure(picture: SweepPicture, path: str) -> go.Figure:

@@ -26,7 +26,7 @@ _PARTS = 4
 
 
 def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ranges: Sequence[str]) -> dict[str, float]:
-    """Shares by path, from the largest; empty for too few points, or scores that are all the same.
+    """Shares by path, from the largest; empty for one knob, too few points, or scores that are all the same.
 
     Args:
         points: values by path; a knob that a point does not have is a value of its own.
@@ -38,11 +38,14 @@ def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ran
     if len(points) < FEWEST:
         return {}
     rank_N = rankdata([score if math.isfinite(score) else math.inf for score in scores])
+    paths = dict.fromkeys(path for point in points for path in point)
+    if len(paths) < 2:
+        return {}
     whole = float(((rank_N - rank_N.mean()) ** 2).sum())
     if whole == 0:
         return {}
     found = {}
-    for path in dict.fromkeys(path for point in points for path in point):
+    for path in paths:
         groups = _groups([point.get(path) for point in points], path in ranges)
         between = sum(len(each) * (rank_N[each].mean() - rank_N.mean()) ** 2 for each in groups)
         found[path] = float(between / whole)

@@ -8,7 +8,7 @@ from workbench.experiments.words import UNITS
 from workbench.plots.sweep import Dot, SweepPicture
 from workbench.sweeping.importance import METHOD
 from workbench.sweeping.plan import SweepPlan
-from workbench.sweeping.results import shares
+from workbench.sweeping.results import seconds_of, shares
 from workbench.sweeping.standing import Standing
 
 
@@ -19,7 +19,7 @@ def picture_of(plan: SweepPlan, now: Standing) -> SweepPicture:
         share = each.point.share
         if each.status == "done" and math.isfinite(each.score) and share is not None:
             dots.append(Dot(
-                each.point.index, each.point.label, each.point.values, each.score, each.scores, each.seconds,
+                each.point.index, each.point.label, each.point.values, each.score, each.scores, seconds_of(plan, each),
                 share.memory_bytes, share.parameters,
             ))  # fmt: skip
     return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), shares(plan, now), METHOD)

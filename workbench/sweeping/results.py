@@ -16,7 +16,7 @@ from workbench.sweeping.early_stopping import Audit, audit
 from workbench.sweeping.importance import METHOD, importance
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sentences import audit_sentence, best_lines, failures, progress
-from workbench.sweeping.standing import Standing, losses_at_rungs
+from workbench.sweeping.standing import PointStanding, Standing, losses_at_rungs
 
 COSTS = ("seconds", "memory_bytes", "parameters")
 """What losses are held against."""
@@ -26,7 +26,8 @@ def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
     """One row per point: ``point, label, status, score, spread, scores, seconds, memory_bytes, parameters, runs``, and
     the knobs by path; None where unknown.
 
-    ``seconds`` of training are measured, ``memory_bytes`` and ``parameters`` forecast.
+    ``seconds`` of training are those of the sweep's clock, see :func:`seconds_of`; ``memory_bytes`` and ``parameters``
+    are forecast.
     """
     found = []
     for each in now.points:
@@ -38,7 +39,8 @@ def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
             "score": _finite(each.score),
             "spread": _finite(each.spread),
             "scores": [_finite(score) for score in each.scores],
-            "seconds": _finite(each.seconds),
+            "seconds": _finite(seconds_of(plan, each)),
+            "measured_seconds": _finite(each.seconds),
             "memory_bytes": share and share.memory_bytes,
             "parameters": share and share.parameters,
             "steps": share and share.steps,
@@ -49,6 +51,13 @@ def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
             **{path: each.point.values.get(path) for path in plan.space},
         })  # fmt: skip
     return found
+
+
+def seconds_of(plan: SweepPlan, each: PointStanding) -> float:
+    """What a point costs in time: by the forecast for this machine, which other work does not slow, or as measured."""
+    if plan.clock == "measured" or each.point.share is None:
+        return each.seconds
+    return each.point.share.seconds
 
 
 def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:

@@ -193,7 +193,8 @@ def sweep(
         early_stopping: ``halving`` ends a point that is in the worse half at a quarter or half of its budget; refused
             where the learning rate has begun to fall by then. A sweep without it says what it would have thrown away.
         score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
-        clock: ``measured`` gives every run its seconds by its own clock instead.
+        clock: ``measured`` gives every run its seconds by its own clock instead, and holds scores against those; other
+            work on the machine then changes results.
         name: of the sweep, by which :class:`Sweep` finds it.
         runs_dir: the runs folder; the sweep's own folder is ``sweeps`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.

@@ -21,8 +21,8 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the best point first, those without a score in their order behind."""
     found = rows(plan, now)
     kept = fronts(found)
-    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", "seconds", "memory (GiB)", "parameters",
-              "front", "status"]  # fmt: skip
+    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", f"seconds ({plan.clock})", "memory (GiB)",
+              "parameters", "front", "status"]  # fmt: skip
     lines = []
     for row in sorted(
         found, key=lambda row: (row["status"] != "done", math.inf if row["score"] is None else row["score"])
@@ -48,7 +48,7 @@ def _order(row: dict[str, Any]) -> tuple[bool, float]:
 def table_html(plan: SweepPlan, now: Standing) -> str:
     """:func:`table` without scripts, every name escaped."""
     titles, lines = table(plan, now)
-    head = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in titles)
+    head = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{escape(text)}</th>" for text in titles)
     body = "".join(
         "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) + "</tr>" for line in lines
     )
