@@ -62,4 +62,6 @@ def test_presets_are_listed_and_legal(capsys: pytest.CaptureFixture[str]) -> Non
     found = json.loads(capsys.readouterr().out)
     assert list(found) == names()
     assert all(found.values())
+    assert not any("`" in line for line in found.values())
+    assert "gpt_tiny's size" in found["llama_like"]
     assert all(get(name).hash for name in found)

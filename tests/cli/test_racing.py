@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import held, planned, root, tiny
+from tests.racing.conftest import held, planned, root, tiny, written
 from workbench.cli.command import main
 from workbench.forecasting import calibration
 from workbench.racing.plan import RacePlan
@@ -45,7 +46,7 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arms", "options", "said"),
     [
-        (["fast"], [], "at least two arms"),
+        (["fast"], [], "no race is called 'fast': `workbench race fast mine="),
         (["fast", "fast:optimizer.lr=1e-3"], [], "two arms have one name"),
         (["fast", "mine=fsat"], [], "did you mean 'fast'"),
         (["fast", "mine=fast:optimizer.rl=1"], [], "did you mean 'lr'"),
@@ -86,3 +87,8 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert capsys.readouterr().out.strip() == race.id
     assert main([*asked, "--cancel"]) == 2
     assert "is finished: there is nothing to cancel" in capsys.readouterr().err
+    open_race = written(replace(planned(), name="given up"))
+    assert main(["race", open_race.id, "--runs", str(root), "--cancel"]) == 0
+    capsys.readouterr()
+    assert main(["race", "--runs", str(root)]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"{open_race.id}  given up  cancelled"

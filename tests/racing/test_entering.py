@@ -12,6 +12,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import end
 from workbench.errors import RecipeError
 from workbench.forecast import forecast
+from workbench.racing.entering import enter
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sentences import cost_lines
@@ -67,14 +68,28 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
 @pytest.mark.parametrize(
     ("arms", "options", "said"),
     [
-        (["baseline"], {}, "at least two arms"),
+        (["baseline"], {}, "at least two arms: give a dict of names and recipes"),
         (["baseline", "<b>"], {}, r"arm '<b>': a name has"),
         (["baseline", "mine"], {"seeds": 1}, "2 to 100 different ones, got 1"),
         (["baseline", "mine"], {"seeds": [1, 1]}, "different ones"),
         (["baseline", "mine"], {"baseline": "yours"}, "unknown value 'yours'.*legal: baseline, mine"),
         (["baseline", "mine"], {"score": "nat"}, "did you mean 'nats'"),
+        (["baseline", "mine"], {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
+        (["baseline", "mine"], {"seeds": True}, "neither a number"),
+        (["baseline", "mine"], {"seeds": [0, "1"]}, "neither a number"),
+        (["baseline", "mine"], {"seeds": 10**12}, "2 to 100 different ones, got 1000000000000"),
+        (["baseline", "mine"], {"baseline": ["mine"]}, "baseline: unknown value"),
+        (["baseline", "mine"], {"budget": 5}, "budget: 5 has no unit; write '200 steps'"),
+        (["baseline", "mine"], {"budget": 0}, "budget: 0 has no unit"),
+        (["baseline", "mine"], {"reference": 2.0}, "reference: give ratios.*got 2.0"),
+        (["baseline", "mine"], {"reference": "half"}, "reference: give ratios"),
+        (["baseline", "mine"], {"margin": "wide"}, "margin at least 0, got 0.05 and 'wide'"),
+        (["baseline", "mine"], {"name": 5}, "name: 5 is not a text"),
+        (["baseline", "mine"], {"runs_dir": 5}, "runs_dir: 5 is not a folder's path"),
+        (["baseline", "mine"], {"rates": "fast"}, "rates: 'fast' is not the rates of a machine"),
+        (["baseline", "mine"], {"say": True}, "say: True is not a function"),
         (["baseline", "mine"], {"clock": "wall"}, "legal: measured, reference"),
-        (["baseline", "mine"], {"budget": "60 parsecs"}, "write '60 s', '600 steps'"),
+        (["baseline", "mine"], {"budget": "60 parsecs"}, "write '200 steps', '1.5M tokens'"),
         (["baseline", "mine"], {"budget": "5 steps"}, "too small: arm 'baseline' gets 5 steps"),
         (["baseline", "mine"], {"budget": "20 s", "reference": [0]}, "between 0.01 and 100"),
         (["baseline", "mine"], {"alpha": 0}, "between 0 and 1"),
@@ -122,8 +137,23 @@ def test_cost_is_that_of_all_runs(planned: Planned) -> None:
     assert plan.cost.seconds == pytest.approx(each / plan.at_once)
     assert plan.cost.core_hours == pytest.approx(each / 3600)
     text = "\n".join(cost_lines(plan))
-    for words in ("24 runs", "(baseline)", "200 steps", "looks at 4, 6 seeds", "1.6 standard deviations"):
+    for words in ("24 runs", "(baseline)", "200 steps", "12 of the 2 arms on 6 seeds", "12 of baseline at 0.5x and 2x",
+                  "judged after 4 and 6 seeds", "1.6 times"):  # fmt: skip
         assert words in text
+    assert repr(plan).startswith("<race of baseline and mine: at most 6 seeds, 24 runs, about ")
+    text = "\n".join(cost_lines(planned(seeds=2, reference=())))
+    assert "4 runs (4 of the 2 arms on 2 seeds)," in text
+    assert "judged after 2 seeds: only very large differences" in text
+
+
+def test_arms_that_ask_for_the_same_training_are_said(planned: Planned, tiny: Recipe) -> None:
+    (warning,) = planned({"a": tiny, "b": tiny.with_(name="other", seed=5), "c": tiny.with_(seed=1)}).warnings
+    assert warning.startswith("'a' and 'b' and 'c': these arms ask for the same training")
+
+
+def test_arms_without_names_are_refused_with_what_is_wanted(tiny: Recipe, root: Path) -> None:
+    with pytest.raises(RecipeError, match=r"takes a dict of names and recipes.*got \['quickstart', 'fast'\]"):
+        enter(["quickstart", "fast"], runs_dir=root)  # type: ignore[arg-type]
 
 
 def test_too_short_a_start_from_scratch_is_said_before(planned: Planned) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import types
 import typing
 from typing import Any
@@ -42,7 +43,9 @@ def presets(options: argparse.Namespace) -> int:
     """List the presets."""
     from workbench import presets as known
 
-    found = {name: (getattr(known, name).__doc__ or "").strip().splitlines()[0] for name in known.names()}
+    first_lines = {name: (getattr(known, name).__doc__ or "").strip().splitlines()[0] for name in known.names()}
+    # Docstrings refer to other presets in the markup of the documentation.
+    found = {name: re.sub(r":func:`(\w+)`", r"\1", line).replace("`", "") for name, line in first_lines.items()}
     print(json.dumps(found) if options.json else "\n".join(f"{name:<16} {text}" for name, text in found.items()))
     return 0
 

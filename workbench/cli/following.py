@@ -30,7 +30,7 @@ def listed(all_of: Iterable[Held], kind: type[ExperimentFolder], options: argpar
         print(json.dumps({kind.plural: rows}))
         return DONE
     for row in rows:
-        print(plain("  ".join(row.values()), 200))
+        print("  ".join(plain(text, 100) for text in row.values() if text))
     if not rows:
         print(f"no {kind.plural} in {kind.root(options.runs)}")
     return DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 
 from workbench.cli.command import DONE
@@ -33,6 +34,12 @@ def race(options: argparse.Namespace) -> int:
         return cancelled(held, options) if options.cancel else _follow(held, options)
     if options.cancel:
         raise WorkbenchError(f"no race '{options.arms[0]}' to cancel; races here: {latest(RaceFolder, options)}")
+    if len(options.arms) == 1:
+        raise RecipeError(
+            f"a race needs at least two arms, and no race is called '{options.arms[0]}': `workbench race "
+            f"{shlex.quote(options.arms[0])} mine=fast:optimizer.lr=1e-3` (each arm is NAME=RECIPE:CHANGES); races "
+            f"here: {latest(RaceFolder, options)}"
+        )
     from workbench.racing.entering import arms_of
     from workbench.racing.race import race as start
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Clock = Literal["reference", "measured"]
 """What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
 _FLOPS = re.compile(r"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
+_LEGAL = "'200 steps', '1.5M tokens', '90 s', '2 hours' or '2e15 flops'"
 FEWEST_STEPS = 20
 """A schedule of fewer has hardly a shape."""
 _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
@@ -55,23 +56,23 @@ class Share:
     memory_bytes: int = 0
 
 
-def parse(text: str) -> Amount:
+def parse(text: object) -> Amount:
     """``"60 s"``, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``.
 
     Raises:
-        RecipeError: the text is none of them.
+        RecipeError: it is none of them.
     """
     from workbench.choices.progress import parse_budget
 
+    if not isinstance(text, str):
+        raise RecipeError(f"budget: {text!r:.60} has no unit; write {_LEGAL}")
     if match := _FLOPS.fullmatch(text.strip()):
         amount = Amount(float(match[1].replace("_", "").replace(",", "")) * _SIZES[match[2].lower()], "flops")
     else:
         try:
             found = parse_budget(text)
         except ValueError:
-            raise RecipeError(
-                f"budget '{text}' is not a number and a unit; write '60 s', '600 steps', '1e6 tokens' or '2e15 flops'"
-            ) from None
+            raise RecipeError(f"budget '{text:.60}' is not a number and a unit; write {_LEGAL}") from None
         amount = Amount(found["amount"], found["unit"])
     if not amount.amount > 0:
         raise RecipeError(f"budget '{text}' is nothing; give one above 0")

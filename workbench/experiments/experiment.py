@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_DRIVERS = 5
 """Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
+UNDRIVEN = ("starting", "interrupted")
 Folder = TypeVar("Folder", bound=ExperimentFolder)
 Result = TypeVar("Result", bound=dict[str, Any])
 
@@ -81,10 +82,12 @@ class Experiment(ABC, Generic[Folder, Result]):
 
     @property
     def status(self) -> str:
-        """``racing`` or ``sweeping``, ``finished``, ``failed`` or ``cancelled``; ``interrupted`` where nobody drives
-        it any more."""
+        """``racing`` or ``sweeping``, ``finished``, ``failed`` or ``cancelled``; where nobody drives it ``starting``
+        at first, then ``interrupted``."""
         status = str(self.folder.read_state()["status"])
-        return status if status in ENDED or self.folder.driven() else "interrupted"
+        if status in ENDED or self.folder.driven():
+            return status
+        return "starting" if self.folder.starting() else "interrupted"
 
     @property
     def message(self) -> str:
@@ -109,7 +112,7 @@ class Experiment(ABC, Generic[Folder, Result]):
 
     def resume(self) -> None:
         """See that somebody drives it; nothing to do where it has ended."""
-        if self.status == "interrupted":
+        if self.status in UNDRIVEN:
             start_driver(self.folder, Path(self.plan.folder))
 
     def wait(self, timeout: float | None = None, poll: float = 0.5) -> Result | Coroutine[Any, Any, Result]:
@@ -158,7 +161,7 @@ class Experiment(ABC, Generic[Folder, Result]):
             return True
         if time.monotonic() >= deadline:
             raise TimeoutError(f"{noun} '{self.id}' has not ended in time; it goes on ({self.message})")
-        if status == "interrupted" and start_driver(self.folder, Path(self.plan.folder)):
+        if status in UNDRIVEN and start_driver(self.folder, Path(self.plan.folder)):
             self._drivers += 1
             if self._drivers > MOST_DRIVERS:
                 raise RunFailed(f"{noun} '{self.id}': its drivers end without a word: {tail(self.folder.log, 5)}")
@@ -173,7 +176,8 @@ class Experiment(ABC, Generic[Folder, Result]):
     def _outcome(self) -> Result:
         found = self.result
         if found["status"] != "finished":
-            raise RunFailed(f"{self.folder.noun} '{self.id}' {found['status']}: {found.get('error') or self.message}")
+            why = found.get("error") or self.message
+            raise RunFailed(f"{self.folder.noun} '{self.id}' {found['status']}{f': {why}' if why else ''}")
         return found
 
     def __repr__(self) -> str:

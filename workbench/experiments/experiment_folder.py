@@ -13,10 +13,16 @@ from typing import Any, ClassVar, Self
 from filelock import FileLock, Timeout
 
 from workbench.errors import RunError
+from workbench.json_lines import number
 from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
 
 ENDED = ("finished", "failed", "cancelled")
 """Statuses of an experiment that nobody drives any more."""
+
+
+START_SECONDS = 30.0
+"""A driver holds its lock after one second, or several on a busy machine; one that does not within this never began."""
+_STARTING = "starting"
 
 
 def json_objects(path: Path) -> list[dict[str, Any]]:
@@ -145,6 +151,11 @@ class ExperimentFolder:
         lock.release()
         return False
 
+    def starting(self) -> bool:
+        """Whether it was written a moment ago and no driver has had the time to say anything."""
+        state = self.read_state()
+        return state["message"] == _STARTING and 0 <= time.time() - number(state.get("time")) < START_SECONDS
+
     def create(self, plan: dict[str, Any], fill: Callable[[], Any] = lambda: None) -> None:
         """Write a new experiment's folder.
 
@@ -156,7 +167,7 @@ class ExperimentFolder:
         """
         try:
             self.path.mkdir(parents=True)
-            self.write_state(self.working, "starting")
+            self.write_state(self.working, _STARTING)
             fill()
             # Last: a folder without it is no experiment.
             write_json(self.plan, plan)

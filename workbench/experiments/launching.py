@@ -71,7 +71,7 @@ def end(folder: ExperimentFolder) -> None:
         status = folder.read_state()["status"]
         if status in ENDED:
             raise RunError(f"{folder.noun} '{folder.id}' is {status}: there is nothing to cancel")
-        folder.write_state("cancelled", "somebody cancelled it")
+        folder.write_state("cancelled", "")
         folder.add_event("cancelled")
 
 

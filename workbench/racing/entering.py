@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from workbench.errors import RecipeError, unknown
+from workbench.experiments.arguments import check_arguments, is_number, seeds_of
 from workbench.experiments.budget import Share, check_clock, check_size, labels_of, parse, shared
 from workbench.experiments.comparable import Say, recipe_of, same_text
 from workbench.experiments.earlier import evidence
@@ -54,15 +56,18 @@ def enter(
     """
     from workbench.forecast import forecast
 
+    check_arguments(name=name, runs_dir=runs_dir, rates=rates, say=say)
+    if budget is not None:
+        parse(budget)
     say = say or (lambda line: None)
     recipes = {_arm_name(arm): recipe_of(source) for arm, source in _several(arms).items()}
     first = _baseline(recipes, baseline)
-    chosen = _seeds(seeds)
+    chosen = seeds_of(seeds, "race", 0, FEWEST_SEEDS, MOST_SEEDS, "; 4, 6 or 10 end at one of its looks")
     if score not in get_args(Score):
         raise RecipeError(unknown("score", score, get_args(Score)))
     check_clock(clock)
-    if not 0 < alpha < 1 or not margin >= 0:
-        raise RecipeError(f"alpha must be between 0 and 1 and margin at least 0, got {alpha} and {margin}")
+    if not (is_number(alpha) and 0 < alpha < 1 and is_number(margin) and margin >= 0):
+        raise RecipeError(f"alpha must be between 0 and 1 and margin at least 0, got {alpha!r:.60} and {margin!r:.60}")
     ratios = _ratios(reference)
     for recipe in recipes.values():
         recipe.check_whole()
@@ -72,7 +77,7 @@ def enter(
     def ahead(recipe: Recipe) -> Forecast:
         return forecast(recipe, rates=rates, say=say)
 
-    text = budget or f"{ahead(recipes[first]).seconds:.4g} s"
+    text = f"{ahead(recipes[first]).seconds:.4g} s" if budget is None else budget
     shares: dict[str, Share] = {}
     for arm, recipe in recipes.items():
         # How often, and on how much text, an arm is scored is the race's to say.
@@ -81,7 +86,7 @@ def enter(
         check_size(f"arm '{arm}'", recipes[arm], shares[arm], prepared[f"arm '{arm}'"], text)
     side_by_side = at_once(shares.values())
     design = Design.of(len(chosen), len(recipes) - 1, alpha)
-    warnings = [
+    warnings = _twins(recipes) + [
         line for arm in recipes for line in _doubts(arm, recipes[arm], shares[arm], prepared[f"arm '{arm}'"], runs_dir)
     ]
     plan = RacePlan(
@@ -114,10 +119,11 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
 def _several(arms: Mapping[str, Recipe | str] | str) -> Mapping[str, Recipe | str]:
     if isinstance(arms, str):
         arms = arms_of(shlex.split(arms))
-    if not isinstance(arms, Mapping) or len(arms) < 2:
-        raise RecipeError(
-            "a race needs at least two arms, by name: {'baseline': presets.fast(), 'mine': 'fast:optimizer.lr=1e-3'}"
-        )
+    wanted = "a dict of names and recipes, such as {'baseline': 'fast', 'mine': 'fast:optimizer.lr=1e-3'}"
+    if not isinstance(arms, Mapping):
+        raise RecipeError(f"arms: a race takes {wanted}, got {arms!r:.80}")
+    if len(arms) < 2:
+        raise RecipeError(f"a race needs at least two arms: give {wanted}")
     return arms
 
 
@@ -128,26 +134,28 @@ def _arm_name(name: object) -> str:
 
 
 def _baseline(recipes: Mapping[str, Recipe], baseline: str | None) -> str:
-    if baseline is not None and baseline not in recipes:
+    if baseline is not None and not (isinstance(baseline, str) and baseline in recipes):
         raise RecipeError(unknown("baseline", baseline, recipes))
     return baseline or ("baseline" if "baseline" in recipes else next(iter(recipes)))
 
 
-def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not FEWEST_SEEDS <= len(chosen) <= MOST_SEEDS or len(set(chosen)) < len(chosen):
-        raise RecipeError(
-            f"seeds: a race takes {FEWEST_SEEDS} to {MOST_SEEDS} different ones, got {seeds!r:.60}; 4, 6 or 10 end at "
-            "one of its looks"
-        )
-    return chosen
-
-
 def _ratios(reference: Sequence[float]) -> tuple[float, ...]:
-    ratios = tuple(sorted({float(ratio) for ratio in reference} - {1.0}))
-    if not all(0.01 <= ratio <= 100 for ratio in ratios):
-        raise RecipeError(f"reference: ratios of the budget lie between 0.01 and 100, got {list(reference)}")
-    return ratios
+    several = isinstance(reference, Collection) and not isinstance(reference, str)
+    if not several or not all(is_number(ratio) and 0.01 <= ratio <= 100 for ratio in reference):
+        raise RecipeError("reference: give ratios of the budget between 0.01 and 100, such as (0.5, 2), or () for "
+                          f"none, got {reference!r:.60}")  # fmt: skip
+    return tuple(sorted({float(ratio) for ratio in reference} - {1.0}))
+
+
+def _twins(recipes: Mapping[str, Recipe]) -> list[str]:
+    """Arms in which nothing differs that training depends on."""
+    same: dict[str, list[str]] = {}
+    for arm, recipe in recipes.items():
+        # Seeds are the race's to say; names and notes train nothing.
+        asked = json.dumps({**recipe.to_dict(), "name": "", "notes": "", "seed": 0}, sort_keys=True)
+        same.setdefault(asked, []).append(f"'{arm}'")
+    return [f"{' and '.join(arms)}: these arms ask for the same training, so any difference between them is noise"
+            for arms in same.values() if len(arms) > 1]  # fmt: skip
 
 
 def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, runs_dir: str | Path | None) -> list[str]:

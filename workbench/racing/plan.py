@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from workbench.errors import RunError
 from workbench.experiments.budget import Share
+from workbench.experiments.words import duration
+from workbench.printable import plain
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sequential import Design
 from workbench.runs.folder import read_object
@@ -57,7 +59,7 @@ class Cost:
     first_seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RacePlan:
     """A race as its folder keeps it.
 
@@ -92,6 +94,10 @@ class RacePlan:
     folder: str
     version: str
     schema_version: int = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        return (f"<race of {plain(' and '.join(self.arms), 100)}: at most {len(self.seeds)} seeds, {self.cost.runs} "
+                f"runs, about {duration(self.cost.seconds)}>")  # fmt: skip
 
     @property
     def others(self) -> list[str]:

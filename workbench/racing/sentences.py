@@ -9,24 +9,48 @@ from workbench.racing.plan import RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
 
+LARGE = 3.0
+"""Differences in units of their spread above which a race of so few seeds is said to find only very large ones."""
+
 
 def cost_lines(plan: RacePlan) -> list[str]:
     """What the race will take, the budget of each arm, what its seeds can find, and what speaks against it."""
     cost, looks = plan.cost, plan.design.looks
     early = f"; {duration(cost.first_seconds)} if {looks[0]} seeds decide" if cost.first_runs < cost.runs else ""
     hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
-    lines = [f"{cost.runs} runs, {plan.at_once} at a time: about {duration(cost.seconds)}{hours}{early}"]
+    lines = [
+        f"{cost.runs} runs{_where_from(plan)}, {plan.at_once} at a time: about {duration(cost.seconds)}{hours}{early}"
+    ]
     for arm, share in plan.shares.items():
         whose = "  (baseline)" if arm == plan.baseline else ""
         lines.append(
             f"  {plain(arm)}: {share.steps:,} steps of {1000 * share.seconds_per_step:.3g} ms = {share.tokens:,} "
             f"tokens, {duration(share.seconds)}{whose}"
         )
-    lines.append(
-        f"  looks at {', '.join(map(str, looks))} seeds; {plan.design.detectable:.1f} standard deviations of paired "
-        "differences are found in 4 of 5 races"
-    )
-    return [*lines, *(f"  note: {line}" for line in plan.warnings)]
+    return [*lines, f"  {_findable(plan)}", *(f"  note: {line}" for line in plan.warnings)]
+
+
+def _where_from(plan: RacePlan) -> str:
+    """Of which runs a race consists."""
+    arms, seeds = len(plan.arms), len(plan.seeds)
+    own = f"{arms * seeds} of the {arms} arms on {seeds} seeds"
+    if not plan.reference:
+        return f" ({own})"
+    ratios = " and ".join(f"{ratio:g}x" for ratio in plan.reference)
+    return (f" ({own}; {len(plan.reference) * seeds} of {plain(plan.baseline)} at {ratios} of the budget, to say "
+            "differences as a speed-up)")  # fmt: skip
+
+
+def _findable(plan: RacePlan) -> str:
+    """What differences the race can tell from chance."""
+    *early, last = plan.design.looks
+    size = plan.design.detectable
+    if size > LARGE:
+        return (f"judged after {last} seeds: only very large differences can be told from chance, about {size:.0f} "
+                "times what they vary by from seed to seed; 6 seeds are usual")  # fmt: skip
+    looks = f"{', '.join(map(str, early))} and {last}" if early else str(last)
+    return (f"judged after {looks} seeds: differences of {size:.1f} times what they vary by from seed to seed are "
+            "found in 4 of 5 such races")  # fmt: skip
 
 
 def sentence(plan: RacePlan, verdict: Verdict) -> str:

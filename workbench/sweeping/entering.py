@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, get_args
 
 from workbench.errors import RecipeError, unknown
+from workbench.experiments.arguments import check_arguments, is_whole, seeds_of
 from workbench.experiments.budget import check_clock, check_size, parse
 from workbench.experiments.comparable import Say, recipe_of, same_text
 from workbench.experiments.turns import START_SECONDS, at_once
@@ -57,6 +58,7 @@ def enter(
     Raises:
         RecipeError, DataError: as there; nothing was launched.
     """
+    check_arguments(name=name, runs_dir=runs_dir, rates=rates, say=say)
     say = say or (lambda line: None)
     base = recipe_of(recipe)
     base.check_whole()
@@ -69,7 +71,11 @@ def enter(
     found = space_of(space, base)
     if budget and any(path.split(".")[0] == "budget" for path in found):
         raise RecipeError("budget: this sweep varies it; leave out the budget of the whole sweep")
-    chosen, rule = _seeds(seeds), check_rule(early_stopping)
+    chosen, rule = seeds_of(seeds, "sweep", TUNING_SEED, 1, MOST_SEEDS), check_rule(early_stopping)
+    if not is_whole(seed) or seed < 0:
+        raise RecipeError(f"seed: the sampler's is a whole number from 0 on, got {seed!r:.60}")
+    if runs is not None and not is_whole(runs):
+        raise RecipeError(f"runs: how many points is a whole number, got {runs!r:.60}")
     if rule and score != "nats":
         raise RecipeError("early_stopping compares losses in the middle of runs, which are in nats; take score='nats'")
     if (whole := size(found)) and sampler == "grid" and whole > MOST_POINTS:
@@ -97,14 +103,6 @@ def enter(
     _check_scores(plan, good, say)
     plan = replace(plan, runs=len(points)) if fixed else plan
     return _priced(plan, good, len(good) if fixed else plan.runs), points if fixed else []
-
-
-def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = tuple(range(TUNING_SEED, TUNING_SEED + seeds)) if isinstance(seeds, int) else tuple(seeds)
-    legal = all(isinstance(each, int) and 0 <= each < 2**31 for each in chosen)
-    if not 1 <= len(chosen) <= MOST_SEEDS or len(set(chosen)) < len(chosen) or not legal:
-        raise RecipeError(f"seeds: a sweep takes 1 to {MOST_SEEDS} different ones, got {seeds!r:.60}")
-    return chosen
 
 
 def _distinct_points(base: Recipe, plan: SweepPlan) -> list[Values]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from workbench.errors import RunError
 from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import append_json, json_objects
+from workbench.experiments.words import duration
+from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_object
 from workbench.sweeping.space import Knob, Space, Values, label
 from workbench.sweeping.sweep_folder import SweepFolder
@@ -57,7 +59,7 @@ class Point:
         return label(self.values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepPlan:
     """A sweep as its folder keeps it.
 
@@ -90,6 +92,10 @@ class SweepPlan:
     folder: str
     version: str
     schema_version: int = field(default=SCHEMA_VERSION)
+
+    def __repr__(self) -> str:
+        return (f"<sweep of {plain(', '.join(self.space), 100)}: {self.runs} points, {self.cost.runs} runs, about "
+                f"{duration(self.cost.seconds)}>")  # fmt: skip
 
     def run_folder(self, point: Point, seed: int) -> RunFolder:
         """Where a run lies, or will; its id follows from the sweep, so that nothing is launched twice."""

@@ -134,6 +134,13 @@ def test_paths_that_lead_nowhere(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"no such file or folder '.*trian\.jsonl'; did you mean '.*train\.jsonl'\?"):
         read(tmp_path / "trian.jsonl")
+    # A folder is none for a file, nor a name that merely shares letters.
+    (tmp_path / "opt").mkdir()
+    for nothing_near in ("opt.txt", "nope.txt", "nope"):
+        with pytest.raises(DataError, match=rf"no such file or folder '.*{nothing_near}'$"):
+            read(tmp_path / nothing_near)
+    with pytest.raises(DataError, match=r"did you mean '.*empty'\?"):
+        read(tmp_path / "emty" / "a.txt")
     with pytest.raises(DataError, match=r"'.*empty' matches no readable file"):
         read(tmp_path / "empty")
     with pytest.raises(DataError, match=r"'.*\*\.parquet' matches no readable file"):

@@ -127,15 +127,21 @@ def _endings() -> str:
 
 
 def _nearest(path: Path) -> str:
-    """What the user may have meant: the nearest name in the deepest folder that exists."""
-    folder, name = path.absolute().parent, path.name
-    while not folder.is_dir() and folder != folder.parent:
-        folder, name = folder.parent, folder.name
+    """What the user may have meant: a similar name of the same kind in the deepest folder that exists."""
+    path = path.absolute()
+    missing = path
+    while not missing.parent.is_dir() and missing != missing.parent:
+        missing = missing.parent
+    # Of a path that goes on, or has no ending, a folder may be meant; a file only of one that ends here.
+    folder_meant, file_meant = missing != path or not path.suffix, missing == path
     try:
-        near = difflib.get_close_matches(name, [entry.name for entry in folder.iterdir()], n=1, cutoff=0.5)
+        names = [entry.name for entry in missing.parent.iterdir() if (entry.is_dir() and folder_meant)
+                 or (file_meant and format_of(entry) and entry.is_file())]  # fmt: skip
     except OSError:
-        near = []
-    return f"; did you mean '{folder / near[0]}'?" if near else f"; the folder '{folder}' has nothing of a like name"
+        names = []
+    # At 0.7 a missing or swapped letter is found, and '/opt' is none for '/nope'.
+    near = difflib.get_close_matches(missing.name, names, n=1, cutoff=0.7)
+    return f"; did you mean '{missing.parent / near[0]}'?" if near else ""
 
 
 def listing(files: list[Path]) -> dict[str, Any]:
