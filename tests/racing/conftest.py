@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -117,8 +116,3 @@ def held(plan: RacePlan, loss: Callable[[Entry], float] = loss) -> Race:
         advance(folder, starter)
         starter.end_all()
     return Race(folder)
-
-
-def drivers_of(root: Path) -> list[psutil.Process]:
-    """Processes that drive a race beside a runs folder."""
-    return [process for process in processes_of(RaceFolder.root(root)) if process.pid != os.getpid()]

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from tests.experiments.drivers import drivers_in
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import drivers_of, held, written
+from tests.racing.conftest import held, written
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import wait_until
 from workbench.errors import RunError, RunFailed
@@ -37,7 +38,7 @@ def test_a_race_survives_its_driver_and_trains_every_run_once(tiny: Recipe, root
     assert isinstance(race, Race)
     assert any("4 runs" in line for line in said)
     wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
-    (driver,) = drivers_of(root)
+    (driver,) = drivers_in(RaceFolder.root(root))
     driver.kill()
     wait_until(lambda: race.status == "interrupted", what="the end of the driver")
     alive = {run.id for run in runs(root)}
@@ -51,7 +52,7 @@ def test_a_race_survives_its_driver_and_trains_every_run_once(tiny: Recipe, root
     assert len(found["runs"]) == 4
     # Of the runs that the first driver began, one may have had a folder and no process yet: it was resumed.
     assert all(run.state.attempt == 1 or run.id in alive for run in runs(root))
-    wait_until(lambda: not drivers_of(root), what="the end of the driver")
+    wait_until(lambda: not drivers_in(RaceFolder.root(root)), what="the end of the driver")
     launched = [event["run"] for event in race.folder.read_events() if event["kind"] == "launched"]
     # The one that stood between launch and event when the driver was killed has none.
     assert len(launched) == len(set(launched)) >= 3
@@ -65,7 +66,8 @@ def test_cancelling_stops_what_trains(tiny: Recipe, root: Path) -> None:
     wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
     assert Race(race.id[:18], root).cancel()
     assert "too early to say" in race.summary
-    wait_until(lambda: not processes_of(root) and not drivers_of(root), what="the end of all processes")
+    races = RaceFolder.root(root)
+    wait_until(lambda: not processes_of(root) and not drivers_in(races), what="the end of all processes")
     with pytest.raises(RunFailed, match=r"cancelled$"):
         race.wait(5)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -108,8 +107,3 @@ def held(planned: tuple[SweepPlan, list[Point]], starter: Starter | None = None)
         advance(sweep.folder, starter, RATES)
         starter.end_all()
     return sweep
-
-
-def drivers_of(root: Path) -> list[psutil.Process]:
-    """Processes that drive a sweep beside a runs folder."""
-    return [process for process in processes_of(SweepFolder.root(root)) if process.pid != os.getpid()]

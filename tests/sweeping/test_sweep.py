@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from tests.experiments.drivers import drivers_in
 from tests.forecasting.machine_rates import RATES
 from tests.runs.tiny import wait_until
-from tests.sweeping.conftest import Planned, drivers_of, held
+from tests.sweeping.conftest import Planned, held
 from workbench.errors import RunError, RunFailed
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import write_json
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sweep import Sweep, begin
+from workbench.sweeping.sweep_folder import SweepFolder
 
 
 @pytest.mark.process
@@ -31,7 +33,7 @@ def test_a_sweep_survives_its_driver_and_trains_every_run_once(tiny: Recipe, roo
     assert isinstance(sweep, Sweep)
     assert any(line.startswith("2 points, 2 runs") for line in said)
     wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
-    (driver,) = drivers_of(root)
+    (driver,) = drivers_in(SweepFolder.root(root))
     driver.kill()
     wait_until(lambda: sweep.status == "interrupted", what="the end of the driver")
     # Whoever waits brings it a new driver; found by its name, as another process would.
