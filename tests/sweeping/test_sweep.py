@@ -114,7 +114,7 @@ def test_a_sweep_that_is_not_over(planned: Planned) -> None:
         sweep.recipe()
     with pytest.raises(RunError, match="has no run"):
         sweep.run(0)
-    with pytest.raises(RunFailed, match="is interrupted"):
+    with pytest.raises(RunFailed, match="is starting"):
         sweep.result.require()
     with sweep.folder.driver_lock(), pytest.raises(TimeoutError, match="has not ended in time; it goes on"):
         sweep.wait_blocking(0)
