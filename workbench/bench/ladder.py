@@ -21,6 +21,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from scipy.stats import t as student
 
 from workbench import presets
 from workbench.bench.contender import Contender, note
@@ -30,7 +31,6 @@ from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.errors import WorkbenchError
-from workbench.racing.sequential import Design
 from workbench.recipe import Recipe
 
 RESULTS = Path("docs/results/ladder.json")
@@ -192,12 +192,11 @@ def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]]
     found: dict[str, Any] = {}
     for arm in arms:
         losses = [_nats(run) for run in runs[arm.name]]
-        beside = Design.of(len(losses)).estimate([loss - target for loss in losses]) if len(losses) > 1 else None
         found[arm.name] = {
             "what": arm.what, "steps": int(arm.recipe.budget.amount), "lr": arm.recipe.optimizer.lr,
             "cpu_seconds": spread(seconds[arm.name]), "losses": losses,
             "above_target": statistics.fmean(losses) - target,
-            "above_target_interval": None if beside is None else [beside.low, beside.high],
+            "above_target_interval": _interval([loss - target for loss in losses]),
             "reached": statistics.fmean(losses) <= target + TOLERANCE,
             **{f"times_faster_than_{word}": ratios(seconds[other], seconds[arm.name])
                for word, other in (("default", DEFAULT), ("tuned", TUNED))},
@@ -205,6 +204,15 @@ def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]]
     chain = [(arm.what, arm.name) for arm in arms]
     rates = {name: [1 / each for each in values] for name, values in seconds.items()}
     return {"by_arm": found, "waterfall": waterfall(rates, chain)}
+
+
+def _interval(values: Sequence[float]) -> list[float] | None:
+    """95% of the mean, by Student's t; None for a single value."""
+    if len(values) < 2:
+        return None
+    half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    return [mean - half, mean + half]
 
 
 @contextmanager
