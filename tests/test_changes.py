@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from workbench.changes import fork, settable, turnable, turned
+from workbench.changes import fork, jumps, settable, turnable, turned
 from workbench.choices.choice import registry
+from workbench.choices.progress import progress_at
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
 
@@ -192,3 +193,15 @@ def test_every_knob_that_is_told_can_be_turned_to_its_present_value(axis: str) -
         for knob in settable(recipe):
             assert turned(recipe, knob["path"], knob["value"]) == recipe, knob
             assert set(knob["types"]) <= {"number", "integer", "boolean", "string", "array", "null", "schedule"}, knob
+
+
+def test_a_change_far_from_the_present_value_is_named() -> None:
+    moving = {"kind": "linear", "start": 0.0, "end": 0.2}
+    before = Recipe(optimizer={"kind": "adamw", "lr": 4e-3, "weight_decay": moving})
+    at = progress_at(before.budget, 0.5)
+    found = jumps(before, before.with_(**{"optimizer.lr": 99, "optimizer.weight_decay": 0.001}), at)
+    assert found == [
+        "optimizer.lr becomes 24,750 times its present value, 0.004",
+        "optimizer.weight_decay becomes a 100th of its present value, 0.1",
+    ]
+    assert jumps(before, before.with_(**{"optimizer.lr": 0.03, "optimizer.weight_decay": 0.0}), at) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,11 @@ from workbench.choices.choice import BOUNDS, MOVES, Choice
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, Progress
 from workbench.errors import RecipeError, RunError, unknown
+from workbench.fields import flatten
 from workbench.recipe import Recipe
 
 LENGTH = "data.sequence_length"
+FAR = 10.0
 _STEADY = "depth (to a method without stages)"
 
 
@@ -57,6 +60,20 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
             f"built for {built}; stay within that, or launch a changed recipe"
         )
     return changed
+
+
+def jumps(before: Recipe, after: Recipe, progress: Progress) -> list[str]:
+    """Numbers that a change takes to :data:`FAR` times what they are at ``progress``, or below one in as many."""
+    found = []
+    now, then = _numbers(before, progress), _numbers(after, progress)
+    for path in now.keys() & then.keys():
+        old, new = abs(now[path]), abs(then[path])
+        # To or from nothing, which is how something is switched off or on.
+        if not (old and new and math.isfinite(old * new)) or 1 / FAR < new / old < FAR:
+            continue
+        times = f"{new / old:,.0f} times" if new > old else f"a {old / new:,.0f}th of"
+        found.append(f"{path} becomes {times} its present value, {now[path]:.4g}")
+    return sorted(found)
 
 
 def settable(recipe: Recipe, longest: int | None = None) -> list[dict[str, Any]]:
@@ -130,6 +147,20 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any])
     fresh = tuple(_outside((path for path in diff if path.startswith("optimizer.")), turnable(wanted)))
     recipe, overrides = _as_built(launched, wanted)
     return Fork(recipe, overrides, diff, fresh)
+
+
+def _numbers(recipe: Recipe, progress: Progress) -> dict[str, float]:
+    """The knobs that are numbers, by path; those that may move as they are at ``progress``."""
+    axes = (recipe.data, recipe.objective, recipe.depth, recipe.optimizer)
+    moving = {f"{axis.axis}.{path}": value for axis in axes for path, value in axis.scheduled_values(progress).items()}
+    own = tuple(f"{path}." for path in moving)
+    fixed = {
+        path: float(value)
+        for path, value in flatten(recipe.to_dict()).items()
+        # A schedule's own knobs are in its value.
+        if isinstance(value, int | float) and not isinstance(value, bool) and not path.startswith(own)
+    }
+    return fixed | moving
 
 
 def _forkable(present: Recipe, wanted: Recipe) -> list[str]:

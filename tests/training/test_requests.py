@@ -146,7 +146,8 @@ def test_a_check_tells_what_a_set_would_do_and_does_nothing(session: Session, ti
     session.requests.answer()
     answers = [control.outcome(session.folder, request) or {} for request in (good, bad)]
     assert [answer["done"] for answer in answers] == [True, False]
-    assert answers[0]["text"] == "optimizer.lr 0.003 -> 0.5"
+    told = "optimizer.lr 0.003 -> 0.5; warning: optimizer.lr becomes 167 times its present value, 0.003"
+    assert answers[0]["text"] == told
     assert "built for 32" in answers[1]["text"], "the recipe's own check, not bounds alone"
     assert session.training.recipe == tiny
     assert events(session, "request") == events(session, "knob") == []

@@ -15,10 +15,13 @@ from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipe import Recipe
 from workbench.runs import control, lease
+from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
+from workbench.runs.resumed import resuming
 from workbench.runs.state import read_state
 from workbench.telemetry import read_telemetry
 from workbench.training import checkpoint, machine
+from workbench.training.recorder import NotFinite
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -113,7 +116,7 @@ def test_requests_are_answered_and_refusals_change_nothing(tiny: Recipe, begin: 
     assert [answer["done"] for answer in answers if answer] == [False, False, True, False]
     assert "legal: " in answers[0]["text"]
     assert "optimizer.lr" in answers[1]["text"]
-    assert answers[2]["text"] == "optimizer.lr 0.003 -> 0.5"
+    assert answers[2]["text"].startswith("optimizer.lr 0.003 -> 0.5; warning: ")
     assert answers[3]["text"] == "it is running: there is nothing to resume"
     assert session.training.recipe.optimizer.lr == 0.5
     assert session.launched == tiny, "the recipe of the run stays what was launched"
@@ -144,6 +147,41 @@ def test_a_knob_turned_after_the_checkpoint_of_a_pause_is_in_that_of_the_stop(ti
     assert again.training.recipe.optimizer.lr == 0.25
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_change_that_breaks_the_run_costs_nothing(tiny: Recipe, begin: Begin, paused: bool) -> None:
+    session = begin(tiny.with_(budget={"amount": 60}))
+    session.training.step()
+    session.training.step()
+    # Weights grow 99-fold a step.
+    for path, value in (("optimizer.lr", 100.0), ("optimizer.weight_decay", 1.0)):
+        control.send(session.folder, "set", path=path, value=value)
+    session.requests.answer()
+    if paused:  # its checkpoint holds the change, too
+        session.save()
+    session.training.step()
+    session.save()
+    with pytest.raises(NotFinite, match=r"resume goes on from step 2, before optimizer\.lr 0\.003 -> 100.0, .* -> 1"):
+        session.run()
+    assert read_state(session.folder).resume_step == 2
+    assert resuming(session.folder).startswith("resuming from step-2, from before the change")
+    again = begin(session.launched, resume=True)
+    assert (again.training.progress.step, again.training.recipe) == (2, session.launched)
+    assert (again.folder.checkpoints / "step-3.failed").exists()
+    # The next resume has nothing to go back from.
+    assert (read_state(again.folder).resume_step, resuming(again.folder)) == (None, "resuming from the last checkpoint")
+
+
+def test_the_checkpoint_of_before_a_change_stays(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny)
+    session.training.step()
+    control.send(session.folder, "set", path="optimizer.lr", value=0.004)
+    session.requests.answer()
+    for _ in range(3):
+        session.training.step()
+        session.save()
+    assert [path.name for path in checkpoints(session.folder.checkpoints)] == ["step-1", "step-3", "step-4"]
+
+
 def test_a_resumed_session_forgets_evaluations_beyond_its_checkpoint(tiny: Recipe, begin: Begin) -> None:
     session = begin(tiny)
     session.training.step()
@@ -165,7 +203,7 @@ def test_every_request_is_an_event_that_says_who_asked_what(tiny: Recipe, begin:
     events = [event for event in read_telemetry(session.folder.telemetry).events if event["kind"] == "request"]
     told = [(event["data"]["verb"], event["data"]["done"], event["step"]) for event in events]
     assert told == [("set", True, 0), ("set", False, 0)]
-    assert events[0]["text"] == "set by Ann: optimizer.lr 0.003 -> 0.5"
+    assert events[0]["text"].startswith("set by Ann: optimizer.lr 0.003 -> 0.5; warning: ")
     assert events[0]["data"]["arguments"] == {"path": "optimizer.lr", "value": 0.5}
     assert events[1]["data"]["request"] == refused
     assert events[1]["text"].startswith(f"set by {lease.whoami()}: refused, ")

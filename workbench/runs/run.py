@@ -23,7 +23,7 @@ from workbench.runs.in_process import refuse_elsewhere, way_on
 from workbench.runs.labels import label, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
-from workbench.runs.launchers.launcher import Say, begin, resuming
+from workbench.runs.launchers.launcher import Say, begin
 from workbench.runs.log import tail
 from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
@@ -224,8 +224,8 @@ class Run:
         on = read_object(self.folder.launched).get("on")
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))
-        said = [f"{resuming(self.folder)}, attempt {state.attempt + 1}"]
         lock = begin(self.folder, attempt=state.attempt + 1)
+        said = [f"{self.state.message}, attempt {state.attempt + 1}"]
         launcher.submit(self.folder, lock, resume=True, say=said.append)
         return "; ".join(said)
 

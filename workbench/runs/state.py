@@ -56,6 +56,7 @@ class RunState:
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
         device: in words.
+        resume_step: of the checkpoint to resume from, where that is not the newest.
     """
 
     status: str = "lost"
@@ -77,6 +78,7 @@ class RunState:
     exit_code: int | None = None
     attempt: int = 1
     device: str = ""
+    resume_step: int | None = None
 
     @property
     def final(self) -> bool:

@@ -111,8 +111,11 @@ def remove_leftovers(folder: Path) -> None:
     (folder / f"{LATEST}.tmp").unlink(missing_ok=True)
 
 
-def prune(folder: Path, keep: int = 2) -> list[Path]:
+def prune(folder: Path, keep: int = 2, spare: int | None = None) -> list[Path]:
     """Delete all but the newest ``keep`` checkpoints, and only if the newest of all is verified good.
+
+    Args:
+        spare: step of one that stays however old it is.
 
     Returns:
         What was deleted.
@@ -120,11 +123,12 @@ def prune(folder: Path, keep: int = 2) -> list[Path]:
     found = checkpoints(folder)
     if len(found) <= keep or problem_with(found[-1]) is not None:
         return []
-    for path in found[:-keep]:
+    surplus = [path for path in found[:-keep] if path.name != f"step-{spare}"]
+    for path in surplus:
         # The manifest goes first: a kill half-way leaves a folder that nothing takes for a checkpoint.
         (path / MANIFEST).unlink(missing_ok=True)
         shutil.rmtree(path, ignore_errors=True)
-    return found[:-keep]
+    return surplus
 
 
 def load_latest(folder: Path) -> Checkpoint | None:
@@ -165,9 +169,9 @@ def _read(path: Path) -> Checkpoint:
     return Checkpoint(path, int(meta["step"]), meta, tensors)
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a damaged checkpoint to ``<name>.damaged``: kept for inspection, never taken for a checkpoint again."""
-    target = path.with_name(path.name + ".damaged")
+def set_aside(path: Path, why: str = "damaged") -> Path:
+    """Rename a checkpoint to ``<name>.<why>``: kept for inspection, never taken for a checkpoint again."""
+    target = path.with_name(f"{path.name}.{why}")
     shutil.rmtree(target, ignore_errors=True)
     return path.rename(target)
 

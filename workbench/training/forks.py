@@ -42,7 +42,7 @@ def as_forked(
     ):
         raise CheckpointError(f"'{folder.origin}' is damaged: it does not say what was changed; fork the run again")
     check_data(str(origin.get("run")), origin.get("data"), fingerprint)
-    meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": overrides}
+    meta = saved.meta | {"recipe_hash": recipe.hash, "overrides": overrides, "change": None}
     if fresh:
         meta |= {"optimizer": None}
     # The other rule's count of rows means nothing to this one.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from workbench.changes import settable, turned
+from workbench.changes import jumps, settable, turned
 from workbench.errors import WorkbenchError
 from workbench.profile_table import STEPS
 from workbench.runs import control
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.telemetry import TelemetryWriter
     from workbench.training.evaluate import Evaluation
     from workbench.training.loop import Training
+    from workbench.training.turned import Turned
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Steerable(Protocol):
     training: Training
     stop_reason: str
     pause_reason: str
+    turned: Turned
 
     def stop(self, why: str) -> None:
         """End after the present step."""
@@ -53,8 +55,8 @@ class Steerable(Protocol):
     def profile(self) -> str:
         """Where the time of the coming steps goes, in words."""
 
-    def turn(self, path: str, value: Any, recipe: Recipe) -> None:
-        """Go on under a recipe that differs in one knob."""
+    def turn(self, path: str, value: Any, recipe: Recipe, text: str) -> None:
+        """Go on under a recipe that differs in one knob, as ``text`` says."""
 
 
 class Requests:
@@ -183,26 +185,38 @@ class Requests:
             case "profile":
                 return session.profile()
             case "set":
-                return self._set(str(arguments.get("path")), arguments.get("value"))
+                return self._set(request)
             case "check":
-                return self._turned(str(arguments.get("path")), arguments.get("value"))[1]
+                return "".join(self._turned(str(arguments.get("path")), arguments.get("value"))[1:])
             case control.FORKED:
                 return control.fork_text(arguments, request.by)
         # control.pending gives known verbs only, so this would be our own mistake.
         raise AssertionError(request.verb)
 
-    def _set(self, path: str, value: Any) -> str:
-        session = self._session
-        recipe, text = self._turned(path, value)
-        session.turn(path, value, recipe)
+    def _set(self, request: Request) -> str:
+        session, path, value = self._session, str(request.arguments.get("path")), request.arguments.get("value")
+        recipe, text, warnings = self._turned(path, value)
+        if recipe != session.training.recipe:
+            self._save_before(request)
+            session.turn(path, value, recipe, text)
         session.writer.event(session.training.progress.step, "knob", text, path=path, value=value)
         self.write_knobs()
-        return text
+        return text + warnings
 
-    def _turned(self, path: str, value: Any) -> tuple[Recipe, str]:
-        """The recipe after a knob was turned, and in words what that changes."""
+    def _save_before(self, request: Request) -> None:
+        """A checkpoint before a change, unless there is one: what comes of it nobody knows, and nothing may be lost."""
+        session = self._session
+        if session.turned.step == session.training.progress.step or session.training.progress.step == 0:
+            return
+        self._accept(request, f"saving a checkpoint first{self._about('checkpoint')}")
+        if self.timed("checkpoint", session.save) is None:
+            raise WorkbenchError(f"not changed, since no checkpoint could be saved before: {session.pause_reason}")
+
+    def _turned(self, path: str, value: Any) -> tuple[Recipe, str, str]:
+        """The recipe after a knob was turned, in words what that changes, and what to be warned of."""
         training = self._session.training
         before = training.recipe
         recipe = turned(before, path, value, training.assembled.longest)
         shown = (f"{knob} {old} -> {new}" for knob, (old, new) in before.diff(recipe).items())
-        return recipe, ", ".join(shown) or f"{path} unchanged"
+        warnings = "".join(f"; warning: {text}" for text in jumps(before, recipe, training.progress))
+        return recipe, ", ".join(shown) or f"{path} unchanged", warnings

@@ -12,6 +12,8 @@ from workbench.choices.execution.engine import Engine
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.state import read_state
+from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
 
@@ -42,6 +44,29 @@ def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.C
             names = ", ".join(p.name.removeprefix("step-") for p in have)
             raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
         saved = checkpoint.load(path)
+    return saved
+
+
+def resumed_checkpoint(folder: RunFolder, writer: TelemetryWriter) -> checkpoint.Checkpoint | None:
+    """The checkpoint that a resume goes on from, and none newer is left: those are set aside, aloud.
+
+    Args:
+        writer: gets the events.
+    """
+    back_to = read_state(folder).resume_step
+    have = checkpoint.checkpoints(folder.checkpoints)
+    before = next((place for place, path in enumerate(have, 1) if path.name == f"step-{back_to}"), len(have))
+    for path in have[before:]:
+        aside = checkpoint.set_aside(path, "failed")
+        writer.event(back_to or 0, "warning", f"checkpoint {path.name} led to the failure, kept as {aside.name}")
+    saved = checkpoint.load_latest(folder.checkpoints)
+    if saved is None:
+        return None
+    # Renamed: as the newest of all, a damaged one would keep prune() from deleting anything.
+    for path, problem in saved.damaged.items():
+        aside = checkpoint.set_aside(path)
+        text = f"checkpoint {path.name} is damaged ({problem}), kept as {aside.name}; resuming from {saved.path.name}"
+        writer.event(saved.step, "warning", text)
     return saved
 
 

@@ -16,7 +16,7 @@ from workbench.floors import Yardstick
 from workbench.profile_table import profile_line
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
-from workbench.runs.state import disk_full, fill_reserve, mean_speed
+from workbench.runs.state import disk_full, fill_reserve, mean_speed, read_state
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled
@@ -26,9 +26,12 @@ from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import held_gib
 from workbench.training.profiling import profiled
+from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
+from workbench.training.restored import resumed_checkpoint
 from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
+from workbench.training.turned import Turned
 from workbench.training.warmup import compile_ahead, usual_time
 
 FREE_SPACE = "free space there and resume the run"
@@ -43,12 +46,13 @@ class Session:
 
     Attributes:
         stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.
+        turned: knobs that are not as ``recipe.json`` has them.
     """
 
     def __init__(self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None) -> None:
         self.folder, self.status = folder, status
         self.stop_reason = self.pause_reason = ""
-        self._overrides: dict[str, Any] = {}
+        self.turned = Turned()
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
@@ -61,13 +65,9 @@ class Session:
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
-        recipe = self.launched.with_(**self._overrides)
-        progress = Progress(
-            step=saved.step if saved else 0,
-            tokens=int(meta.get("tokens", 0)),
-            seconds=float(meta.get("seconds", 0.0)),
-            budget=recipe.budget,
-        )
+        recipe = self.launched.with_(**self.turned.overrides)
+        tokens, seconds = int(meta.get("tokens", 0)), float(meta.get("seconds", 0.0))
+        progress = Progress(step=saved.step if saved else 0, tokens=tokens, seconds=seconds, budget=recipe.budget)
         self.environment = self._describe()
         self.training = Training(
             recipe,
@@ -121,6 +121,11 @@ class Session:
                     self.training.step()
                     self._keep_up()
             return self._end()
+        except NotFinite as error:
+            step, text = self.turned.way_on(self.folder.checkpoints)
+            self.status.write(resume_step=step)
+            error.args = (f"{error}; {text}",)
+            raise
         finally:
             self.training.close()
             self.writer.close()
@@ -143,9 +148,9 @@ class Session:
         paused, self.pause_reason = bool(self.pause_reason), ""
         return paused
 
-    def turn(self, path: str, value: Any, recipe: Recipe) -> None:
+    def turn(self, path: str, value: Any, recipe: Recipe, text: str) -> None:
         """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
-        self._overrides[path] = value
+        self.turned.turn(path, value, self.training.progress.step, text)
         self.training.change(recipe)
 
     def _prepare(self, resume: bool) -> Assembled:
@@ -165,18 +170,11 @@ class Session:
         self.status.write(message=line)
 
     def _restore(self) -> checkpoint.Checkpoint | None:
-        """Weights and optimizer from the newest good checkpoint; damaged newer ones are set aside, aloud."""
+        """Weights, optimizer and turned knobs from the checkpoint that a resume goes on from."""
         self.status.stage("reading the last checkpoint")
-        saved = checkpoint.load_latest(self.folder.checkpoints)
+        saved = resumed_checkpoint(self.folder, self.writer)
         if saved is None:
             return None
-        # Renamed: as the newest of all, a damaged one would keep prune() from deleting anything.
-        for path, problem in saved.damaged.items():
-            aside = checkpoint.set_aside(path)
-            text = (
-                f"checkpoint {path.name} is damaged ({problem}), kept as {aside.name}; resuming from {saved.path.name}"
-            )
-            self.writer.event(saved.step, "warning", text)
         saved = as_forked(self.folder, saved, self.launched, self.task.fingerprint, self.writer)
         if saved.meta["recipe_hash"] not in (self._recipe_hash, self.launched.hash):
             raise checkpoint.CheckpointError(
@@ -188,7 +186,9 @@ class Session:
         checkpoint.restore_model(self.assembled.model, saved.tensors["model"], saved.meta["tied"])
         if saved.meta["optimizer"] is not None:
             checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
-        self._overrides = dict(saved.meta["overrides"])
+        self.turned = Turned.of(saved.meta, back_to=read_state(self.folder).resume_step)
+        # From here on it is the newest.
+        self.status.write(resume_step=None)
         return saved
 
     def _describe(self) -> dict[str, Any]:
@@ -311,7 +311,7 @@ class Session:
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),
             "position": training.batches.state(),
-            "overrides": self._overrides,
+            **self.turned.state(),
             "recipe_hash": self._recipe_hash,
             "torch": torch.__version__,
         }
@@ -321,7 +321,7 @@ class Session:
             self.writer.event(progress.step, "warning", str(error))
             self.pause(str(error))
             return None
-        checkpoint.prune(self.folder.checkpoints)
+        checkpoint.prune(self.folder.checkpoints, spare=self.turned.step)
         self.writer.event(progress.step, "checkpoint", f"saved {path.name}")
         return path
 

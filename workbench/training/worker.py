@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
-from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
@@ -115,10 +114,6 @@ def _keep_compiled_graphs() -> None:
 def fail(folder: RunFolder, status: Status, error: BaseException) -> None:
     """Have state and telemetry of a run say why it failed, as far as they can be written."""
     text = explain(error, read_json(folder.recipe, {}))
-    # Numbers that stopped being finite: only the folder knows whether a checkpoint from before is there.
-    if isinstance(error, ArithmeticError):
-        left = has_checkpoint(folder.checkpoints)
-        text += f"; {'resume from its last checkpoint' if left else 'it left no checkpoint: begin it anew'}"
     with contextlib.suppress(OSError):
         status.write(status="failed", error=text, exit_code=1, message="")
     with contextlib.suppress(OSError):

@@ -66,9 +66,30 @@ def test_of_several_who_resume_at_once_one_does_and_the_others_are_told(folder: 
         os.close(lock)
 
 
-def test_a_resume_without_a_checkpoint_says_that_it_starts_again(folder: RunFolder) -> None:
+def test_a_resume_without_a_checkpoint_starts_again_and_nothing_says_otherwise(folder: RunFolder) -> None:
+    write_state(folder, step=82, progress=0.19, tokens=999, seconds=3.0, loss=18926.0, heldout_loss=9.0)
     os.close(begin(folder, attempt=2))
-    assert read_state(folder).message == "no checkpoint was saved: starting again from step 0"
+    state = read_state(folder)
+    assert state.message == "no checkpoint was saved: starting again from step 0"
+    assert (state.step, state.progress, state.tokens, state.seconds) == (0, 0.0, 0, 0.0)
+    assert (state.loss, state.heldout_loss, state.tokens_per_second) == (None, None, None)
+
+
+def test_a_resumed_run_stands_at_its_checkpoint(folder: RunFolder) -> None:
+    write_json(folder.recipe, {"budget": {"amount": 200, "unit": "steps"}})
+    write_json(folder.evaluations, {"heldout": [{"step": 25, "loss": 6.5}, {"step": 75, "loss": 6.0}]})
+    for step in (50, 80):
+        (folder.checkpoints / f"step-{step}").mkdir(parents=True)
+        saved = {"step": step, "tokens": 10 * step, "seconds": step / 10}
+        write_json(folder.checkpoints / f"step-{step}" / "state.json", saved)
+    write_state(folder, step=82, progress=0.41, loss=18926.0, heldout_loss=6.0, resume_step=50)
+    os.close(begin(folder, attempt=2))
+    state = read_state(folder)
+    assert (state.step, state.tokens, state.seconds, state.progress) == (50, 500, 5.0, 0.25)
+    assert (state.loss, state.heldout_loss) == (None, 6.5)
+    write_state(folder, step=50, loss=4.0)
+    os.close(begin(folder, attempt=3))
+    assert read_state(folder).loss == 4.0, "it ended there: its loss still holds"
 
 
 class Noted(LocalLauncher):

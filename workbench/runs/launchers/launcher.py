@@ -18,12 +18,12 @@ from typing import ClassVar
 from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
-from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.queue.outlook import notice
 from workbench.runs.queue.turn import Turn, enter
 from workbench.runs.queue.waiting import mark_waiting
+from workbench.runs.resumed import resuming, standing
 from workbench.runs.state import LOCK_VARIABLE, fill_reserve, process_identity, read_state, take_lock, write_state
 
 # A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
@@ -144,6 +144,7 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
             folder,
             status="starting",
             message=resuming(folder) if resume else "starting",
+            **(standing(folder) if resume else {}),
             error="",
             exit_code=None,
             # Silence is counted from the trainer's first sign of life, not from the last one of the attempt before.
@@ -156,13 +157,6 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
         os.close(lock)
         raise
     return lock
-
-
-def resuming(folder: RunFolder) -> str:
-    """What a resume does, in words."""
-    if has_checkpoint(folder.checkpoints):
-        return "resuming from the last checkpoint"
-    return "no checkpoint was saved: starting again from step 0"
 
 
 def _lock_of_attempt(folder: RunFolder, attempt: int) -> int:
