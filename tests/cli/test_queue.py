@@ -20,9 +20,11 @@ from workbench.cli import training
 from workbench.cli.command import main
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
+from workbench.runs.queue.outlook import training_now
 from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.queue.turn import Turn, enter
 from workbench.runs.run import Run
+from workbench.runs.state import write_state
 
 A, B = "20260101-000000-a", "20260101-000000-b"
 
@@ -49,6 +51,23 @@ def test_what_trains_and_what_waits_is_listed(capsys: pytest.CaptureFixture[str]
     assert [each["run"] for each in said["waiting"]] == [A, B]
     assert (said["cores"], said["threads"], said["training"][0]["name"]) == (1, 1, "t")
     assert (said["waiting"][1]["position"], said["waiting"][1]["expected_start_seconds"]) == (2, None)
+
+
+def test_a_paused_run_trains_not_and_keeps_its_cores_and_one_that_is_done_is_ending(
+    busy: list[Turn], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = busy[0].ticket.run
+    write_state(folder, status="paused")
+    assert main(["queue"]) == 0
+    head, paused, *_ = capsys.readouterr().out.splitlines()
+    assert head == "0 training (0 of 1 cores), 1 paused (keeps 1 core), 2 waiting"
+    assert paused.endswith("1 thread, paused: keeps its turn, resume or stop it")
+    assert training_now() == [], "the forecast says the same"
+    write_state(folder, status="finished")
+    assert main(["queue"]) == 0
+    head, ending, *_ = capsys.readouterr().out.splitlines()
+    assert (head, ending.rpartition(", ")[2]) == ("0 training (0 of 1 cores), 1 ending, 2 waiting", "ending")
+    assert training_now() == []
 
 
 @pytest.mark.usefixtures("busy")

@@ -13,7 +13,7 @@ from workbench.printable import plain_lines
 from workbench.runs.folder import runs_root
 from workbench.runs.queue.changes import move, set_priority, this_queue, waiting_ticket
 from workbench.runs.queue.orphans import start_orphans
-from workbench.runs.queue.outlook import Outlook, outlook
+from workbench.runs.queue.outlook import Outlook, cores_of, outlook
 from workbench.runs.queue.settings import NAMES, write_settings
 from workbench.runs.queue.ticket import Ticket
 from workbench.runs.run import Run
@@ -40,6 +40,8 @@ def _list(options: argparse.Namespace) -> Answer:
         "cores": found.settings.capacity,
         "threads": found.threads,
         "training": [_as_data(ticket) for ticket in found.training],
+        "paused": [_as_data(ticket) for ticket in found.paused],
+        "ending": [_as_data(ticket) for ticket in found.ending],
         "waiting": [
             {**_as_data(ticket), "position": place.position, "expected_start_seconds": place.seconds}
             for ticket in found.waiting
@@ -53,14 +55,25 @@ def _list(options: argparse.Namespace) -> Answer:
 
 def _text(found: Outlook) -> str:
     cores = found.settings.capacity
-    lines = [f"{len(found.training)} training ({found.threads} of {cores} cores), {len(found.waiting)} waiting"]
+    counts = [f"{len(found.training)} training ({found.threads} of {cores} cores)"]
+    if found.paused:
+        counts.append(f"{len(found.paused)} paused (keeps {_cores(cores_of(found.paused))})")
+    if found.ending:
+        counts.append(f"{len(found.ending)} ending")
+    lines = [", ".join([*counts, f"{len(found.waiting)} waiting"])]
     lines += [f"  {each.run.id}  {_what(each)}" for each in found.training]
+    lines += [f"  {each.run.id}  {_what(each)}, paused: keeps its turn, resume or stop it" for each in found.paused]
+    lines += [f"  {each.run.id}  {_what(each)}, ending" for each in found.ending]
     lines += [f"  {each.run.id}  {_what(each)}, {found.places[each.folder].text}" for each in found.waiting]
     lines += [
         f"  {each.run.id}  the process that waited is gone: `workbench queue start` queues it again"
         for each in found.without_process
     ]
     return "\n".join([*lines, *filter(None, [found.settings.problem])])
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' * (count != 1)}" if count else "its GPU"
 
 
 def _what(ticket: Ticket) -> str:

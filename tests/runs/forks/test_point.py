@@ -45,6 +45,9 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     spent = dataclasses.replace(point, launched=recipe, recipe=recipe)
     assert "spent already" in spent.problem(spent.recipe)
     assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
+    assert spent.budget_text(spent.recipe) == ""
+    assert spent.budget_text(spent.longer()) == "budget 30 steps \u2192 60 steps: 30 steps are spent"
+    assert spent.budget_text(recipe.with_(budget="80 s")) == "budget 30 steps \u2192 80 seconds: 1 seconds are spent"
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
     assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))
 

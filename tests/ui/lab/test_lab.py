@@ -117,6 +117,9 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.fork_point is not None
     assert lab.fork_point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
+    assert lab.fork_bar.budget.value == "", "the budget is the run's"
+    lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
+    assert lab.fork_bar.budget.value.endswith("600 steps: 10 steps are spent")
     lab.fork_bar.back.click()
     assert lab.fork_point is None
     assert lab.fork_bar.children == ()

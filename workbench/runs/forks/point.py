@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RecipeError, RunError
+from workbench.json_lines import number
 from workbench.runs.checkpoints import checkpoints, state_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_process import refuse_elsewhere
@@ -84,6 +85,14 @@ class ForkPoint:
         """
         doubled = self.recipe.with_(budget={"amount": 2 * self.recipe.budget.amount})
         return doubled if self.problem(self.recipe) and not self.problem(doubled) else self.recipe
+
+    def budget_text(self, recipe: Recipe) -> str:
+        """How the budget of a fork under ``recipe`` differs, and how much of it is spent; empty where it does not."""
+        before, after = self.recipe.budget, recipe.budget
+        if (before.amount, before.unit) == (after.amount, after.unit):
+            return ""
+        spent = number(self.saved.get({"steps": "step"}.get(after.unit, after.unit)))
+        return f"budget {before} \u2192 {after}: {spent:,.0f} {after.unit} are spent"
 
     def problem(self, recipe: Recipe) -> str:
         """Why a fork cannot go on under ``recipe``; empty when it can."""

@@ -13,7 +13,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from workbench.runs.queue.line import in_line, startable, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
-from workbench.runs.state import RunState, lock_held, read_state
+from workbench.runs.state import ENDED_WELL, RunState, lock_held, read_state
 
 LOOK_SECONDS = 1.0
 """A look at the queue serves whoever asks within so long."""
@@ -65,6 +65,7 @@ class Outlook:
 
     Attributes:
         training: tickets of what trains now. waiting: of what waits, next first.
+        paused: of what stands still, and keeps its cores or GPU. ending: of what is done, and about to give them back.
         places: of those that wait, by run folder.
         without_process: tickets of runs that wait and that no process holds; they are started again, or cancelled.
         settings: limits in force.
@@ -75,11 +76,18 @@ class Outlook:
     places: Mapping[str, Place]
     without_process: list[Ticket]
     settings: QueueSettings
+    paused: Sequence[Ticket] = ()
+    ending: Sequence[Ticket] = ()
 
     @property
     def threads(self) -> int:
         """Cores that what trains now takes."""
-        return sum(ticket.threads for ticket in self.training if not ticket.gpus)
+        return cores_of(self.training)
+
+
+def cores_of(tickets: Iterable[Ticket]) -> int:
+    """Cores that runs take together; those on a GPU take none."""
+    return sum(ticket.threads for ticket in tickets if not ticket.gpus)
 
 
 def outlook(queue: Queue | None = None) -> Outlook:
@@ -90,20 +98,30 @@ def outlook(queue: Queue | None = None) -> Outlook:
     tickets, settings = queue.tickets(), queue.settings()
     seconds = expected_starts(tickets, settings, remaining_seconds(tickets, queue.seconds_by_shape()))
     waiting = in_line(tickets)
-    stand_still = [each for each in training(tickets) if read_state(each.run).status == "paused"]
-    paused = str(_recipe(stand_still[0].folder).get("name", "")) if stand_still else ""
-    places = {ticket.folder: Place(n, seconds[ticket.folder], paused) for n, ticket in enumerate(waiting, 1)}
+    trains, paused, done = _by_status(tickets)
+    blocked_by = str(_recipe(paused[0].folder).get("name", "")) if paused else ""
+    places = {ticket.folder: Place(n, seconds[ticket.folder], blocked_by) for n, ticket in enumerate(waiting, 1)}
     dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
-    return Outlook(training(tickets), waiting, places, dead, settings)
+    return Outlook(trains, waiting, places, dead, settings, paused, done)
 
 
 def training_now() -> list[Ticket]:
     """What trains on this machine now, as far as its queue knows: runs of this package, each with its ``threads``.
 
-    For the words beside a forecast, which is of an idle machine.
+    For the words beside a forecast, which is of an idle machine: a run that is paused keeps its turn and trains not.
     """
     queue = queue_here()
-    return [] if queue is None else training(queue.tickets())
+    return [] if queue is None else _by_status(queue.tickets())[0]
+
+
+def _by_status(tickets: Sequence[Ticket]) -> tuple[list[Ticket], list[Ticket], list[Ticket]]:
+    """Those whose turn it is: what trains, what is paused, and what is done while its process comes to its end."""
+    found: tuple[list[Ticket], list[Ticket], list[Ticket]] = ([], [], [])
+    for ticket in training(tickets):
+        status = read_state(ticket.run).status
+        # A folder that is gone reads as lost; its ticket says that a process of it is there.
+        found[1 if status == "paused" else 2 if status in (*ENDED_WELL, "failed") else 0].append(ticket)
+    return found
 
 
 def place_of(folder: RunFolder) -> Place | None:

@@ -23,7 +23,7 @@ class ForkBar(ipywidgets.HBox):
 
     def __init__(self, moved: Callable[[int], None], ended: Callable[[], None]) -> None:
         self._moved = moved
-        self.text = ipywidgets.HTML()
+        self.text, self.budget = ipywidgets.HTML(), ipywidgets.HTML()
         self.steps = ipywidgets.Dropdown(description="from", tooltip="checkpoint that the fork goes on from")
         self.steps.observe(self._chosen, names="value")
         self.back = ipywidgets.Button(description="New run instead", tooltip="keep the recipe, but begin at step 0")
@@ -42,7 +42,11 @@ class ForkBar(ipywidgets.HBox):
         self.steps.options = [(labels[at], at) for at in steps]
         self.steps.value = step
         self._quiet = False
-        self.children = (self.text, self.steps, self.back)
+        self.children = (self.text, self.steps, self.budget, self.back)
+
+    def say_budget(self, text: str) -> None:
+        """What the fork has to spend, where that is not the budget of the run."""
+        self.budget.value = html.escape(text)
 
     def hide(self) -> None:
         """Show nothing."""

@@ -292,6 +292,7 @@ class Lab(ipywidgets.Box):
         self._sure = ""
         if self.fork_point is not None and recipe is not None:
             why = self.fork_point.problem(recipe)
+            self.fork_bar.say_budget(self.fork_point.budget_text(recipe))
         if why:
             self.composer.say(why, bad=True)
         verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
