@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,10 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 
 def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) -> None:
-    session = begin(tiny.with_(budget={"amount": 6}))
+    session, before = begin(tiny.with_(budget={"amount": 6})), time.time()
     assert session.run() == "finished"
     state = read_state(session.folder)
+    assert before <= state.started <= time.time()
     assert (state.status, state.step, state.progress, state.exit_code) == ("finished", 6, 1.0, 0)
     said = json.loads(session.folder.evaluations.read_text())
     assert [point["step"] for point in said["heldout"]] == [3, 6]

@@ -50,6 +50,7 @@ def standing(folder: RunFolder) -> dict[str, Any]:
         "tokens": int(at["tokens"]),
         "seconds": at["seconds"],
         "progress": min(share, 1.0) if math.isfinite(share) else 0.0,
+        **({"started": 0.0} if path is None else {}),
         # The trainer says the next ones.
         "loss": None,
         "tokens_per_second": None,

@@ -56,6 +56,7 @@ class RunState:
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
         device: in words.
+        started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
         resume_step: of the checkpoint to resume from, where that is not the newest.
     """
 
@@ -78,6 +79,7 @@ class RunState:
     exit_code: int | None = None
     attempt: int = 1
     device: str = ""
+    started: float = 0.0
     resume_step: int | None = None
 
     @property

@@ -18,8 +18,8 @@ MOST = 200
 # What waits stands below what trains: it has nothing to tell yet.
 _LAST = ("queued", *FINAL)
 _FACTS = (
-    "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "started",
-    "queue_position", "expected_start_seconds",
+    "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "launched",
+    "started", "queue_position", "expected_start_seconds",
 )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ class AllRuns:
             for row in self._listing(root).look().rows:
                 names = {"run": f"{place}/{row['id']}", "kernels": f"{key}/{row['id']}", "place": words}
                 rows.append(names | {fact: row[fact] for fact in _FACTS})
-        rows.sort(key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
+        rows.sort(key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
         rows.sort(key=lambda row: (row["status"] in _LAST, row["status"] in FINAL))
         return {"runs": rows[:most], "counts": dict(Counter(row["status"] for row in rows))}
 

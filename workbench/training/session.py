@@ -99,7 +99,7 @@ class Session:
         """
         self._compile()
         self.status.follow(self.training)
-        self.status.stage("", status="running")
+        self.status.stage("", status="running", started=read_state(self.folder).started or time.time())
         self.environment["start_seconds"] = self.status.stages
         write_json(self.folder.environment, self.environment)
         self.requests.write_knobs()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.runs.catalogue.summary import describe, name_of, owner_of, started_of, summary
+from workbench.runs.catalogue.summary import describe, launched_of, name_of, owner_of, summary
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
 from workbench.runs.state import write_state
@@ -74,10 +74,15 @@ def test_owner_and_start_are_said(folder: RunFolder) -> None:
     said = summary(folder)
     assert said["owner"] == pwd.getpwuid(os.getuid()).pw_name
     assert (said["device"], said["host"]) == ("H200", "node1")
-    assert said["started"] == os.stat(folder.recipe).st_mtime, "an id without a time"
+    assert said["launched"] == os.stat(folder.recipe).st_mtime, "an id without a time"
     stamped = folder.path.rename(folder.path.parent / "20260102-030405-a-000000-0000")
-    assert summary(RunFolder(stamped))["started"] == 1767323045
+    assert summary(RunFolder(stamped))["launched"] == 1767323045
+    assert summary(RunFolder(stamped))["started"] is None, "it may have waited for hours"
+    write_state(RunFolder(stamped), step=7)
+    assert summary(RunFolder(stamped))["started"] == 1767323045, "of an earlier version"
+    write_state(RunFolder(stamped), started=1767333333.0)
+    assert summary(RunFolder(stamped))["started"] == 1767333333
     made_up = RunFolder(stamped.rename(folder.path.parent / "99999999-999999-a"))
-    assert started_of(made_up) is None
-    assert started_of(RunFolder(folder.path.parent / "gone")) is None
+    assert launched_of(made_up) is None
+    assert launched_of(RunFolder(folder.path.parent / "gone")) is None
     assert owner_of(RunFolder(folder.path.parent / "gone")) == ""

@@ -134,9 +134,9 @@ class Listing:
 
 
 def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by the time of their start."""
+    """The rows by the time of their launch."""
     # By id within one second, so that the order of two is the same at every look.
-    return sorted(rows, key=lambda row: (row["started"] or 0.0, row["id"]), reverse=True)
+    return sorted(rows, key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
 
 
 def flat(recipe: Any) -> dict[str, Any]:

@@ -38,9 +38,9 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
     Returns:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
         error where it failed); numbers it has not said yet are None. Where and when: ``owner`` (user), ``host``,
-        ``device`` (words), ``started`` (Unix seconds of its launch, None when nothing tells). What people said:
-        ``tags`` (list), ``notes``; and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for
-        its turn :func:`queue_facts`.
+        ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at which it
+        began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``; and of a
+        fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
     state = state or read_state(folder)
@@ -59,7 +59,8 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "owner": owner_of(folder),
         "host": state.host,
         "device": state.device,
-        "started": started_of(folder),
+        "launched": launched_of(folder),
+        "started": started_of(folder, state),
         "tags": list(labels.tags),
         "notes": labels.notes,
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
@@ -89,7 +90,13 @@ def owner_of(folder: RunFolder) -> str:
         return ""
 
 
-def started_of(folder: RunFolder) -> float | None:
+def started_of(folder: RunFolder, state: RunState) -> float | None:
+    """Unix seconds at which a run began to train; None before that."""
+    # Of an earlier version, which did not write it down: it began soon after its launch, as far as anybody knows.
+    return state.started or (launched_of(folder) if state.step else None)
+
+
+def launched_of(folder: RunFolder) -> float | None:
     """Unix seconds of the launch: the time in the id, else when the recipe was written; None when nothing tells."""
     stamp = _STAMP.match(folder.id)
     try:
