@@ -93,9 +93,13 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
+    from workbench.errors import RecipeError
     from workbench.forecasting.calibration import calibrated
+    from workbench.forecasting.rates import Rates
     from workbench.forecasting.simulated_run import Simulator
 
+    if rates is not None and not isinstance(rates, Rates):
+        raise RecipeError(f"rates: {rates!r:.60} is not the rates of a machine; leave them out for this one's")
     recipe.check_whole()
     here = rates is None
     if here:

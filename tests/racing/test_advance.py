@@ -41,7 +41,7 @@ def test_a_race_goes_from_look_to_look_and_launches_nothing_twice(planned: Plann
     advance(folder, starter)
     assert len(folder.read_events()) == 17
     labels = read_labels(Run(starter.launched[0][1] and plan.run_id(Entry("mine", 0)), plan.runs_dir).folder)
-    assert (labels.tags, labels.notes) == (("race",), f"race {plan.id}: mine seed 0")
+    assert (labels.tags, labels.notes) == (("race:baseline-vs-mine",), f"race {plan.id}: mine seed 0")
 
 
 def test_a_launch_that_fails_is_tried_again_and_one_that_is_refused_fails_its_arm(planned: Planned) -> None:

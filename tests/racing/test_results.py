@@ -28,6 +28,9 @@ def test_a_result_has_the_names_that_others_rely_on(planned: Planned, tmp_path: 
     assert found["interval"][0] < found["difference"] < found["interval"][1]
     assert found.p < 0.05
     assert str(found) == found.summary
+    assert repr(found).startswith("<race baseline vs mine finished: mine is worse than baseline by 0.5")
+    assert len(repr(found)) < 300
+    assert "mine is worse" in found._repr_html_()
     with pytest.raises(AttributeError, match="a race's result has no 'loss'; it has race, name"):
         _ = found.loss
     assert found["speedup"]["text"].startswith("< 0.5x")

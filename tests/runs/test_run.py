@@ -114,6 +114,10 @@ def test_what_a_run_was_made_with_is_there_once_it_is_known(alive: Run) -> None:
     assert (alive.environment, alive.plan, alive.final) == ({}, None, False)
     write_json(alive.folder.environment, {"cores": 2, "plan": {"knobs": {"precision": "fp32"}}})
     assert alive.environment["cores"] == 2
+    write_json(
+        alive.folder.environment, {"cores": 2, "packages": ["numpy"] * 100, "plan": {"knobs": {"precision": "fp32"}}}
+    )
+    assert repr(alive.environment).startswith("{'cores': 2,\n 'packages': <100 entries>,\n")
     assert alive.plan == {"knobs": {"precision": "fp32"}}
     write_state(alive.folder, status="finished")
     assert alive.final

@@ -11,18 +11,15 @@ from typing import Any
 from workbench.errors import RecipeError
 
 
-def check_arguments(*, name: object, runs_dir: object, rates: object, say: object) -> None:
-    """Refuse what is no name, no folder, no rates of a machine, or nothing to call.
+def check_arguments(*, name: object, runs_dir: object, say: object) -> None:
+    """Refuse what is no name, no folder, or nothing to call.
 
     Raises:
         RecipeError: the message names the argument and what it takes.
     """
-    from workbench.forecasting.rates import Rates
-
     legal = (
         ("name", name, isinstance(name, str), "a text"),
         ("runs_dir", runs_dir, isinstance(runs_dir, str | os.PathLike), "a folder's path"),
-        ("rates", rates, isinstance(rates, Rates), "the rates of a machine, see workbench.forecast"),
         ("say", say, callable(say), "a function that is called with each line, such as print"),
     )
     for argument, value, fits, takes in legal:

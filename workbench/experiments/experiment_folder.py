@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from filelock import FileLock, Timeout
 from workbench.errors import RunError
 from workbench.json_lines import number
 from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
+from workbench.runs.labels import LONGEST_TAG
 
 ENDED = ("finished", "failed", "cancelled")
 """Statuses of an experiment that nobody drives any more."""
@@ -116,6 +118,12 @@ class ExperimentFolder:
     def name(self) -> str:
         """What people call it."""
         return str(read_object(self.plan).get("name") or self.id)
+
+    @property
+    def tag(self) -> str:
+        """Of its runs: ``race:NAME``, with dashes for what no tag may hold."""
+        slug = re.sub(r"[^\w.-]+", "-", self.name).strip("-")
+        return f"{self.noun}:{slug}"[:LONGEST_TAG].rstrip("-:")
 
     @property
     def plan(self) -> Path:

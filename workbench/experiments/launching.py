@@ -52,7 +52,7 @@ def bring(
         return
     folder.add_event("launched", run=run.id, **facts)
     with contextlib.suppress(RunError):
-        label(started.folder, add=[folder.noun], notes=f"{folder.noun} {folder.id}: {title}")
+        label(started.folder, add=[folder.tag], notes=f"{folder.noun} {folder.id}: {title}")
 
 
 def refused(folder: ExperimentFolder) -> dict[str, str]:

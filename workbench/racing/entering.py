@@ -56,7 +56,7 @@ def enter(
     """
     from workbench.forecast import forecast
 
-    check_arguments(name=name, runs_dir=runs_dir, rates=rates, say=say)
+    check_arguments(name=name, runs_dir=runs_dir, say=say)
     if budget is not None:
         parse(budget)
     say = say or (lambda line: None)

@@ -10,10 +10,10 @@ from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.state import exclusive
 
-MOST_TAGS, MOST_NOTES = 32, 10_000
-"""Tags, and characters of notes, that one run may have."""
+MOST_TAGS, MOST_NOTES, LONGEST_TAG = 32, 10_000, 40
+"""Tags, characters of notes that one run may have, and of one tag."""
 # Words of any script; a sign in front stays free to say add or remove, a comma to separate.
-_TAG = re.compile(r"\w[\w.:-]{0,39}")
+_TAG = re.compile(rf"\w[\w.:-]{{0,{LONGEST_TAG - 1}}}")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from workbench.errors import RunError, RunFailed
 from workbench.runs import control, requests
 from workbench.runs.catalogue.summary import describe, name_of
 from workbench.runs.coroutine import called_from_coroutine
+from workbench.runs.environment import Environment
 from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
@@ -117,9 +118,9 @@ class Run:
         return Result.of(RunView.read(self.folder, telemetry=False), self.folder.path)
 
     @property
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> Environment:
         """Versions, device, measured rates and data of the run; empty until its trainer has written them."""
-        return read_object(self.folder.environment)
+        return Environment(read_object(self.folder.environment))
 
     @property
     def plan(self) -> dict[str, Any] | None:
@@ -317,9 +318,8 @@ class Run:
         if not answer.settled:
             doing = f" (it says: {answer.text})" if answer.text else ""
             doing += f"; the profile will be in {self.folder.profile}" if verb == "profile" else ""
-            raise TimeoutError(
-                f"run '{self.id}' has not answered '{verb}' within {timeout:g} s{doing}; the request stands"
-            )
+            late = f"run '{self.id}' has not answered '{verb}' within {timeout:g} s"
+            raise TimeoutError(f"{late}{doing}; the request stands")
         if answer.state != "done":
             raise RunError(f"run '{self.id}' refused '{verb}': {answer.text}")
         return answer.text

@@ -58,7 +58,7 @@ def enter(
     Raises:
         RecipeError, DataError: as there; nothing was launched.
     """
-    check_arguments(name=name, runs_dir=runs_dir, rates=rates, say=say)
+    check_arguments(name=name, runs_dir=runs_dir, say=say)
     say = say or (lambda line: None)
     base = recipe_of(recipe)
     base.check_whole()
