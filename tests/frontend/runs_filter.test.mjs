@@ -34,6 +34,13 @@ test("a column by its name; half a tag is not the tag", () => {
   assert.equal(finds("state!=failed"), "a");
 });
 
+test("a race or a sweep by its name", () => {
+  const rows = [row("a", { tags: ["race:baseline-vs-mine"] }), row("b", { tags: ["sweep:mine"] }), row("c", { tags: ["mine"] })];
+  assert.equal(finds("race:mine", rows), "a");
+  assert.equal(finds("sweep:mine", rows), "b");
+  assert.equal(finds("-race:base", rows), "bc");
+});
+
 test("numbers of the table, also as people write them; what is not there is not less", () => {
   assert.equal(finds("loss<3"), "a");
   assert.equal(finds("loss>=2.5"), "a");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, groupsOf, shared, statsOf, statText, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { BY_RECIPE, experimentOf, groupsOf, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -59,4 +59,14 @@ test("names of repetitions are called by what they have in common", () => {
   const knobs = new Knobs({ runs: ["r0", "r1"], same: { "optimizer.lr": 1 }, differ: { seed: [1, 2], name: runs.map(({ name }) => name) } });
   assert.equal(groupsOf(runs, BY_RECIPE, knobs)[0].label, "bert");
   assert.equal(statsOf([]).size, 0);
+});
+
+test("runs of a race stand together where the first of them is; two races of one name stay two", () => {
+  const of = (id, tags = []) => row(id, 3, { tags });
+  const rows = [of("mine"), of("20260102-000000-b-s0", ["race:a-vs-b"]), of("20260101-000000-b-s0", ["good", "race:a-vs-b"]), of("20260102-000000-a-s0", ["race:a-vs-b"]), of("other", ["race"])];
+  const lines = withExperiments(rows);
+  assert.deepEqual(lines.map(({ group, id }) => group?.rows.length ?? id), ["mine", 2, 1, "other"]);
+  assert.equal(lines[1].group.label, "race a-vs-b");
+  assert.equal(lines[1].id, experimentOf(rows[3]));
+  assert.equal(experimentOf(rows[0]), "");
 });

@@ -2,7 +2,7 @@
 
 import { dropdown, el } from "../dom.js";
 import { COLUMNS, knobKey, pathOf } from "./columns.js";
-import { BY_RECIPE } from "./groups.js";
+import { BY_RECIPE, FLAT } from "./groups.js";
 
 // Of knobs that differ, those that are offered without being asked for by name.
 const OFFERED = 12;
@@ -95,6 +95,6 @@ export class Grouping {
   show(by, knobs) {
     const differing = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes");
     const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differing])];
-    this.list.set([["", "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
+    this.list.set([["", "races and sweeps folded"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
   }
 }

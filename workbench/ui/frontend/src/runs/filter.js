@@ -4,6 +4,7 @@
 //   state:running tag:x    a word in one column; `tag:` and `state:` want its beginning
 //   loss<2.5 lr>=1e-3      a number of the table or of the recipe (the end of its path is enough)
 //   optimizer:lans         a choice or text of the recipe
+//   race:mine              the runs of a race, or of a sweep
 //   -tag:old "two words"   not; words with spaces
 
 const TERM = /(-?)(?:([a-z_][\w./-]*)(<=|>=|!=|[:=<>]))?(?:"([^"]*)"?|(\S*))\s*/giy;
@@ -15,6 +16,8 @@ const TEXTS = {
   status: (row) => [row.status],
   tag: (row) => row.tags,
   tags: (row) => row.tags,
+  race: (row) => experimentsNamed(row, "race"),
+  sweep: (row) => experimentsNamed(row, "sweep"),
   note: (row) => [row.notes, row.message],
   notes: (row) => [row.notes],
   owner: (row) => [row.owner],
@@ -41,6 +44,10 @@ const COMPARE = {
   ":": (a, b) => a === b,
   "!=": (a, b) => a !== b,
 };
+
+function experimentsNamed(row, noun) {
+  return row.tags.filter((tag) => tag.startsWith(`${noun}:`)).map((tag) => tag.slice(noun.length + 1));
+}
 
 /** The terms of a filter: `{not, key, sign, value}`, key null for a plain word. */
 export function terms(text) {

@@ -6,6 +6,8 @@ import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
 export const BY_RECIPE = "recipe";
+/** No groups at all; without a choice the runs of races and sweeps stand together. */
+export const FLAT = "flat";
 // What tells repetitions apart, and what people call them.
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
 const SPREAD = COLUMNS.filter((column) => column.mean);
@@ -41,6 +43,36 @@ export function groupsOf(rows, by, knobs, sort = null) {
   const mean = sort && columnOf(sort.key, knobs)?.mean;
   return mean ? ordered(groups, (group) => group.stats.get(sort.key)?.mean, sort.direction) : groups;
 }
+
+/**
+ * Lines of a table in which the runs of a race or a sweep stand together, in the place of the first of them.
+ * @param {object[]} rows as they are sorted
+ * @returns {({id: string, row: object, inside: false} | {id: string, group: object})[]}
+ */
+export function withExperiments(rows) {
+  const held = new Map();
+  const lines = [];
+  for (const row of rows) {
+    const id = experimentOf(row);
+    if (!id) lines.push({ id: row.id, row, inside: false });
+    else if (held.has(id)) held.get(id).rows.push(row);
+    else {
+      // Arms differ: their mean would say nothing.
+      const group = { id, label: tagOf(row).replace(":", " "), rows: [row], stats: new Map() };
+      held.set(id, group);
+      lines.push({ id, group });
+    }
+  }
+  return lines;
+}
+
+/** The group of a run's race or sweep; empty for any other run. Its id begins with the time of the race, which tells two of one name apart. */
+export function experimentOf(row) {
+  const tag = tagOf(row);
+  return tag ? `experiment:${tag} ${row.id.slice(0, 15)}` : "";
+}
+
+const tagOf = (row) => row.tags.find((tag) => /^(race|sweep):/.test(tag));
 
 // Of a thousand runs once per set of recipes, not with every letter of a filter.
 const known = new WeakMap();

@@ -8,7 +8,7 @@ import { Bar } from "./bar.js";
 import { Chooser, fitting, Grouping } from "./chooser.js";
 import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
-import { groupsOf, widened } from "./groups.js";
+import { experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { Said } from "./said.js";
 import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
@@ -23,6 +23,7 @@ export class View {
     this.inTrash = false;
     this.picked = new Set();
     this.closed = new Set();
+    this.met = new Set();
     this.trashFilter = "";
     this.width = 1200;
     this.drawnSheet = null;
@@ -111,6 +112,8 @@ export class View {
     if (!most || name !== `${place}/${id}` || !(rows.seq < 0 || rows.byId.has(id))) return false;
     if (this.inTrash) this.#toggleTrash();
     if (!this.watched.includes(id)) this.#set("watched", [...this.watched, id].slice(-most));
+    const row = rows.byId.get(id);
+    if (row) this.met.add(experimentOf(row)) && this.closed.delete(experimentOf(row));
     this.select([id]);
     this.table.focus(id);
     return true;
@@ -119,13 +122,17 @@ export class View {
   draw() {
     const { session } = this;
     const all = this.inTrash ? (session.trash ?? []) : session.rows.all;
-    const by = this.inTrash ? null : (this.look.group ?? null);
+    const asked = this.inTrash ? FLAT : (this.look.group ?? null);
+    const by = asked === FLAT ? null : asked;
     const sort = this.look.sort ?? null;
     if (!this.inTrash && (by || asksForKnobs(this.filterText) || this.keys.some(pathOf) || pathOf(sort?.key ?? ""))) session.wantKnobs();
     const { test, problem } = filterOf(this.filterText, session.knobs);
     const rows = sorted(all.filter(test), sort, session.knobs);
     const groups = by && session.knobs ? groupsOf(rows, by, session.knobs, sort) : null;
-    const items = groups ? groups.flatMap((group) => [{ id: group.id, group }, ...this.#inside(group)]) : rows.map((row) => ({ id: row.id, row, inside: false }));
+    // Who looks for something wants to see the runs, not how many of a race fit.
+    const whole = asked === null && !this.filterText.trim();
+    const lines = groups ? groups.map((group) => ({ id: group.id, group })) : whole ? this.#folded(withExperiments(rows)) : rows.map((row) => ({ id: row.id, row, inside: false }));
+    const items = lines.flatMap((line) => (line.group ? [line, ...this.#inside(line.group)] : [line]));
     this.shown = items.flatMap(({ row }) => row ?? []);
     const selected = this.inTrash ? this.picked : new Set(this.model.get("selected"));
     const watched = new Set(this.watched);
@@ -137,6 +144,12 @@ export class View {
     this.said.draw(session.said);
     this.#sheet();
     this.#empty(rows.length, all.length);
+  }
+
+  /** Races and sweeps are closed until somebody opens them. */
+  #folded(lines) {
+    for (const { id, group } of lines) if (group && !this.met.has(id)) this.met.add(id) && this.closed.add(id);
+    return lines;
   }
 
   #inside(group) {
