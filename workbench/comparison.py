@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from workbench.runs.select import select
 
 if TYPE_CHECKING:
     import pandas
+
+    from workbench.runs.view import RunView
 
 
 DRAWN = 8
@@ -98,7 +101,7 @@ class Comparison:
         from workbench.plots.static import summary_text
 
         lines = [f"{path}: {' | '.join(map(_shown, values))}" for path, values in self.knobs.items()]
-        return "\n".join([summary_text([run.view() for run in self.runs]), "", self._difference, *lines])
+        return "\n".join([summary_text(self._views), "", *self._notes, self._difference, *lines])
 
     def _ipython_display_(self) -> None:
         from workbench.ui.headless import in_page
@@ -114,10 +117,20 @@ class Comparison:
         """Everything as it is now, for where nothing moves."""
         from workbench.plots.static import facts_html, summary_bundle
 
-        views = [run.view() for run in self.runs]
+        views = self._views
         drawn = summary_bundle(views[:DRAWN])
         rest = facts_html(views[DRAWN:]) if views[DRAWN:] else ""
         return drawn | {"text/html": drawn["text/html"] + rest + self._knobs_html(), "text/plain": repr(self)}
+
+    @property
+    def _views(self) -> list[RunView]:
+        """Runs of one name told apart."""
+        titles = comparison.titles([run.folder for run in self.runs])
+        return [replace(run.view(), name=title) for run, title in zip(self.runs, titles, strict=True)]
+
+    @property
+    def _notes(self) -> list[str]:
+        return list(comparison.compare([run.folder for run in self.runs])["notes"])
 
     @property
     def _difference(self) -> str:
@@ -132,8 +145,9 @@ class Comparison:
             knobs = choices_table(read_object(self.runs[0].folder.recipe))
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
-            knobs = table([run.name for run in self.runs], rows) if rows else ""
-        return f"<p><strong>{self._difference}</strong></p>{knobs}"
+            knobs = table(comparison.titles([run.folder for run in self.runs]), rows) if rows else ""
+        notes = "".join(f"<p>{note}</p>" for note in self._notes)
+        return f"{notes}<p><strong>{self._difference}</strong></p>{knobs}"
 
 
 def _shown(value: Any) -> str:

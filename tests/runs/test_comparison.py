@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from workbench.runs.comparison import compare
+from workbench.runs.comparison import compare, titles
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 
@@ -26,9 +26,10 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     one = make(tmp_path, "a", base, {"heldout_loss": 3.5, "tokens_per_second": 100, "steps": 10, "mfu": 0.25})
     other = base | {"name": "b", "notes": "y", "optimizer": {"kind": "lion", "lr": 0.1}}
     two = make(tmp_path, "b", other, {"heldout_loss": 3.2, "tokens_per_second": 90, "steps": 10})
-    going = make(tmp_path, "c", base, None, status="queued", step=4, loss=5.0)
+    going = make(tmp_path, "c", base | {"name": "c"}, None, status="queued", step=4, loss=5.0)
     found = compare([one, two, going])
-    assert [run["name"] for run in found["runs"]] == ["a", "b", "a"]
+    assert [run["name"] for run in found["runs"]] == ["a", "b", "c"]
+    assert found["notes"] == []
     rows = {row["label"]: row for row in found["numbers"]}
     assert rows["held-out loss (nats)"]["values"] == [3.5, 3.2, None]
     assert rows["held-out loss (nats)"]["best"] == [1]
@@ -43,9 +44,29 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
 
 
+def test_repetitions_have_no_best_and_names_that_tell_them_apart(tmp_path: Path) -> None:
+    def run(run_id: str, loss: float, seed: int, lr: float = 0.1) -> RunFolder:
+        recipe = {"name": "fast", "seed": seed, "lr": lr, "budget": {"unit": "seconds", "amount": 20}}
+        return make(tmp_path, run_id, recipe, {"heldout_loss": loss, "steps": round(100 * loss)})
+
+    first, again = run("20260101-000001-fast-a", 3.5, 0), run("20260101-000002-fast-b", 3.2, 0)
+    other = run("20260101-000003-fast-c", 3.4, 1)
+    found = compare([first, again])
+    assert [row["best"] for row in found["numbers"]] == [[]] * len(found["numbers"])
+    assert found["notes"][0] == "Same recipe: differences are noise."
+    assert found["notes"][1].startswith("Equal seconds, unequal steps")
+    assert [run["name"][-3:] for run in found["runs"]] == ["01)", "02)"]
+    assert titles([first, other]) == ["fast (seed 0)", "fast (seed 1)"]
+    assert titles([first]) == ["fast"]
+    # 0.3 nats apart are repetitions of one recipe: 0.2 are no lead, 1 is.
+    for loss, best in ((3.0, []), (2.0, [2])):
+        rows = {row["label"]: row for row in compare([first, again, run(f"lead-{loss:g}", loss, 0, 0.2)])["numbers"]}
+        assert rows["held-out loss (nats)"]["best"] == best
+
+
 def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
     new, old = (
-        make(tmp_path, name, {"name": name}, {"heldout_loss": loss, "mfu": loss})
+        make(tmp_path, name, {"name": name, "lr": loss}, {"heldout_loss": loss, "mfu": loss})
         for name, loss in (("a", 5.0), ("b", 4.0))
     )
     write_json(old.evaluations, {"unigram_entropy": 6.0, "heldout": [], "result": {"heldout_loss": 4.0, "mfu": 0.1}})

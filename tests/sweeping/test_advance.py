@@ -37,7 +37,8 @@ def test_every_run_is_launched_once_the_first_seed_of_all_points_first(planned: 
     assert [recipe.seed for recipe in starter.launched] == [1000] * 6 + [1001] * 6
     assert [event["kind"] for event in folder.read_events()] == ["launched"] * 12
     labels = read_labels(plan.run_folder(points[4], 1001))
-    assert (labels.tags, labels.notes) == (("sweep:tiny-optimizer.lr-architecture.lay",), f"sweep {plan.id}: point 4 seed 1001")
+    assert labels.tags == ("sweep:tiny-optimizer.lr-architecture.lay",)
+    assert labels.notes == f"sweep {plan.id}: point 4 seed 1001"
     now = advance(folder, starter)
     assert (now.over, now.best, len(starter.launched)) == (True, 3, 12)
     assert now.points[3].scores == [loss(points[3].values, seed) for seed in plan.seeds]

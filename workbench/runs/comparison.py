@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.floors import Yardstick, is_causal
+from workbench.printable import plain
 from workbench.runs.catalogue.listing import columns_of, flat
-from workbench.runs.catalogue.summary import name_of
+from workbench.runs.catalogue.summary import name_of, started_of
 from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.state import actual_status, read_state
 
@@ -28,6 +30,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
 _SCORED = ("heldout_loss", "bits_per_byte")
 # Free text of the user's: different in nearly all runs, and no reason for a difference.
 _NO_KNOBS = ("name", "notes", "schema_version")
+_TIMES = ("%H:%M:%S", "%d %b %H:%M")
 
 
 def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
@@ -36,21 +39,42 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     Returns:
         ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one value per run
         (None where it has none) and the places of the best (empty where neither end is better, or only one run has
-        it); ``knobs``: ``[{"path", "values"}]`` of those that differ.
+        it, or what differs is no more than what equal recipes differ by); ``knobs``: ``[{"path", "values"}]`` of those
+        that differ; ``notes``: what a reader of the numbers should know.
     """
     yardsticks = [_yardstick(folder) for folder in folders]
     numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
     # Losses of two scores have nothing to say to each other.
     apart = len({yardstick.score for yardstick in yardsticks}) > 1
+    recipes = [flat(read_json(folder.recipe, {})) for folder in folders]
+    twins = [_asked(recipe) for recipe in recipes]
     rows = []
     for label, key, better in _NUMBERS:
         values = [found.get(key) for found in numbers]
         if any(value is not None for value in values):
-            best = _best(values, None if apart and key in _SCORED else better)
+            best = _best(values, None if apart and key in _SCORED else better, twins)
             rows.append({"label": label, "values": values, "best": best})
-    names = [{"id": folder.id, "name": name_of(folder), "status": actual_status(folder)} for folder in folders]
-    recipes = {folder.id: flat(read_json(folder.recipe, {})) for folder in folders}
-    return {"runs": names, "numbers": rows, "knobs": differences(recipes)}
+    names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
+             for folder, title in zip(folders, titles(folders), strict=True)]  # fmt: skip
+    by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
+    return {"runs": names, "numbers": rows, "knobs": differences(by_place), "notes": _notes(recipes, twins, numbers)}
+
+
+def titles(folders: Sequence[RunFolder]) -> list[str]:
+    """Names of runs; those of one name with what tells them apart: seed, time of launch, or the end of the id."""
+    names = [name_of(folder) for folder in folders]
+    found = list(names)
+    for name in {name for name in names if names.count(name) > 1}:
+        places = [place for place, each in enumerate(names) if each == name]
+        same = [folders[place] for place in places]
+        seeds = [f"seed {read_object(folder.recipe).get('seed')}" for folder in same]
+        starts = [time.localtime(started_of(folder) or 0) for folder in same]
+        tails = [seeds, *([time.strftime(form, start) for start in starts] for form in _TIMES),
+                 [folder.id[-4:] for folder in same]]  # fmt: skip
+        apart = next((each for each in tails if len(set(each)) == len(same)), tails[-1])
+        for place, tail in zip(places, apart, strict=True):
+            found[place] = f"{plain(name, 30)} ({tail})"
+    return found
 
 
 def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -86,9 +110,33 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
     return {key: value for key, value in found.items() if isinstance(value, (int, float))}
 
 
-def _best(values: Sequence[float | None], better: str | None) -> list[int]:
-    known = [value for value in values if value is not None]
-    if better is None or len(known) < 2 or len(set(known)) < 2:
+def _asked(recipe: Mapping[str, Any]) -> str:
+    """What a recipe asks for but for its seed: equal texts are repetitions."""
+    return repr({path: value for path, value in recipe.items() if path not in (*_NO_KNOBS, "seed")})
+
+
+def _best(values: Sequence[float | None], better: str | None, twins: Sequence[str]) -> list[int]:
+    """Places of the best values, none where repetitions of one recipe (``twins``) lie as far apart as recipes do."""
+    known = [(value, twin) for value, twin in zip(values, twins, strict=True) if value is not None]
+    if better is None or len({twin for _, twin in known}) < 2:
         return []
-    best = min(known) if better == "low" else max(known)
+    best = (min if better == "low" else max)(value for value, _ in known)
+    winners = {twin for value, twin in known if value == best}
+    others = [value for value, twin in known if twin not in winners]
+    repeated = [[value for value, each in known if each == twin] for twin in set(twins)]
+    spread = max(max(values) - min(values) for values in repeated if values)
+    if not others or min(abs(value - best) for value in others) <= spread:
+        return []
     return [place for place, value in enumerate(values) if value == best]
+
+
+def _notes(
+    recipes: Sequence[Mapping[str, Any]], twins: Sequence[str], numbers: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    notes = []
+    if len(twins) > 1 and len(set(twins)) == 1:
+        notes.append("Same recipe: differences are noise.")
+    budgets = {(recipe.get("budget.unit"), recipe.get("budget.amount")) for recipe in recipes}
+    if len(budgets) == 1 and next(iter(budgets))[0] == "seconds" and len({each.get("steps") for each in numbers}) > 1:
+        notes.append("Equal seconds, unequal steps: a faster run trains on more text in the same time.")
+    return notes
