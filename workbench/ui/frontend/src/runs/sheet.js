@@ -54,6 +54,7 @@ function comparison(sheet, node, tools) {
   for (const { path, values } of sheet.knobs) body.append(el("tr", {}, el("th", { scope: "row", text: path }), ...values.map((value) => el("td", { text: shown(value) }))));
   const table = el("table", {}, el("caption", { class: "lab-hidden", text: sheet.title }), el("thead", {}, head), body);
   node.append(el("div", { class: "lab-over-body", tabindex: "0", role: "group", "aria-label": `table: ${sheet.title}` }, table));
+  for (const note of sheet.notes ?? []) node.append(el("p", { class: "lab-note", text: note }));
   if (!sheet.knobs.length) node.append(el("p", { class: "lab-note", text: "no knob differs: the recipes ask for the same training" }));
   const copy = el("button", { type: "button", text: "Copy as Markdown" });
   copy.addEventListener("click", async () => {
