@@ -9,7 +9,7 @@ from typing import Any
 from workbench.floors import Yardstick, is_causal
 from workbench.printable import plain
 from workbench.runs.catalogue.listing import columns_of, flat
-from workbench.runs.catalogue.summary import name_of, started_of
+from workbench.runs.catalogue.summary import launched_of, name_of
 from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.state import actual_status, read_state
 
@@ -68,7 +68,7 @@ def titles(folders: Sequence[RunFolder]) -> list[str]:
         places = [place for place, each in enumerate(names) if each == name]
         same = [folders[place] for place in places]
         seeds = [f"seed {read_object(folder.recipe).get('seed')}" for folder in same]
-        starts = [time.localtime(started_of(folder) or 0) for folder in same]
+        starts = [time.localtime(launched_of(folder) or 0) for folder in same]
         tails = [seeds, *([time.strftime(form, start) for start in starts] for form in _TIMES),
                  [folder.id[-4:] for folder in same]]  # fmt: skip
         apart = next((each for each in tails if len(set(each)) == len(same)), tails[-1])
