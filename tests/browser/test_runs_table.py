@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.browser.steer import trained_meanwhile
 from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.labels import read_labels
+from workbench.runs.labels import label, read_labels
 
 pytestmark = pytest.mark.browser
 OLDER = 5
@@ -342,6 +343,17 @@ def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, f
     expect(chosen(page)).to_have_text("2 selected, 2 in closed groups")
     groups.first.press("Enter")
     expect(chosen(page)).to_have_text("2 selected")
+
+    # A race takes one line until it is opened or looked for.
+    for number in range(2):
+        folder = RunFolder(few[0].path.parent / f"{few[0].id[:15]}-arm-s{number}")
+        shutil.copytree(few[0].path, folder.path)
+        label(folder, add=["race:deep"])
+    page.get_by_label("group runs by").select_option("")
+    expect(names(page)).to_have_text(["run 1", "run 0", "▸ race deep (2)", "run 3", "run 2", "run 5", "run 4"])
+    page.screenshot(path=RESULTS / "runs-races.png")
+    page.get_by_role("searchbox", name="filter runs").fill("race:deep")
+    expect(names(page)).to_have_text(["run 0", "run 0"])
 
 
 def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, corpus: Path, tmp_path: Path) -> None:
