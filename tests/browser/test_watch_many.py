@@ -105,7 +105,7 @@ def test_the_table_leaves_the_view_to_the_curves(shown: Locator, size: dict[str,
     assert box(shown.locator(".wb-panel-loss .wb-area")) == plot
     assert panel["x"] >= plot["x"] + plot["width"]
     shown.get_by_role("button", name="Stop: run 3").click()
-    expect(shown.get_by_role("button", name="Keep training: run 3")).to_be_focused()
+    expect(shown.get_by_role("alertdialog").get_by_role("button", name="Stop")).to_be_focused()
     assert box(shown.locator(".wb-runs")) == table
     assert violations(page, f"six runs, {size['width']}", roots=(".wb-monitor",)) == []
     assert unfit(page) == []
