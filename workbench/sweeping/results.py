@@ -161,6 +161,10 @@ class SweepResult(dict[str, Any]):
     def __str__(self) -> str:
         return str(self["summary"])
 
+    def __repr__(self) -> str:
+        # A notebook's last line: the whole recipe and all points would scroll it away.
+        return f"<{plain(self['summary'], 400)}>"
+
     def require(self) -> None:
         """Raise unless the sweep ended: the last line of a notebook that CI judges.
 
