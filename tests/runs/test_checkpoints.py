@@ -59,3 +59,5 @@ def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
     assert problem_with(path) == "model.safetensors is damaged (SHA-256 differs from the manifest)"
     (path / "manifest.json").write_text('{"format": 2, "sha256": {}}')
     assert "format 2 is not the format 1" in str(problem_with(path))
+    (path / "manifest.json").write_text('{"format": 1, "sha256": {}}')
+    assert problem_with(path) == "its manifest does not name state.json"

@@ -51,6 +51,9 @@ def problem_with(path: Path) -> str | None:
             return f"{name} cannot be read ({error})"
         if found != expected:
             return f"{name} is damaged (SHA-256 differs from the manifest)"
+    # Whole and yet without a word about it: nothing would say that the file is damaged, until it is read.
+    if STATE not in hashes:
+        return f"its manifest does not name {STATE}"
     return None
 
 
