@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
+from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
 
@@ -87,10 +88,18 @@ def server(jupyter: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def stop_all(folder: Path) -> None:
-    """What a test that failed has left running would slow the others down, and be in the way of its next attempt."""
+    """What a test that failed has left running would slow the others down."""
     for run in runs(folder):
         if run.status not in FINAL:
             run.stop()
+
+
+def clear(folder: Path) -> None:
+    """Take away what a failed attempt of a test has left behind, for a test that counts runs."""
+    stop_all(folder)
+    for run in runs(folder):
+        wait_until(lambda run=run: run.status in FINAL, 120)  # type: ignore[misc]
+        shutil.rmtree(run.folder.path)
 
 
 @pytest.fixture(scope="package")

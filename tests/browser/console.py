@@ -33,6 +33,8 @@ KNOWN = (
     r"warning: (Unsatisfied version|No satisfying version|\[ Federation Runtime \]) .*",
     r"warning: Failed to create module: package: @jupyter-notebook/lab-extension; module: \./extension",
     r"error: Error: The getter for the shared module is not a function\..*",
+    # It ends its kernel when its page is left, which a test may have ended before.
+    r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/voila/api/shutdown/\S+>",
     r"error: Failed to load resource: net::ERR_\w+ <https://(cdn\.jsdelivr\.net|cdnjs\.cloudflare\.com)/\S+>",
 )
 """Whole messages, as patterns, that others cause; of a resource that did not load with its address."""

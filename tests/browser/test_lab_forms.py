@@ -11,7 +11,7 @@ import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import RESULTS, Open, stop_all
+from tests.browser.conftest import RESULTS, Open, clear
 from tests.browser.jupyter import Notebook
 from tests.browser.lab import open_lab
 from tests.browser.servers import Server
@@ -27,7 +27,7 @@ MOST_STOPS = 60
 
 def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
     """One Lab for all of it, in a page of its own: JupyterLab asks about a dead kernel when it likes."""
-    stop_all(server.runs)  # an earlier attempt's
+    clear(server.runs)  # of an earlier attempt
     page = new_page()
     notebook = open_lab(page, server, corpus)
     for name, (width, height) in SCREENS.items():
@@ -123,12 +123,19 @@ def one_launch(page: Page, server: Server) -> None:
     yield_to_others(run)
 
 
+def is_kernel(process: psutil.Process) -> bool:
+    try:
+        return "ipykernel_launcher" in process.cmdline()
+    except psutil.Error:  # it has just ended
+        return False
+
+
 def another_kernel(page: Page, server: Server, notebook: Notebook) -> None:
     """One notice, nothing that could be pressed in vain, and the next Lab of this cell goes on."""
     knob(page, "seed").fill("4")
     knob(page, "seed").press("Enter")
     expect(page.locator(".lab-verdict")).to_contain_text("1 knob changed")
-    (kernel,) = [each for each in psutil.Process().children(recursive=True) if "ipykernel_launcher" in each.cmdline()]
+    (kernel,) = filter(is_kernel, psutil.Process().children(recursive=True))
     os.kill(kernel.pid, signal.SIGKILL)
     # JupyterLab tells it in a dialog, sometimes in two, and starts another kernel, which knows nothing of the Lab.
     accept = page.locator(".jp-Dialog button.jp-mod-accept")

@@ -203,7 +203,7 @@ def test_a_cell_run_ten_times_leaves_no_memory(new_page: Open, server: Server, r
     # kernel's signal), here 0.2 MB each, and 0.07 MB per run of any cell.
     assert growth["Nodes"] < 300, growth
     assert growth["JSEventListeners"] < 100, growth
-    assert growth["JSHeapUsedSize"] < TIMES * 400_000, growth
+    assert growth["JSHeapUsedSize"] < TIMES * 400_000 + 600_000, growth  # what of the last view is on its way out
 
 
 def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, server: Server, run: Run) -> None:
