@@ -28,7 +28,7 @@ pytestmark = pytest.mark.browser
 SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 # The picture for saved notebooks comes once a minute; a test need not wait that long.
 HURRY = "from workbench.ui.watch import feed, saved_picture\n"
-HURRY += "feed._KEEPSAKE_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 1.0\n"
+HURRY += "feed._KEEPSAKE_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 4.0\n"  # and yet time to save between two
 WIDE_ENOUGH = 300
 TIMES = 3
 # Pictures that were begun for views which are closed by now may still be on their way.
