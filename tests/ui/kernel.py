@@ -54,10 +54,19 @@ class Kernel:
             if heard["msg_type"] == "status" and heard["content"]["execution_state"] == "idle":
                 return said
 
-    def send(self, comm: str, message: dict[str, Any]) -> None:
-        """What the page of a widget says."""
+    def send(self, comm: str, message: dict[str, Any], subshell: str | None = None) -> None:
+        """What the page of a widget says, to the main thread or to a subshell."""
         content = {"comm_id": comm, "data": {"method": "custom", "content": message}}
-        self._client.shell_channel.send(self._client.session.msg("comm_msg", content))
+        sent = self._client.session.msg("comm_msg", content)
+        sent["header"]["subshell_id"] = subshell
+        self._client.shell_channel.send(sent)
+
+    def subshell(self) -> str | None:
+        """Start another thread that hears messages, as JupyterLab does for widgets; None where kernels have none."""
+        if "kernel subshells" not in self._client.kernel_info(reply=True)["content"].get("supported_features", ()):
+            return None
+        self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
+        return str(self._client.get_control_msg(timeout=SECONDS)["content"]["subshell_id"])
 
     def hear(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 20.0) -> dict[str, Any]:
         """The next message that fits, of any cell or thread; those before it are dropped."""

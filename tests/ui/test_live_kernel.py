@@ -6,6 +6,7 @@ versions differ.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,34 @@ def test_a_lab_leaves_what_a_saved_notebook_needs(kernel: Kernel, folder: RunFol
     assert "<script" not in kept
     assert len(kept) < 20_000
     assert busy
+
+
+TWO_PICKS = """
+import pathlib, threading, time, ipywidgets
+from workbench.ui.page import Page
+heard, ours = [], Page()
+
+def picked(_widget, content, _buffers):
+    if content["pick"] == "first":
+        pathlib.Path("begun").touch()
+        time.sleep(0.3)
+    heard.append((content["pick"], threading.current_thread() is threading.main_thread()))
+    box.send({})  # From now on ipykernel sends what is for this widget to the thread that the page names.
+
+box = ipywidgets.Button()
+box.on_msg(picked)
+"""
+
+
+@pytest.mark.process
+def test_what_is_said_to_two_threads_is_done_in_order(kernel: Kernel, folder: RunFolder) -> None:
+    kernel.run(TWO_PICKS)
+    comm = kernel.value("box.model_id")
+    if (subshell := kernel.subshell()) is None:
+        pytest.skip("this ipykernel hears messages in one thread")
+    kernel.send(comm, {"pick": "first"}, subshell)
+    until((folder.path.parent / "begun").exists)
+    time.sleep(0.4)
+    kernel.send(comm, {"pick": "second"}, subshell)
+    until(lambda: kernel.value("len(heard)") == 2)
+    assert kernel.value("heard") == [("first", True), ("second", True)]

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,8 +21,6 @@ from workbench.runs.labels import LONGEST_TAG
 
 ENDED = ("finished", "failed", "cancelled")
 """Statuses of an experiment that nobody drives any more."""
-
-
 START_SECONDS = 30.0
 """A driver holds its lock after one second, or several on a busy machine; one that does not within this never began."""
 _STARTING = "starting"
@@ -84,7 +83,12 @@ class ExperimentFolder:
             names = os.listdir(root)
         except OSError:
             return []
-        return sorted(name for name in names if is_run_id(name) and cls(root / name).plan.is_file())
+        begun: dict[str, tuple[str, int]] = {}
+        for name in filter(is_run_id, names):
+            with suppress(OSError):
+                # Ids hold the second; of two within one, the plan that was written first is the older.
+                begun[name] = name[: len("20260101-000000")], (root / name / f"{cls.noun}.json").stat().st_mtime_ns
+        return sorted(begun, key=lambda name: (*begun[name], name))
 
     @classmethod
     def find(cls, which: str | Path, runs_dir: str | Path | None = None) -> Self:

@@ -9,6 +9,7 @@ import anywidget
 import traitlets
 
 from workbench.ui.bundles import script, style
+from workbench.ui.message_order import keep_order
 
 
 class Page(anywidget.AnyWidget):
@@ -33,6 +34,7 @@ class Page(anywidget.AnyWidget):
 
     def __init__(self, receive: Callable[[dict[str, Any]], None] | None = None) -> None:
         super().__init__()
+        keep_order()
         if receive is not None:
             self.on_msg(lambda _widget, content, _buffers: receive(content if isinstance(content, dict) else {}))
 
