@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.runs.conftest import processes_of
+from tests.runs.conftest import kill_processes_of
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -53,8 +53,7 @@ def execute(path: Path, folder: Path) -> Executed:
             ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         # What it has launched, and nobody waits for, would slow everything else down.
-        for process in processes_of(folder / "runs"):
-            process.kill()
+        kill_processes_of(folder / "runs")
         if ended[line].returncode != 0:
             break
     return Executed(folder, ended)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.runs.conftest import processes_of
+from tests.runs.conftest import kill_processes_of
 from tests.runs.tiny import tiny_recipe
 from workbench.racing.advance import advance
 from workbench.racing.entering import enter
@@ -33,12 +31,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "runs"
     yield folder
     # Drivers first, or they would go on launching.
-    for place in (RaceFolder.root(folder), folder):
-        for process in processes_of(place):
-            try:
-                process.send_signal(signal.SIGKILL)
-            except psutil.NoSuchProcess:
-                continue
+    kill_processes_of(RaceFolder.root(folder), folder)
 
 
 @pytest.fixture

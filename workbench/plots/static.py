@@ -82,14 +82,25 @@ def summary_html(views: Sequence[RunView]) -> str:
 def _summary_html(views: Sequence[RunView], picture: bytes) -> str:
     if not picture:
         return f'<div class="workbench-summary">{facts_html(views)}</div>'
-    # In the HTML itself: an attachment or a file beside the notebook is lost when it is mailed or converted.
-    image = base64.b64encode(picture).decode()
     described = html.escape("; ".join(f"{plain(view.name)}: {facts(view)['what was learned']}" for view in views))
-    return (
-        f'<div class="workbench-summary">{facts_html(views)}'
-        f'<img alt="Loss, tokens per second, layer activity and learning rate. {described}" '
-        f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}"></div>'
-    )
+    image = image_html(picture, f"Loss, tokens per second, layer activity and learning rate. {described}")
+    return f'<div class="workbench-summary">{facts_html(views)}{image}</div>'
+
+
+def image_html(png: bytes, described: str) -> str:
+    """A picture in the HTML itself: an attachment or a file beside a notebook is lost when it is mailed or converted.
+
+    Args:
+        described: HTML for those who cannot see it.
+    """
+    image = base64.b64encode(png).decode()
+    return f'<img alt="{described}" style="max-width:100%;background:#fff" src="data:image/png;base64,{image}">'
+
+
+def experiment_html(summary: str, table: str, png: bytes) -> str:
+    """Sentences (plain text), a table (HTML) and a picture, without scripts."""
+    lines = "<br>".join(map(html.escape, summary.splitlines()))
+    return f"<div>{lines}</div>{table}{image_html(png, html.escape(summary))}"
 
 
 def summary_bundle(views: Sequence[RunView]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from html import escape
 
@@ -13,6 +12,7 @@ from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture, race_png
+from workbench.plots.static import experiment_html
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import Standing, run_folder
@@ -53,12 +53,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
 
 def race_html(plan: RacePlan, now: Standing, summary: str) -> str:
     """Sentences, table and picture without scripts, every name escaped."""
-    image = base64.b64encode(race_png(picture_of(plan, now))).decode()
-    lines = "<br>".join(map(escape, summary.splitlines()))
-    return (
-        f"<div>{lines}</div>{table_html(plan, now)}<img alt='{escape(summary, quote=True)}' "
-        f"src='data:image/png;base64,{image}' style='max-width:100%'>"
-    )
+    return experiment_html(summary, table_html(plan, now), race_png(picture_of(plan, now)))
 
 
 def table_html(plan: RacePlan, now: Standing) -> str:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from workbench.errors import RunError
 from workbench.experiments.budget import Share
+from workbench.experiments.plan_file import known, read_plan
 from workbench.experiments.words import duration
 from workbench.printable import plain
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sequential import Design
-from workbench.runs.folder import read_object
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 SCHEMA_VERSION = 1
-
-
 Score = Literal["nats", "bits_per_byte"]
 
 
@@ -146,29 +143,15 @@ class RacePlan:
         Raises:
             RunError: ``race.json`` is damaged, or of a newer form than this version knows.
         """
-        raw = read_object(folder.plan)
-        found = raw.get("schema_version")
-        if isinstance(found, int) and found > SCHEMA_VERSION:
-            raise RunError(
-                f"race '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose races this one "
-                "cannot read; upgrade it"
-            )
-        known = {field.name for field in fields(cls)}
-        try:
-            raw = {key: value for key, value in raw.items() if key in known}
-            design = _known(Design, raw.pop("design"))
+
+        def built(raw: dict[str, Any]) -> RacePlan:
+            design = known(Design, raw["design"])
             return cls(**{
-                **raw,
+                **known(cls, raw),
                 "seeds": tuple(raw["seeds"]), "reference": tuple(raw["reference"]), "warnings": tuple(raw["warnings"]),
                 "design": Design(tuple(design["looks"]), design["alpha"], tuple(design["critical"])),
-                "shares": {arm: Share(**_known(Share, share)) for arm, share in raw["shares"].items()},
-                "cost": Cost(**_known(Cost, raw["cost"])),
+                "shares": {arm: Share(**known(Share, share)) for arm, share in raw["shares"].items()},
+                "cost": Cost(**known(Cost, raw["cost"])),
             })  # fmt: skip
-        except (KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"race '{folder.id}' cannot be read: {folder.plan} is damaged ({error})") from None
 
-
-def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that this version knows."""
-    names = {field.name for field in fields(kind)}
-    return {key: value for key, value in raw.items() if key in names}
+        return read_plan(folder, SCHEMA_VERSION, built)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from workbench.errors import RunError
 from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import append_json, json_objects
+from workbench.experiments.plan_file import known, read_plan
 from workbench.experiments.words import duration
 from workbench.printable import plain
-from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.folder import RunFolder
 from workbench.sweeping.space import Knob, Space, Values, label
 from workbench.sweeping.sweep_folder import SweepFolder
 
@@ -133,23 +132,16 @@ class SweepPlan:
         Raises:
             RunError: ``sweep.json`` is damaged, or of a newer form than this version knows.
         """
-        raw = read_object(folder.plan)
-        found = raw.get("schema_version")
-        if isinstance(found, int) and found > SCHEMA_VERSION:
-            raise RunError(
-                f"sweep '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose sweeps this one "
-                "cannot read; upgrade it"
-            )
-        try:
-            raw = _known(cls, raw)
-            space = {path: Knob(**{**_known(Knob, knob), "values": tuple(knob["values"])})
+
+        def built(raw: dict[str, Any]) -> SweepPlan:
+            space = {path: Knob(**{**known(Knob, knob), "values": tuple(knob["values"])})
                      for path, knob in raw["space"].items()}  # fmt: skip
             return cls(**{
-                **raw, "space": space, "seeds": tuple(raw["seeds"]), "warnings": tuple(raw["warnings"]),
-                "cost": Cost(**_known(Cost, raw["cost"])),
+                **known(cls, raw), "space": space, "seeds": tuple(raw["seeds"]), "warnings": tuple(raw["warnings"]),
+                "cost": Cost(**known(Cost, raw["cost"])),
             })  # fmt: skip
-        except (KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"sweep '{folder.id}' cannot be read: {folder.plan} is damaged ({error})") from None
+
+        return read_plan(folder, SCHEMA_VERSION, built)
 
 
 def add_point(folder: SweepFolder, point: Point) -> None:
@@ -166,14 +158,8 @@ def read_points(folder: SweepFolder) -> list[Point]:
     found: dict[int, Point] = {}
     for raw in json_objects(folder.points):
         try:
-            share = raw["share"] and Share(**_known(Share, raw["share"]))
-            found[int(raw["index"])] = Point(**{**_known(Point, raw), "share": share})
+            share = raw["share"] and Share(**known(Share, raw["share"]))
+            found[int(raw["index"])] = Point(**{**known(Point, raw), "share": share})
         except (KeyError, TypeError, ValueError):
             continue
     return [found[index] for index in sorted(found)]
-
-
-def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that this version knows."""
-    names = {each.name for each in fields(kind)}
-    return {key: value for key, value in raw.items() if key in names}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from html import escape
 from pathlib import Path
 
 from workbench.atomic import write_bytes
 from workbench.plots.page import page_html, place
+from workbench.plots.static import experiment_html
 from workbench.plots.sweep import COSTS, figures, sweep_png
 from workbench.plots.tables import choices_table
 from workbench.printable import plain
@@ -27,12 +27,7 @@ _CAPTIONS = {
 
 def sweep_html(plan: SweepPlan, now: Standing, summary: str) -> str:
     """Sentences, table and picture without scripts, every name escaped."""
-    image = base64.b64encode(sweep_png(picture_of(plan, now))).decode()
-    lines = "<br>".join(map(escape, summary.splitlines()))
-    return (
-        f"<div>{lines}</div>{table_html(plan, now)}<img alt='{escape(summary, quote=True)}' "
-        f"src='data:image/png;base64,{image}' style='max-width:100%'>"
-    )
+    return experiment_html(summary, table_html(plan, now), sweep_png(picture_of(plan, now)))
 
 
 def write_report(plan: SweepPlan, now: Standing, summary: str, path: str | Path) -> Path:
