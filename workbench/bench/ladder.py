@@ -25,7 +25,7 @@ from scipy.stats import t as student
 
 from workbench import presets
 from workbench.bench.contender import Contender, note
-from workbench.bench.presets import TUNING_SEED, sweep
+from workbench.bench.presets import TUNING_SEED, nats_of, sweep
 from workbench.bench.presets import WORKER as OURS
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
@@ -105,7 +105,7 @@ def fewest_steps(train: Train, recipe: Recipe, target: float, start: int) -> tup
     while steps not in tried and len(tried) < TRIES:
         candidate = recipe.with_(budget={"amount": steps})
         run = train(candidate)
-        tried[steps] = _nats(run)
+        tried[steps] = nats_of(run)
         if tried[steps] <= target and (found is None or steps < found[0].budget.amount):
             found = candidate, run
         if target - BAND <= tried[steps] <= target:
@@ -128,10 +128,6 @@ def _next(tried: Mapping[int, float], aim: float) -> int:
     return max(1, round(steps * 2 ** min(1.5, max(-1.5, (loss - aim) / slope))))
 
 
-def _nats(run: Mapping[str, Any]) -> float:
-    return math.inf if run["loss"] is None else float(run["loss"])
-
-
 def climb(
     arms: Sequence[Arm], candidates: Sequence[tuple[str, dict[str, Any]]], trainer: Callable[[Arm], Train]
 ) -> dict[str, Any]:
@@ -147,7 +143,7 @@ def climb(
         score, and those it had to beat).
     """
     default, *others = arms
-    tuned, target = sweep(default.recipe, lambda recipe: _nats(trainer(default)(recipe)))
+    tuned, target = sweep(default.recipe, lambda recipe: nats_of(trainer(default)(recipe)))
     placed, seconds, left_out = [replace(default, recipe=tuned)], math.inf, []
     steps = int(tuned.budget.amount)
     for arm in others:
@@ -176,13 +172,13 @@ def _placed(arm: Arm, target: float, steps: int, train: Train) -> tuple[Arm, flo
     """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
     first = fewest_steps(train, arm.recipe, target, steps)
     start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
-    tuned, _ = sweep(start, lambda recipe: _nats(train(recipe)))
+    tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
     found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
     if found is None:
         return None
     recipe, run = found
     rate = f"lr {recipe.optimizer.lr:g}"
-    note(f"{arm.name}: {run['steps']} steps, {run['cpu_seconds']:.0f} s, {rate}, {_nats(run):.3f} nats")
+    note(f"{arm.name}: {run['steps']} steps, {run['cpu_seconds']:.0f} s, {rate}, {nats_of(run):.3f} nats")
     return replace(arm, recipe=recipe), float(run["cpu_seconds"])
 
 
@@ -191,7 +187,7 @@ def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]]
     seconds = {name: [float(run["cpu_seconds"]) for run in each] for name, each in runs.items()}
     found: dict[str, Any] = {}
     for arm in arms:
-        losses = [_nats(run) for run in runs[arm.name]]
+        losses = [nats_of(run) for run in runs[arm.name]]
         found[arm.name] = {
             "what": arm.what, "steps": int(arm.recipe.budget.amount), "lr": arm.recipe.optimizer.lr,
             "cpu_seconds": spread(seconds[arm.name]), "losses": losses,
@@ -219,7 +215,7 @@ def _interval(values: Sequence[float]) -> list[float] | None:
 def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
     """Gives the trainer of an arm: one child process per module and setting, and no run trained twice."""
     with ExitStack() as stack:
-        children: dict[tuple[str, str], Contender] = {}
+        children: dict[str, Contender] = {}
 
         def train(arm: Arm, recipe: Recipe) -> dict[str, Any]:
             way = f"{arm.module.rpartition('.')[2]}{'-tuned' if arm.setting.get('tuned') else ''}"
@@ -227,14 +223,13 @@ def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
             key = f"{way}/{arm.what}/lr={recipe.optimizer.lr:g}/warmup={warmup}/{recipe.budget}/seed={recipe.seed}"
             run = results.known(key, recipe)
             if run is None:
-                child = children.get((arm.module, way))
-                if child is None:
+                if way not in children:
                     setting = {"name": way, "recipe": arm.recipe.to_dict(), **arm.setting}
-                    child = children[arm.module, way] = stack.enter_context(Contender(arm.module, setting))
-                    results.put(**child.ready)
-                run = child.ask({"recipe": recipe.to_dict()})
+                    children[way] = stack.enter_context(Contender(arm.module, setting))
+                    results.put(**children[way].ready)
+                run = children[way].ask({"recipe": recipe.to_dict()})
                 results.add(key, recipe, run)
-                note(f"{key}: {_nats(run):.4f} nats, {run['cpu_seconds']:.1f} s")
+                note(f"{key}: {nats_of(run):.4f} nats, {run['cpu_seconds']:.1f} s")
             return run
 
         yield lambda arm: partial(train, arm)

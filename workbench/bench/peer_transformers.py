@@ -162,6 +162,17 @@ def tokenizer_of(prepared: PreparedData) -> transformers.PreTrainedTokenizerFast
 MODELS = {"bert": bert, "modernbert": modernbert}
 
 
+def arguments_of(recipe: Recipe, folder: str, tuned: bool, **more: Any) -> transformers.TrainingArguments:
+    """The Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to ``folder``."""
+    # No logging, saving or progress bar, which would be charged to the Trainer.
+    return transformers.TrainingArguments(
+        output_dir=folder, per_device_train_batch_size=recipe.data.most_rows, max_steps=int(recipe.budget.amount),
+        learning_rate=recipe.optimizer.lr, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+        use_cpu=recipe.engine().device.type == "cpu", seed=recipe.seed, train_sampling_strategy="sequential",
+        **(TUNED if tuned else {}), **more,
+    )  # fmt: skip
+
+
 def main() -> None:
     """Child process: ``python -m workbench.bench.peer_transformers '{"recipe": ..., "tuned": ..., ...}'``.
 
@@ -172,13 +183,7 @@ def main() -> None:
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
     data, device = recipe.data, recipe.engine().device
-    # No logging, saving or progress bar, which would be charged to the Trainer.
-    arguments = transformers.TrainingArguments(
-        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=data.most_rows, max_steps=int(recipe.budget.amount),
-        learning_rate=recipe.optimizer.lr, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
-        use_cpu=device.type == "cpu", dataloader_num_workers=setting["workers"], seed=recipe.seed,
-        train_sampling_strategy="sequential", **(TUNED if setting["tuned"] else {}),
-    )  # fmt: skip
+    arguments = arguments_of(recipe, tempfile.mkdtemp(), setting["tuned"], dataloader_num_workers=setting["workers"])
     memory = PeakMemory(device)
     memory.__enter__()
     model = MODELS[setting["model"]](recipe, prepared)

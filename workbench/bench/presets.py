@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,11 +106,12 @@ def _loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> 
     if run is None:
         run = {"budget": str(recipe.budget), **child.ask({"recipe": recipe.to_dict()})}
         results.add(key, recipe, run)
-        print(f"{key}: {_nats(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)", flush=True)
-    return _nats(run)
+        print(f"{key}: {nats_of(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)", flush=True)
+    return nats_of(run)
 
 
-def _nats(run: dict[str, Any]) -> float:
+def nats_of(run: Mapping[str, Any]) -> float:
+    """Held-out loss of a worker's run; infinity for one that diverged."""
     return math.inf if run["loss"] is None else float(run["loss"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -54,16 +55,25 @@ def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
     return answer
 
 
-def main() -> None:
-    """Child process: ``python -m workbench.bench.tuning_worker '{"recipe": ..., "name": ...}'``."""
-    stage, _, recipe = begin()
+def serve(answer: Callable[[Recipe, PreparedData, dict[str, Any]], dict[str, Any]]) -> None:
+    """The child's side: says the floors of its text, then answers each recipe with what its training came to.
+
+    Args:
+        answer: trains one whole run; it gets the recipe, its data and the child's setting.
+    """
+    stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
     floors = text_floors(prepared, heldout_set(recipe, prepared), say=print)
     stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:
-        stage.say(train(Recipe(**message["recipe"]), prepared))
+        stage.say(answer(Recipe(**message["recipe"]), prepared, setting))
         # Guards of graphs of a deleted model would be tried, and counted, without end.
         torch.compiler.reset()
+
+
+def main() -> None:
+    """Child process: ``python -m workbench.bench.tuning_worker '{"recipe": ..., "name": ...}'``."""
+    serve(lambda recipe, prepared, _: train(recipe, prepared))
 
 
 if __name__ == "__main__":

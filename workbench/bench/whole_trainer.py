@@ -15,13 +15,11 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from workbench.bench.contender import begin
-from workbench.bench.peer_transformers import TUNED, Rows, tokenizer_of
+from workbench.bench.peer_transformers import Rows, arguments_of, tokenizer_of
 from workbench.bench.run_mlm import ignoring
+from workbench.bench.tuning_worker import serve
 from workbench.choices.data.order import RowOrder
-from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
-from workbench.choices.objectives.text_floors import text_floors
 from workbench.recipe import Recipe
 from workbench.training.assemble import heldout_set
 
@@ -29,7 +27,6 @@ UNTIMED_STEPS = 2
 """In which a compiled model is compiled; they count as long as the later ones take."""
 ROWS = 64
 """Of the held-out set that are scored at once."""
-TUNED_CAUSAL = {**TUNED, "dropout": 0.0}
 
 
 class Clock(transformers.TrainerCallback):
@@ -83,19 +80,12 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
         ``loss`` (held-out, nats; None when the run diverged), ``steps``, ``tokens``, ``cpu_seconds`` of training
         without compilation, ``parameters``.
     """
-    options = dict(TUNED_CAUSAL if tuned else {})
-    dropout = options.pop("dropout", None)
     transformers.set_seed(recipe.seed)
-    model = gpt2(recipe, prepared, dropout)
+    model = gpt2(recipe, prepared, 0.0 if tuned else None)
     data, steps, clock = recipe.data, int(recipe.budget.amount), Clock()
     with tempfile.TemporaryDirectory() as folder:
-        # No logging, saving or progress bar, which would be charged to the Trainer.
-        arguments = transformers.TrainingArguments(
-            output_dir=folder, per_device_train_batch_size=data.most_rows, max_steps=steps, seed=recipe.seed,
-            learning_rate=recipe.optimizer.lr, warmup_steps=round(steps * recipe.optimizer.schedule.warmup),
-            lr_scheduler_type="linear", report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
-            use_cpu=True, train_sampling_strategy="sequential", **options,
-        )  # fmt: skip
+        warmup = round(steps * recipe.optimizer.schedule.warmup)
+        arguments = arguments_of(recipe, folder, tuned, warmup_steps=warmup, lr_scheduler_type="linear")
         trainer = transformers.Trainer(
             model=model, args=arguments, callbacks=[clock],
             train_dataset=Rows(RowOrder(prepared.train, data.longest, recipe.seed), 10_000_000),
@@ -114,13 +104,7 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.whole_trainer '{"recipe": ..., "tuned": ..., "name": ...}'``."""
-    stage, setting, recipe = begin()
-    prepared = prepare(recipe.data)
-    floors = text_floors(prepared, heldout_set(recipe, prepared), say=print)
-    stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
-    while (message := stage.next()) is not None:
-        stage.say(train(Recipe(**message["recipe"]), prepared, setting["tuned"]))
-        torch.compiler.reset()
+    serve(lambda recipe, prepared, setting: train(recipe, prepared, setting["tuned"]))
 
 
 if __name__ == "__main__":

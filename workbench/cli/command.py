@@ -257,22 +257,12 @@ def _add_race(verbs: Any) -> None:
                       "baseline's own takes), '600 steps', '1e6 tokens' or '2e15 flops'")  # fmt: skip
     race.add_argument("--seeds", default="6", metavar="N", help="at most so many (default 6), or which: 10,11,12")
     race.add_argument("--baseline", metavar="NAME", help="the arm that the others are held against")
-    race.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
     race.add_argument("--reference", default="0.5,2", metavar="RATIOS", help="of the budget at which the baseline is "
                       "trained as well, for speed-ups (default 0.5,2; none)")  # fmt: skip
-    race.add_argument("--clock", default="reference", metavar="reference|measured",
-                      help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
     race.add_argument("--fail-on", default="never", metavar="never|worse|undecided|not-better",
                       help="exit with 3 where an arm is that (default never)")  # fmt: skip
     race.add_argument("--results", metavar="FILE", help="write the result there as JSON, and as JUnit XML beside it")
-    race.add_argument("--dry-run", action="store_true", help="only say what it would take")
-    race.add_argument("--detach", action="store_true", help="do not wait for the end; prints the race id")
-    race.add_argument("--cancel", action="store_true", help="end a race that there is, and stop its runs")
-    race.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob in all arms; repeatable"
-    )
-    _add_text(race)
-    race.add_argument("--name", metavar="TEXT", help="of the race, in its id")
+    _add_experiment(race, "race", "arms")
 
 
 def _add_sweep(verbs: Any) -> None:
@@ -292,20 +282,25 @@ def _add_sweep(verbs: Any) -> None:
     sweep.add_argument(
         "--early-stopping", metavar="halving", help="end weak points at a quarter and half of the budget"
     )
-    sweep.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
-    sweep.add_argument("--clock", default="reference", metavar="reference|measured",
-                       help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
     sweep.add_argument("--results", metavar="FILE", help="write the result there as JSON")
     sweep.add_argument("--report", metavar="FILE", help="write table and pictures there as one HTML page")
-    sweep.add_argument("--dry-run", action="store_true", help="only say what it would take")
     sweep.add_argument("--show", action="store_true", help="print how a sweep stands, and do not follow it")
-    sweep.add_argument("--detach", action="store_true", help="do not wait for the end; prints the sweep id")
-    sweep.add_argument("--cancel", action="store_true", help="end a sweep that there is, and stop its runs")
-    sweep.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob in all points; repeatable"
+    _add_experiment(sweep, "sweep", "points")
+
+
+def _add_experiment(parser: argparse.ArgumentParser, noun: str, parts: str) -> None:
+    """What every experiment takes: what is compared, on which clock, and how it is begun, left and ended."""
+    parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
+    parser.add_argument("--clock", default="reference", metavar="reference|measured",
+                        help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="only say what it would take")
+    parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; prints the {noun} id")
+    parser.add_argument("--cancel", action="store_true", help=f"end a {noun} that there is, and stop its runs")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help=f"change a knob in all {parts}; repeatable"
     )
-    _add_text(sweep)
-    sweep.add_argument("--name", metavar="TEXT", help="of the sweep, by which it is found again")
+    _add_text(parser)
+    parser.add_argument("--name", metavar="TEXT", help=f"of the {noun}, by which it is found again")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
