@@ -13,6 +13,7 @@ BENCHES = {
     "ladder": "seconds to one held-out score, from transformers' Trainer to the best recipe, rung by rung",
     "execution": "what each knob of the native engine gives: alone, added up, all together",
     "plans": "what executions `auto` and `memory` reach beside the defaults, over varied recipes",
+    "study": "every method against its baseline: tuned alike, raced over fresh seeds at equal time",
     "methods": "what each method saves per step and per token",
     "demo": "what `make demo` reaches, seed by seed",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",

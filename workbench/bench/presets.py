@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
             recipe = presets.get(name).with_assignments(options.set).with_(seed=TUNING_SEED, execution={"threads": 1})
             with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
                 results.put(unigram_entropy=child.ready["unigram_entropy"])
-                best, loss = sweep(recipe, partial(_loss, name, results, child))
+                best, loss = sweep(recipe, partial(trained_loss, name, results, child))
             print(
                 f"{name}: best lr {best.optimizer.lr:g}, warm-up {_warmup(best)}, held-out loss {loss:.4f}", flush=True
             )
@@ -100,7 +100,8 @@ def _warmup(recipe: Recipe) -> float | None:
     return found
 
 
-def _loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
+def trained_loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
+    """Held-out nats at the end of a recipe's budget, trained by a child unless the results have it."""
     key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
     run = results.known(key, recipe)
     if run is None:

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import statistics
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,6 +87,7 @@ class ResultsFile:
 
     def __init__(self, path: Path, benchmark: str) -> None:
         self.path = path
+        self._lock = threading.RLock()
         self.data: dict[str, Any] = {"benchmark": benchmark, "runs": {}}
         if path.exists():
             found = read_object(path)
@@ -115,14 +117,16 @@ class ResultsFile:
         return run if run is not None and run["definition"] == definition(recipe) else None
 
     def add(self, name: str, recipe: Recipe, run: dict[str, Any]) -> None:
-        """Save a finished run, at once."""
-        self.data["runs"][name] = {"definition": definition(recipe), **run}
-        self.put()
+        """Save a finished run, at once; threads may fill one file."""
+        with self._lock:
+            self.data["runs"][name] = {"definition": definition(recipe), **run}
+            self.put()
 
     def put(self, **fields: Any) -> None:
         """Replace top-level fields and save."""
-        self.data |= {**context(self.data["benchmark"]), **fields}
-        write_json(self.path, self.data)
+        with self._lock:
+            self.data |= {**context(self.data["benchmark"]), **fields}
+            write_json(self.path, self.data)
 
 
 def definition(recipe: Recipe) -> str:

@@ -1,0 +1,115 @@
+"""The study of methods: what it compares, what it keeps and what it misses, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import held, planned, root, tiny
+from workbench.bench import study
+from workbench.bench.command import main
+from workbench.bench.result import ResultsFile
+from workbench.bench.study import TRACKS, Track, arms_of, missing, section_of
+from workbench.choices.choice import registry
+from workbench.errors import TargetMissed, WorkbenchError
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race
+from workbench.recipe import Recipe
+
+__all__ = ["planned", "root", "tiny"]
+SECTION = {"Optimizer": {"mine": {"optimizer": {"kind": "lion"}}, "no: heads": {"architecture": {"heads": 7}}}}
+"""The second cannot be built."""
+
+
+@pytest.fixture
+def section(
+    tiny: Recipe, planned: Callable[..., RacePlan], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
+    """``section(loss)`` -> what a study keeps of a section whose tuned baseline ends at ``loss``; unigram is 6."""
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    results = ResultsFile(tmp_path / "study.json", "study")
+    results.put(unigram_entropy=6.0)
+
+    def tune(track: str, recipes: dict[str, Recipe], _results: ResultsFile, _at_once: int, loss: float) -> Any:
+        return {
+            name: (recipe.with_(optimizer={"lr": recipe.optimizer.lr / 2}), loss) for name, recipe in recipes.items()
+        }
+
+    def begin(arms: dict[str, Recipe], budget: str, seeds: int, **options: Any) -> Race:
+        begun.append(options["name"])
+        return held(planned(arms, budget, seeds=seeds, reference=(0.5, 2.0)))
+
+    begun: list[str] = []
+
+    def measured(loss: float = 2.0) -> dict[str, Any]:
+        track = Track(tiny, SECTION)
+        options: dict[str, Any] = {"seeds": 4, "at_once": 1, "tune": partial(tune, loss=loss), "rates": RATES}
+        found = section_of("causal", track, "Optimizer", results, begin=begin, **options)
+        return {**found, "begun": begun, "data": results.data}
+
+    return measured
+
+
+@pytest.mark.process  # git, for the revision
+def test_a_section_is_tuned_then_raced_and_its_race_is_held_again(section: Callable[..., dict[str, Any]]) -> None:
+    found = section()
+    (verdict,) = found["verdicts"]
+    assert (verdict["arm"], verdict["verdict"], verdict["speedup"]["text"]) == ("mine", "worse", "< 0.5x")
+    assert found["recipes"]["mine"]["optimizer"]["kind"] == "lion"
+    assert found["baseline_below_unigram"] == 4.0
+    assert list(found["refused"]) == ["no heads"]
+    # Every arm as long as the baseline takes, and tuned at what it is raced at.
+    seconds = [found["shares"][arm]["seconds"] for arm in ("baseline", "mine")]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.02)
+    assert found["recipes"]["mine"]["budget"]["amount"] == found["shares"]["mine"]["steps"]
+    again = section()
+    assert again["race"] == found["race"]
+    assert again["begun"] == ["study causal Optimizer"]
+
+
+@pytest.mark.process  # git, for the revision
+def test_the_page_says_every_verdict(section: Callable[..., dict[str, Any]]) -> None:
+    found = section()
+    text = study.page({**found["data"], "sections": {"causal/Optimizer": found}})
+    assert "## Optimizer, track causal" in text
+    assert "| mine | worse | < 0.5x | +0.5" in text
+    assert "Not in this track: no heads (" in text
+
+
+@pytest.mark.process  # git, for the revision
+def test_a_baseline_that_has_learned_nothing_is_no_baseline(section: Callable[..., dict[str, Any]]) -> None:
+    with pytest.raises(WorkbenchError, match=r"0\.50 nats below word frequencies, and needs 1\.0"):
+        section(5.5)
+
+
+def test_what_has_no_evidence_or_evidence_of_another_recipe_is_named(tmp_path: Path) -> None:
+    empty = missing({})
+    assert "causal/Depth/progressive_drop: no evidence" in empty
+    build, steps = TRACKS["large_batch"]
+    track = build(steps)
+    assert len(arms_of(track, "Optimizer")[0]) == len(track.methods["Optimizer"])
+    kept = {"steps": steps, "definitions": {**study.definitions(track, "Optimizer"), "lans": "another"}}
+    left = [line for line in missing({"sections": {"large_batch/Optimizer": kept}}) if line.startswith("large_batch")]
+    assert left == ["large_batch/Optimizer/lans: evidence of another recipe"]
+    with pytest.raises(TargetMissed, match="methods lack evidence"):
+        main(["study", "--check", "--out", str(tmp_path / "none.json")])
+
+
+def test_what_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
+    for option in (["--track", "masks"], ["--only", "optimiser"]):
+        with pytest.raises(WorkbenchError, match=r"causal|Optimizer"):
+            main(["study", "--out", str(tmp_path / "study.json"), *option])
+    assert not (tmp_path / "study.json").exists()
+
+
+def test_every_optimizer_depth_method_and_schedule_has_a_place() -> None:
+    known = {entry: arms_of(TRACKS["causal"][0](100), entry)[0] for entry in ("Optimizer", "Depth", "Schedule")}
+    assert {recipe.optimizer.kind for recipe in known["Optimizer"].values()} == set(registry("optimizer")) - {"adamw"}
+    assert {recipe.depth.kind for recipe in known["Depth"].values()} == set(registry("depth")) - {"full"}
+    shapes = {recipe.optimizer.schedule.kind for recipe in known["Schedule"].values()}
+    assert set(registry("schedule")) - shapes == {"linear", "phases", "points", "stages"}

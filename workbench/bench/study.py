@@ -1,0 +1,288 @@
+"""Every method against its baseline: each arm tuned at its whole budget, then raced over fresh seeds at equal time.
+
+Claim 2 of an honest comparison. A track is a baseline and sections of methods, each a change to it. Every arm's rate
+and warm-up are swept by the same search on a seed that no race sees, at the steps that the budget gives this arm; then
+a section is one race (:mod:`workbench.racing`): paired seeds, looks after 4, 6 and 10, an error rate shared by its
+arms, and the baseline at half and twice the budget, so that a difference can be said as a speed-up. Resumable.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from workbench import presets
+from workbench.atomic import write_bytes
+from workbench.bench.compared_methods import Methods, all_methods, depth_and_optimizers
+from workbench.bench.contender import Contender, note
+from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
+from workbench.bench.result import ResultsFile, definition
+from workbench.errors import RecipeError, TargetMissed, WorkbenchError, unknown
+from workbench.racing.entering import enter
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race, race
+from workbench.recipe import Recipe
+
+RESULTS, PAGE = Path("docs/results/study.json"), Path("docs/methods.md")
+LEARNED = 1.0
+"""Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
+SEEDS = 10
+BASELINE = "baseline"
+HEADS = ("method", "verdict", "as good as the baseline after", "difference, nats", "seeds", "rate", "time per step")
+Begin = Callable[..., Race | RacePlan]
+Tune = Callable[..., dict[str, tuple[Recipe, float]]]
+
+
+@dataclass(frozen=True)
+class Track:
+    """A baseline, and the methods that are held against it.
+
+    Attributes:
+        base: tuned before anything else.
+        methods: by section and name, each as changes to ``base``.
+    """
+
+    base: Recipe
+    methods: Methods
+
+
+def causal(steps: int) -> Track:
+    """The main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one thread."""
+    base = presets.get("quickstart").with_(
+        data={"batch_size": 16, "sequence_length": 64},
+        architecture={"layers": 8, "width": 96, "heads": 2},
+        execution={"threads": 1, "device": "cpu"},
+        budget=f"{steps} steps",
+        seed=TUNING_SEED,
+    )
+    found = all_methods(base)
+    # Masks belong to masked models, and these positions let every token see the right.
+    del found["Objective"]
+    return Track(base, {**found, "Schedule": schedules()})
+
+
+def large_batch(steps: int) -> Track:
+    """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step."""
+    base = presets.get("quickstart").with_(
+        data={"batch_size": 64, "sequence_length": 64},
+        architecture={"layers": 4, "width": 256, "heads": 4},
+        execution={"threads": 1, "device": "cpu"},
+        budget=f"{steps} steps",
+        seed=TUNING_SEED,
+    )
+    return Track(base, {"Optimizer": depth_and_optimizers()["Optimizer"]})
+
+
+def schedules() -> dict[str, dict[str, Any]]:
+    """Shapes of the learning rate beside a rise and a straight fall."""
+    shapes: dict[str, dict[str, Any]] = {
+        "rate held, then decayed": {"kind": "warmup_hold_decay", "hold": 0.6, "warmup": 0.1},
+        "cosine": {"kind": "cosine", "warmup": 0.1},
+        "polynomial": {"kind": "polynomial", "warmup": 0.1},
+        "inverse_sqrt": {"kind": "inverse_sqrt", "warmup": 0.1},
+        "one_cycle": {"kind": "one_cycle"},
+        "warmup_stable_decay": {"kind": "warmup_stable_decay", "warmup": 0.1},
+    }
+    return {name: {"optimizer.schedule": shape} for name, shape in shapes.items()}
+
+
+TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {"causal": (causal, 600), "large_batch": (large_batch, 300)}
+"""By name: how it is built, and its steps."""
+
+
+def arms_of(track: Track, section: str) -> tuple[dict[str, Recipe], dict[str, str]]:
+    """The recipes of a section by name, and why some of its methods cannot be in this track."""
+    arms, refused = {}, {}
+    for name, changes in track.methods[section].items():
+        arm = name.replace(":", "")
+        try:
+            recipe = track.base.with_(**changes)
+            recipe.check_whole()
+        except RecipeError as error:
+            refused[arm] = str(error)
+        else:
+            arms[arm] = recipe
+    return arms, refused
+
+
+def tuned(
+    track: str, recipes: Mapping[str, Recipe], results: ResultsFile, at_once: int
+) -> dict[str, tuple[Recipe, float]]:
+    """Every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by side."""
+
+    def tune(name: str) -> tuple[Recipe, float]:
+        recipe = recipes[name]
+        with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
+            results.put(unigram_entropy=child.ready["unigram_entropy"])
+            found, loss = sweep(recipe, partial(trained_loss, f"{track}/{name}", results, child))
+        note(f"{name}: lr {found.optimizer.lr:g}, {loss:.3f} nats")
+        return found, loss
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(recipes, pool.map(tune, recipes), strict=True))
+
+
+def section_of(
+    track: str,
+    built: Track,
+    section: str,
+    results: ResultsFile,
+    *,
+    seeds: int,
+    at_once: int,
+    tune: Tune = tuned,
+    begin: Begin = race,
+    rates: Any = None,
+) -> dict[str, Any]:
+    """Tune and race a section; returns what the file keeps of it.
+
+    Args:
+        tune: as :func:`tuned` does. begin: a race, as :func:`workbench.racing.race.race` does.
+        rates: of another machine.
+
+    Raises:
+        WorkbenchError: the tuned baseline is not :data:`LEARNED` nats below word frequencies. RunFailed: the race.
+    """
+    base, loss = tune(track, {BASELINE: built.base}, results, 1)[BASELINE]
+    if (below := results.data["unigram_entropy"] - loss) < LEARNED:
+        raise WorkbenchError(f"track '{track}': the baseline ends {below:.2f} nats below word frequencies, and needs "
+                             f"{LEARNED}; give it more --steps")  # fmt: skip
+    arms, refused = arms_of(Track(base, built.methods), section)
+    # As much reference time as the baseline takes: each arm is tuned at the steps that this gives it.
+    plan = enter({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
+    candidates = {name: Recipe(**plan.arms[name]).with_(seed=TUNING_SEED) for name in arms}
+    ready = {BASELINE: base, **{name: found for name, (found, _) in tune(track, candidates, results, at_once).items()}}
+    outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin).wait_blocking()
+    return {
+        "race": outcome.race, "steps": int(built.base.budget.amount), "budget": outcome.budget, "seeds": outcome.seeds,
+        "baseline_below_unigram": below, "recipes": {name: recipe.to_dict() for name, recipe in ready.items()},
+        "definitions": definitions(built, section), "refused": refused,
+        "shares": {name: arm["share"] for name, arm in outcome.arms.items()},
+        "verdicts": outcome.verdicts, "runs": outcome.runs,
+    }  # fmt: skip
+
+
+def _raced(key: str, arms: Mapping[str, Recipe], budget: str, seeds: int, results: ResultsFile, begin: Begin) -> Race:
+    """The race of these very arms that an earlier start began, else a new one."""
+    races = results.data.get("races", {})
+    wanted = {name: definition(recipe) for name, recipe in arms.items()}
+    if races.get(key, {}).get("arms") == wanted:
+        known = Race(races[key]["race"])
+        if known.status not in ("failed", "cancelled"):
+            return known
+    found = begin(arms, budget, seeds, name=f"study {key.replace('/', ' ')}", say=note)
+    assert isinstance(found, Race)  # a dry run alone gives a plan
+    results.put(races={**races, key: {"race": found.id, "arms": wanted}})
+    return found
+
+
+def definitions(built: Track, section: str) -> dict[str, str]:
+    """What each arm of a section was before it was tuned: another one is another method."""
+    arms, _ = arms_of(built, section)
+    return {name: definition(recipe) for name, recipe in {BASELINE: built.base, **arms}.items()}
+
+
+def missing(data: Mapping[str, Any]) -> list[str]:
+    """Methods of all tracks that have no verdict, or one of another recipe than today's."""
+    found = []
+    for track, (build, steps) in TRACKS.items():
+        for section in build(steps).methods:
+            kept = data.get("sections", {}).get(f"{track}/{section}", {})
+            known = kept.get("definitions", {})
+            for name, today in definitions(build(kept.get("steps", steps)), section).items():
+                if known.get(name) != today:
+                    why = "evidence of another recipe" if name in known else "no evidence"
+                    found.append(f"{track}/{section}/{name}: {why}")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    """``workbench bench study``: tune, race, print the tables, save the JSON and the page; resumable."""
+    parser = argparse.ArgumentParser(prog="workbench bench study", description=__doc__)
+    parser.add_argument("--track", default="causal", metavar="|".join(TRACKS), help="(%(default)s)")
+    parser.add_argument("--only", action="append", default=[], metavar="SECTION", help="repeatable; all by default")
+    parser.add_argument("--steps", type=int, metavar="N", help="of the baseline (the track's own by default)")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many, 4, 6 or 10 (%(default)s)")
+    parser.add_argument("--at-once", type=int, default=2, metavar="N", help="arms tuned side by side (%(default)s)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="results file (%(default)s)")
+    parser.add_argument("--page", type=Path, default=PAGE, help="Markdown page of all verdicts (%(default)s)")
+    parser.add_argument("--check", action="store_true", help="train nothing; exit with 3 where evidence is missing")
+    options = parser.parse_args(argv)
+    results = ResultsFile(options.out, "study")
+    if options.check:
+        if lacking := missing(results.data):
+            raise TargetMissed(f"{len(lacking)} methods lack evidence:\n" + "\n".join(lacking))
+        return 0
+    if options.track not in TRACKS:
+        raise WorkbenchError(unknown("track", options.track, TRACKS))
+    build, steps = TRACKS[options.track]
+    built = build(options.steps or steps)
+    for section in options.only:
+        if section not in built.methods:
+            raise WorkbenchError(unknown("section", section, built.methods))
+    with results.own():
+        for section in options.only or built.methods:
+            found = section_of(
+                options.track, built, section, results, seeds=options.seeds, at_once=options.at_once
+            )  # fmt: skip
+            results.put(sections={**results.data.get("sections", {}), f"{options.track}/{section}": found})
+            write_bytes(options.page, page(results.data).encode())
+            show(f"{options.track}: {section}", found, Console(width=150))
+    return 0
+
+
+def rows(section: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Per arm what :data:`HEADS` says."""
+    pace = section["shares"][BASELINE]["seconds_per_step"]
+    found: list[tuple[str, ...]] = []
+    for each in section["verdicts"]:
+        name, estimate = each["arm"], each["estimate"]
+        numbers = ("", "") if estimate is None else (
+            f"{estimate['mean']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})", str(estimate["seeds"])
+        )  # fmt: skip
+        word = each["verdict"] + (f" ({each['reason']})" if each["reason"] else "")
+        ratio = each["speedup"]["text"] if each["speedup"] else ""
+        rate = f"{section['recipes'][name]['optimizer']['lr']:g}"
+        found.append((name, word, ratio, *numbers, rate, f"{section['shares'][name]['seconds_per_step'] / pace:.2f}x"))
+    return found
+
+
+def show(title: str, section: Mapping[str, Any], console: Console) -> None:
+    """The table of one section."""
+    table = Table(*HEADS, title=title)
+    for row in rows(section):
+        table.add_row(*row)
+    console.print(table)
+    for name, why in section["refused"].items():
+        console.print(f"not in this track: {name} ({why})", markup=False)
+
+
+def page(data: Mapping[str, Any]) -> str:
+    """All verdicts as Markdown."""
+    lines = [
+        "# Every method against the baseline", "",
+        "Written by `workbench bench study`; every reading stands in [study.json](results/study.json).",
+        f"Measured on {data['hardware']['processor']}, {data['date']}.", "",
+        "A track is a baseline and changes to it. Rate and warm-up of every arm were tuned by the same search, on a "
+        "seed that no race sees, at as many steps as fit into the baseline's reference time. Verdicts are those of a "
+        "race: paired seeds, looks after 4, 6 and 10, 5% for all arms of a section together; equivalent is within 0.02 "
+        "nats. The speed-up says after how much of its own budget the baseline is as good. A verdict holds for this "
+        "size, text and budget, and for no other.",
+    ]  # fmt: skip
+    for name, section in data["sections"].items():
+        track, _, title = name.partition("/")
+        lines += ["", f"## {title}, track {track}", "",
+                  f"{section['steps']} steps of the baseline ({section['budget']}); it ends "
+                  f"{section['baseline_below_unigram']:.2f} nats below word frequencies.", "",
+                  f"| {' | '.join(HEADS)} |", "|" + " --- |" * len(HEADS)]  # fmt: skip
+        lines += [f"| {' | '.join(row)} |" for row in rows(section)]
+        lines += [f"\nNot in this track: {arm} ({why})." for arm, why in section["refused"].items()]
+    return "\n".join(lines) + "\n"
