@@ -66,6 +66,8 @@ test("what cannot be understood is said and passed over", () => {
   assert.match(filterOf("loss>fast", knobs).problem, /'fast' is not a number/);
   assert.match(filterOf("batch_sise>3", knobs).problem, /did you mean batch_size\?/);
   assert.match(filterOf("name>3", knobs).problem, /name is text/);
+  // Each of several is named, each once.
+  assert.match(filterOf("loss>fast name>3 loss>fast", knobs).problem, /^loss>fast: [^;]+; name is text[^;]*$/);
   assert.equal(finds("batch_sise>3 bert"), "a");
   // Until the knobs are there nothing is said: they are on their way.
   assert.deepEqual(filterOf("lr>1", null).problem, "");

@@ -94,7 +94,7 @@ export function filterOf(text, knobs = null) {
     if (problem) problems.push(problem);
     if (test) tests.push(term.not ? (row) => !test(row) : test);
   }
-  return { test: (row) => tests.every((test) => test(row)), problem: problems[0] ?? "" };
+  return { test: (row) => tests.every((test) => test(row)), problem: [...new Set(problems)].join("; ") };
 }
 
 function testOf({ key, sign, value }, knobs) {
