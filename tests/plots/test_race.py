@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from workbench.plots.curves import Curve
-from workbench.plots.race import Arm, Gap, RacePicture, band, levels_near, race_curves, race_differences, race_png
+from workbench.plots.race import (
+    Arm,
+    Gap,
+    RacePicture,
+    Reach,
+    band,
+    levels_near,
+    race_curves,
+    race_differences,
+    race_png,
+)
 
 
 def line(*losses: float, seconds: float = 1.0) -> Curve:
@@ -41,6 +51,17 @@ def test_curves_have_a_band_and_a_mean_per_arm(picture: RacePicture) -> None:
     assert list(bands[0].y) == [5, 4, 3, 1, 2, 3]
     assert [shape.y0 for shape in figure.layout.shapes] == [3.5]
     assert figure.layout.xaxis.title.text == "reference seconds"
+
+
+def test_the_baselines_final_score_is_a_line_and_whoever_gets_there_a_mark(picture: RacePicture) -> None:
+    found = replace(picture, target=2.0, reaches=[Reach("<b>mine", 1.5, 1.2, 1.9)])
+    figure = race_curves(found)
+    assert [shape.y0 for shape in figure.layout.shapes] == [3.5, 2.0]
+    mark = figure.data[-1]
+    assert (mark.x, mark.y, mark.name) == ((1.5,), (2.0,), "&lt;b&gt;mine")
+    assert (mark.error_x.array[0], mark.error_x.arrayminus[0]) == pytest.approx((0.4, 0.3))
+    assert mark.marker.color == figure.data[3].line.color, "in the colour of its curve"
+    assert race_png(found) != race_png(picture)
 
 
 def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -> None:

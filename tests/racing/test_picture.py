@@ -26,6 +26,23 @@ def test_pictures_show_every_seed_at_the_races_budget(planned: Planned) -> None:
     assert picture.levels == {"word frequencies": FLOOR, "neighbours": 0.5}
 
 
+def test_the_seconds_to_the_baselines_final_score_are_in_picture_table_and_result(planned: Planned) -> None:
+    plan = planned()
+    race = held(plan, lambda entry: 2.0 if entry.arm == "mine" else 2.5)
+    took = race.verdicts["mine"].to_target
+    assert took is not None
+    # Its curve goes from 2.667 at step 150 to 2.0 at step 200.
+    steps = 150 + 50 * (2 / 3 - 0.5) / (2 / 3)
+    assert took.seconds == pytest.approx(steps * plan.shares["mine"].seconds_per_step)
+    assert took.baseline == pytest.approx(200 * plan.shares["baseline"].seconds_per_step)
+    picture = picture_of(plan, race.standing)
+    assert picture.target == pytest.approx(2.5)
+    assert [(reach.name, reach.seconds) for reach in picture.reaches] == [("mine", took.seconds)]
+    assert took.against in table_html(plan, race.standing)
+    assert race.result["to_target"]["seconds"] == took.seconds
+    assert race.result["verdicts"][0]["to_target"]["text"] == took.text
+
+
 def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
     plan = planned()
     assert picture_of(plan, standing(plan)).gaps[0].mean is None

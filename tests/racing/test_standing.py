@@ -156,7 +156,10 @@ def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     assert reading_of(run_folder(six, entry), {}).status == "missing"
     assert reading_of(run_folder(six, entry), {six.run_id(entry): "no such engine"}).error.endswith("no such engine")
     folder = end(six, entry, 2.5)
-    assert reading_of(run_folder(six, entry), {}) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0)
+    found = reading_of(run_folder(six, entry), {})
+    assert found._replace(heldout=()) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0)
+    assert found.curve("nats", 0.1)[-2:] == [(15.0, 2.5 + 100 / 150), (20.0, 2.5)]
+    assert found.curve("bits_per_byte", 0.1) == [], "these runs were scored in nats alone"
     end(six, entry, 2.95)
     assert not reading_of(run_folder(six, entry), {}).left_floor
     end(six, entry, math.nan)

@@ -24,6 +24,7 @@ class Reading(NamedTuple):
         left_floor: whether the loss lies at least 0.1 nats below word frequencies.
         doing, progress: for people; ``progress`` is the spent share of the budget.
         seconds: of training, of a run that is done; NaN else.
+        heldout: step, nats and bits per byte of every evaluation of a run that is done.
     """
 
     status: Status
@@ -34,6 +35,16 @@ class Reading(NamedTuple):
     progress: float = 0.0
     error: str = ""
     seconds: float = math.nan
+    heldout: tuple[tuple[float, float, float], ...] = ()
+
+    def curve(self, score: str, seconds_per_step: float) -> list[tuple[float, float]]:
+        """Reference seconds and score of every evaluation that has both.
+
+        Args:
+            score: ``nats`` or ``bits_per_byte``.
+        """
+        points = [(step * seconds_per_step, loss if score == "nats" else bits) for step, loss, bits in self.heldout]
+        return [point for point in points if all(map(math.isfinite, point))]
 
 
 def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
@@ -63,4 +74,10 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
     result = result if isinstance(result, dict) else {}
     loss, bits, seconds = (number(result.get(key)) for key in ("heldout_loss", "bits_per_byte", "seconds"))
     learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
-    return Reading("done", loss, bits, learned in ("neighbours", "context"), "finished", 1.0, seconds=seconds)
+    recorded = evaluations.get("heldout")
+    points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
+    heldout = tuple(
+        (number(point.get("step")), number(point.get("loss")), number(point.get("bits_per_byte"))) for point in points
+    )
+    left = learned in ("neighbours", "context")
+    return Reading("done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout)

@@ -17,6 +17,7 @@ from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run
 # Shape legend: S seeds, P points of a curve.
 
 _BAND_OPACITY = 0.18
+_TARGET = "baseline's final score"
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 
 
@@ -47,6 +48,16 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """When an arm is as good as the baseline is at its end: reference seconds with their interval over seeds."""
+
+    name: str
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class RacePicture:
     """What the pictures of a race show.
 
@@ -54,6 +65,8 @@ class RacePicture:
         unit: of losses and differences. x_label: of the curves' axis.
         margin: differences within it are called equivalent.
         levels: losses of predictors without a model, by name.
+        target: what the baseline ends with, a mean over seeds; None where none is judged, or losses do not compare.
+        reaches: when other arms get there; without those that do not on every seed.
     """
 
     unit: str
@@ -62,6 +75,12 @@ class RacePicture:
     gaps: Sequence[Gap]
     margin: float
     levels: Mapping[str, float] = field(default_factory=dict)
+    target: float | None = None
+    reaches: Sequence[Reach] = ()
+
+    def place(self, name: str) -> int:
+        """Of an arm, which decides its colour."""
+        return next(place for place, arm in enumerate(self.arms) if arm.name == name)
 
 
 def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -107,6 +126,18 @@ def race_curves(picture: RacePicture) -> go.Figure:
     for text, level in levels_near(picture).items():
         figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
                          annotation_text=plotly_text(text), annotation_position="top right")  # fmt: skip
+    if picture.target is not None:
+        figure.add_hline(picture.target, line={"color": run_colour(0), "width": 1}, annotation_text=_TARGET,
+                         annotation_position="bottom right")  # fmt: skip
+        for reach in picture.reaches:
+            figure.add_scatter(
+                x=[reach.seconds], y=[picture.target], mode="markers", showlegend=False, name=plotly_text(reach.name),
+                marker={"color": run_colour(picture.place(reach.name)), "size": 11, "symbol": "diamond"},
+                error_x={"type": "data", "symmetric": False, "array": [reach.high - reach.seconds],
+                         "arrayminus": [reach.seconds - reach.low], "thickness": 2},
+                hovertemplate=f"as good as the baseline at its end after %{{x:.3s}} s ({reach.low:.3g} to "
+                f"{reach.high:.3g})<extra>%{{fullData.name}}</extra>",
+            )  # fmt: skip
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
     figure.update_xaxes(title=picture.x_label)
     figure.update_yaxes(title=f"held-out loss ({picture.unit})")
@@ -157,6 +188,12 @@ def race_png(picture: RacePicture) -> bytes:
         curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=3, label=label)
     for text, level in levels_near(picture).items():
         curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
+    if picture.target is not None:
+        curves.axhline(picture.target, color=run_colour(0), linewidth=0.8, label=_TARGET)
+        for reach in picture.reaches:
+            curves.errorbar(reach.seconds, picture.target, xerr=[[reach.seconds - reach.low],
+                            [reach.high - reach.seconds]], fmt="D", capsize=4,
+                            color=run_colour(picture.place(reach.name)))  # fmt: skip
     curves.set_xlabel(picture.x_label, fontsize=9)
     curves.set_ylabel(f"held-out loss ({picture.unit})", fontsize=9)
     curves.legend(fontsize=8, frameon=False)

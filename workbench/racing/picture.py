@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from statistics import fmean
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.plots.curves import Curve
-from workbench.plots.race import Arm, Gap, RacePicture, race_png
+from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_png
 from workbench.plots.static import experiment_html
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
@@ -47,8 +48,21 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
             gap = Gap(name, points, found.mean, found.low, found.high, verdict.verdict)
         gaps.append(gap)
     return RacePicture(
-        UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors
-    )
+        UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors,
+        *_reaches(plan, now),
+    )  # fmt: skip
+
+
+def _reaches(plan: RacePlan, now: Standing) -> tuple[float | None, list[Reach]]:
+    """The baseline's final loss, a mean over the seeds of the last look, and when other arms get there."""
+    found = {name: verdict.to_target for name, verdict in now.verdicts.items() if verdict.to_target is not None}
+    # Losses of arms with other tokenizers stand on no common line.
+    if not found or plan.score != "nats":
+        return None, []
+    seeds = plan.seeds[: max(each.seeds for each in found.values())]
+    reaches = [Reach(name, each.seconds, each.low, each.high) for name, each in found.items()
+               if each.seconds is not None and each.low is not None and each.high is not None]  # fmt: skip
+    return fmean(now.scores(plan, plan.baseline, seeds)), reaches
 
 
 def race_html(plan: RacePlan, now: Standing, summary: str) -> str:
@@ -58,7 +72,8 @@ def race_html(plan: RacePlan, now: Standing, summary: str) -> str:
 
 def table_html(plan: RacePlan, now: Standing) -> str:
     """The verdicts as a table without scripts, every name escaped."""
-    head = ("arm", "verdict", f"difference ({UNITS[plan.score]})", "interval", "seeds", "as good as the baseline after")
+    head = ("arm", "verdict", f"difference ({UNITS[plan.score]})", "interval", "seeds", "as good as the baseline after",
+            "time to the baseline's final score")  # fmt: skip
     rows = []
     for name, verdict in now.verdicts.items():
         found = verdict.estimate
@@ -67,7 +82,8 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         )  # fmt: skip
         reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)", "failed": " (failed)"}
         ratio = f"{verdict.speedup.text} its budget" if verdict.speedup else ""
-        rows.append((plain(name), verdict.verdict + reason[verdict.reason], *numbers, ratio))
+        rows.append((plain(name), verdict.verdict + reason[verdict.reason], *numbers, ratio,
+                     verdict.to_target.against if verdict.to_target else ""))  # fmt: skip
     cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]
     titles = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in head)
     body = "".join(f"<tr>{row}</tr>" for row in cells)

@@ -49,8 +49,8 @@ class RaceResult(dict[str, Any]):
         arms: recipe and share of the budget, by name.
         verdicts: of each arm, see :class:`~workbench.racing.standing.Verdict`. runs: see :func:`rows`.
         cost, warnings, note, error, summary.
-        verdict, difference, interval, speedup, p: of the first arm beside the baseline, for races of two; None where
-            unknown.
+        verdict, difference, interval, speedup, to_target, p: of the first arm beside the baseline, for races of two;
+            None where unknown.
     """
 
     @classmethod
@@ -67,6 +67,7 @@ class RaceResult(dict[str, Any]):
             interval=[found.low, found.high] if found else None,
             p=found.p if found else None,
             speedup=ratio and {"text": ratio.text, "factor": ratio.factor, "low": ratio.low, "high": ratio.high},
+            to_target=verdict_as_json(plan, first)["to_target"],
             score=plan.score,
             budget=plan.budget,
             clock=plan.clock,
@@ -180,9 +181,12 @@ def check_fail_on(fail_on: str) -> None:
 def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
     """A verdict with its sentence, JSON-able."""
     found = verdict.estimate
-    ratio = verdict.speedup and {**asdict(verdict.speedup), "text": verdict.speedup.text}
-    estimate = found._asdict() if found else None
-    return {**asdict(verdict), "estimate": estimate, "speedup": ratio, "sentence": sentence(plan, verdict)}
+    ratio, target = ({**asdict(each), "text": each.text} if each else None
+                     for each in (verdict.speedup, verdict.to_target))  # fmt: skip
+    return {
+        **asdict(verdict), "estimate": found._asdict() if found else None, "speedup": ratio, "to_target": target,
+        "sentence": sentence(plan, verdict),
+    }  # fmt: skip
 
 
 def _finite(value: float) -> float | None:

@@ -13,6 +13,7 @@ from workbench.experiments.readings import Reading, reading_of
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import Estimate, Word, more_seeds, word_of
 from workbench.racing.speedup import Speedup, speedup
+from workbench.racing.target import SecondsToTarget, seconds_to_target
 from workbench.runs.folder import RunFolder
 
 Reason = Literal["", "too early", "floor", "failed"]
@@ -28,6 +29,7 @@ class Verdict:
         estimate: of score of the arm minus score of the baseline, with its repeated interval; None without a look.
         more: seeds that would decide if mean and spread stayed; None where there is a verdict, or for more than 30.
         speedup: None where the baseline was trained at one budget alone.
+        to_target: reference seconds until the baseline's final score; None where runs have left no curve.
         left_floor, baseline_left_floor: seeds that did, of so many that are done.
         final: nothing more will be launched for this arm.
         error: of a run that failed.
@@ -39,6 +41,7 @@ class Verdict:
     estimate: Estimate | None = None
     more: int | None = None
     speedup: Speedup | None = None
+    to_target: SecondsToTarget | None = None
     left_floor: tuple[int, int] = (0, 0)
     baseline_left_floor: tuple[int, int] = (0, 0)
     final: bool = False
@@ -154,8 +157,17 @@ def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: i
         estimate=found,
         more=more_seeds(found, critical, margin) if undecided and last else None,
         speedup=speedup(scores(ours), budgets, critical),
+        to_target=_to_target(plan, arm, ours, scores(base), critical),
         final=not undecided or last,
     )
+
+
+def _to_target(
+    plan: RacePlan, arm: str, ours: Sequence[Reading], target_S: Sequence[float], critical: float
+) -> SecondsToTarget | None:
+    curves = [reading.curve(plan.score, plan.shares[arm].seconds_per_step) for reading in ours]
+    share = plan.shares[plan.baseline]
+    return seconds_to_target(curves, target_S, share.steps * share.seconds_per_step, critical) if all(curves) else None
 
 
 def _margin(plan: RacePlan, base: Sequence[Reading]) -> float:

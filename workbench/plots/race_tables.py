@@ -1,0 +1,42 @@
+"""The numbers behind the pictures of a race, for whoever cannot see them: one table per picture."""
+
+from __future__ import annotations
+
+from workbench.plots.race import RacePicture, band
+from workbench.plots.tables import table
+from workbench.printable import decimal, plain
+
+
+def curves_table(picture: RacePicture) -> str:
+    """Mean loss of each arm with its best and worst seed by x, and when it is as good as the baseline at its end."""
+    bands = [band(arm.lines) for arm in picture.arms]
+    found: dict[float, list[str]] = {}
+    for place, (x_P, *others) in enumerate(bands):
+        for x, mean, low, high in zip(x_P, *others, strict=True):
+            cells = found.setdefault(float(x), [""] * len(bands))
+            cells[place] = f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    rows = [(decimal(x, 1), found[x]) for x in sorted(found)]
+    if picture.target is not None:
+        reaches = {reach.name: f"{reach.seconds:.3g} s ({reach.low:.3g} to {reach.high:.3g})"
+                   for reach in picture.reaches}  # fmt: skip
+        known = [reaches.get(arm.name, "" if arm.lines else "no run yet") for arm in picture.arms]
+        rows.append((f"the baseline's final score, {picture.target:.3f}, after", known))
+    return table([plain(arm.name) for arm in picture.arms], rows, corner=picture.x_label)
+
+
+def differences_table(picture: RacePicture) -> str:
+    """Differences of each arm to the baseline: mean, interval, verdict, and one by one."""
+    rows = [
+        (
+            plain(gap.name),
+            [
+                "" if gap.mean is None else f"{gap.mean:+.3f}",
+                "" if gap.low is None or gap.high is None else f"{gap.low:+.3f} to {gap.high:+.3f}",
+                gap.text,
+                ", ".join(f"{point:+.3f}" for point in gap.points),
+            ],
+        )
+        for gap in picture.gaps
+    ]
+    unit = picture.unit
+    return table([f"mean ({unit})", "interval", "verdict", "by seed"], rows, corner="arm")
