@@ -85,6 +85,8 @@ class Choice(BaseModel):
     # Of a choice that stands for an object of the user's (``workbench.accelerate``): a recipe is read with it, but none
     # is composed or launched, since the object is in no file.
     stands_for: ClassVar[str] = ""
+    # False for a choice that only this program makes: read and launched with a recipe, never composed.
+    offered: ClassVar[bool] = True
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -177,7 +179,7 @@ def _load_plugins() -> None:
 def _kinds_with(axis: str, knob: str) -> list[str]:
     """Registered kinds of an axis that have this knob and can be chosen."""
     known = _REGISTRY.get(axis, {}).items()
-    return [kind for kind, model in known if knob in model.model_fields and not model.stands_for]
+    return [kind for kind, model in known if knob in model.model_fields and model.offered and not model.stands_for]
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:
@@ -186,11 +188,11 @@ def registry(axis: str) -> Mapping[str, type[Choice]]:
     Raises:
         ValueError: no such axis.
     """
-    return {kind: model for kind, model in readable(axis).items() if not model.stands_for}
+    return {kind: model for kind, model in readable(axis).items() if model.offered and not model.stands_for}
 
 
 def readable(axis: str) -> Mapping[str, type[Choice]]:
-    """:func:`registry`, and the choices that stand for an object of the user's: all that a recipe may be read with."""
+    """:func:`registry`, and what is never offered: all that a recipe may be read with."""
     _load_plugins()
     if axis not in _REGISTRY:
         raise ValueError(unknown("axis", axis, _REGISTRY))

@@ -32,18 +32,21 @@ class Split(NamedTuple):
         fraction: share of the text to hold out.
         grain: what stays together: ``source 1`` (the widest), ``source 2``, ..., ``document`` or ``part``.
         names: sources that are held out; empty for the last two, which a hash decides.
+        salt: hashed before a text, so that two splits of one text are independent.
     """
 
     fraction: float
     grain: str
     names: frozenset[tuple[str, ...]] = frozenset()
+    salt: str = ""
 
     def sides(self, sources: tuple[str, ...], text: str) -> Iterator[Labelled]:
         """A document with its side; where parts are split, its runs of neighbouring parts on one side."""
         if self.grain == "document":
-            yield Labelled(text, is_heldout(text, self.fraction))
+            yield Labelled(text, is_heldout(text, self.fraction, self.salt))
         elif self.grain == "part":
-            for heldout, parts in groupby(cut(text, PART_CHARACTERS), lambda part: is_heldout(part, self.fraction)):
+            parts_of = cut(text, PART_CHARACTERS)
+            for heldout, parts in groupby(parts_of, lambda part: is_heldout(part, self.fraction, self.salt)):
                 yield Labelled("".join(parts).strip(), heldout)
         else:
             yield Labelled(text, sources[: int(self.grain.split()[1])] in self.names)
@@ -53,7 +56,7 @@ class Split(NamedTuple):
         return {"grain": self.grain, "sources": sorted("/".join(name) for name in self.names)}
 
 
-def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
+def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") -> Split:
     """The coarsest split that comes near the wanted share.
 
     Sources are taken in the order of their hashes, those that do not fit any more left out, until the share is
@@ -61,14 +64,14 @@ def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
     sources are split instead, then documents, and at last parts of long documents.
 
     Args:
-        fraction: share of characters to hold out, between 0 and 1.
+        fraction: share of characters to hold out, between 0 and 1. salt: of the hashes of texts, and of names.
     """
     sizes: Counter[tuple[str, ...]] = Counter()
     total = by_document = 0
     depth = None
     for sources, text in documents:
         total += len(text)
-        by_document += len(text) if is_heldout(text, fraction) else 0
+        by_document += len(text) if is_heldout(text, fraction, salt) else 0
         # Documents without a source beside others with one: no level of sources covers all of the text.
         depth = len(sources) if depth is None else min(depth, len(sources))
         sizes.update({sources[: level + 1]: len(text) for level in range(len(sources))})
@@ -76,14 +79,14 @@ def choose_split(documents: Iterable[Sourced], fraction: float) -> Split:
     for level in range(1, (depth or 0) + 1):
         held, names = 0, []
         for name in sorted(
-            (name for name in sizes if len(name) == level), key=lambda name: document_hash("/".join(name))
+            (name for name in sizes if len(name) == level), key=lambda name: document_hash(salt + "/".join(name))
         ):
             if held + sizes[name] <= 1.1 * fraction * total:
                 held += sizes[name]
                 names.append(name)
         if held >= low:
-            return Split(fraction, f"source {level}", frozenset(names))
-    return Split(fraction, "document" if low <= by_document <= high else "part")
+            return Split(fraction, f"source {level}", frozenset(names), salt)
+    return Split(fraction, "document" if low <= by_document <= high else "part", salt=salt)
 
 
 def document_hash(text: str) -> int:
@@ -92,17 +95,17 @@ def document_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
-def is_heldout(text: str, fraction: float) -> bool:
+def is_heldout(text: str, fraction: float, salt: str = "") -> bool:
     """Whether a document is held out where documents are split.
 
     A function of its text alone: documents added or moved elsewhere never change sides, equal documents are on one
     side, and a larger fraction keeps what a smaller one held out.
 
     Args:
-        fraction: share of documents to hold out, between 0 and 1.
+        fraction: share of documents to hold out, between 0 and 1. salt: hashed before the text.
 
     Example:
         >>> sum(is_heldout(f"document {i}", 0.05) for i in range(10_000))
         530
     """
-    return document_hash(text) < fraction * 2.0**64
+    return document_hash(salt + text) < fraction * 2.0**64

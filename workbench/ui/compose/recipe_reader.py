@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from workbench import presets
 from workbench.assignments import read_json_text
+from workbench.choices.data.tuning_text import on_own_text
 from workbench.errors import RecipeError, unknown
 from workbench.recipe import Recipe
 from workbench.ui.compose.text_problems import TextError, TextProblem, json_tree, placed
@@ -52,7 +53,7 @@ def read_json(text: str) -> Read:
         read_json_text(text, "recipe")
         recipe = Recipe.from_json(text)
         recipe.check_whole()
-        return Read(recipe)
+        return Read(on_own_text(recipe))
     except json.JSONDecodeError as error:
         raise TextError([TextProblem(error.lineno, f"not JSON: {error.msg} (column {error.colno})")]) from None
     except RecipeError as error:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from workbench import presets
+from workbench.choices.data.tuning_text import on_own_text
 from workbench.recipe import Recipe
 from workbench.runs.find import find, run_ids
 from workbench.runs.folder import runs_root
@@ -51,7 +52,7 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
     if source.startswith(RUN):
         recipe = Recipe.load(find(source.removeprefix(RUN), runs_dir).recipe)
         recipe.check_whole()
-        return recipe
+        return on_own_text(recipe)
     return presets.get(source)
 
 

@@ -1,0 +1,97 @@
+"""Text to tune on: the training text of a corpus, a part of it held back, and its results' held-out text left alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, TypeVar
+
+from workbench.choices.choice import knob, one_of
+from workbench.choices.data.data import Data, Say, Sourced
+from workbench.choices.data.split import Labelled, Split, choose_split, document_hash
+
+# A recipe, which stands above choices.
+R = TypeVar("R", bound=Any)
+SALT = "tuning"
+"""Of the hash that splits the training text anew: without it, documents that stayed in training would stay again."""
+
+
+class TuningText(Data):
+    """The training text of another corpus, of which ``heldout_fraction`` is held back to choose settings on.
+
+    What the corpus itself holds out, on which results are scored, is neither trained on nor scored.
+    """
+
+    offered: ClassVar[bool] = False
+    kind: Literal["tuning_text"] = "tuning_text"
+    text: one_of(Data) = knob("embedded", "the corpus; its tokenizer and rows are not used")  # type: ignore[valid-type]
+
+    def documents(self) -> Iterator[str]:
+        """What is left to train on.
+
+        Raises:
+            DataError: as the corpus.
+        """
+        return (side.text for side in self._sides() if not side.heldout)
+
+    def heldout_documents(self) -> Iterator[str]:
+        """What settings are chosen on."""
+        return (side.text for side in self._sides() if side.heldout)
+
+    def collect(self, say: Say) -> None:
+        """As the corpus."""
+        self.text.collect(say)
+
+    def sources(self) -> dict[str, Any]:
+        """Those of the corpus, and the share that it holds out for results."""
+        return {"salt": SALT, "results": self.text.heldout_fraction, self.text.kind: self.text.sources()}
+
+    def _sides(self) -> Iterator[Labelled]:
+        return (side for sources, text in self._training() for side in self._split.sides(sources, text))
+
+    def _training(self) -> Iterator[Sourced]:
+        """The corpus' training text."""
+        split = self._split_for_results
+        for sources, text in self.text.sourced_documents():
+            if isinstance(split, Split):
+                yield from ((sources, side.text) for side in split.sides(sources, text) if not side.heldout)
+            elif document_hash(text) not in split:
+                yield sources, text
+
+    @functools.cached_property
+    def _split_for_results(self) -> Split | set[int]:
+        """How the corpus is split; of one that brings a held-out set of its own, the hashes of its documents."""
+        if (own := self.text.heldout_documents()) is not None:
+            return {document_hash(text) for text in own}
+        return choose_split(self.text.sourced_documents(), self.text.heldout_fraction)
+
+    @functools.cached_property
+    def _split(self) -> Split:
+        return choose_split(self._training(), self.heldout_fraction, SALT)
+
+
+def on_tuning_text(recipe: R) -> R:
+    """A recipe with its tokenizer and rows, trained and scored on the tuning text of its corpus."""
+    data = recipe.data
+    if isinstance(data, TuningText):
+        return recipe
+    shared = {name: getattr(data, name) for name in Data.model_fields}
+    text = _with(data, {"heldout_fraction": data.heldout_fraction})
+    changed: R = recipe.with_(data=TuningText(text=text, **shared))
+    return changed
+
+
+def on_own_text(recipe: R) -> R:
+    """The recipe that :func:`on_tuning_text` began from; any other as it is."""
+    data = recipe.data
+    if not isinstance(data, TuningText):
+        return recipe
+    shared = {name: getattr(data, name) for name in Data.model_fields if name != "heldout_fraction"}
+    changed: R = recipe.with_(data=_with(data.text, {**shared, "heldout_fraction": data.text.heldout_fraction}))
+    return changed
+
+
+def _with(data: Data, shared: dict[str, Any]) -> Data:
+    """The corpus with these of the knobs that all corpora share, the others as by default."""
+    own = {name: getattr(data, name) for name in type(data).model_fields if name not in Data.model_fields}
+    return type(data)(**own, **shared)
