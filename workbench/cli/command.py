@@ -272,7 +272,8 @@ def _add_sweep(verbs: Any) -> None:
                        "fast:depth=full; or the id or name of a sweep; without any, lists sweeps")  # fmt: skip
     sweep.add_argument("--over", action="append", default=[], metavar="PATH=VALUES", help="a knob and its values, "
                        "optimizer.lr=1e-3,2e-3, or its range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
-    sweep.add_argument("--sampler", default="grid", metavar="grid|random|tpe|gp", help="which points (default grid)")
+    sweep.add_argument("--sampler", default="grid", metavar="grid|random|stepwise|tpe|gp", help="which points (default "
+                       "grid)")  # fmt: skip
     sweep.add_argument("--points", type=int, metavar="N", help="how many points; of a grid all of them")
     sweep.add_argument("--seeds", default="1", metavar="N", help="of each point (default 1, from 1000 on), or which: "
                        "1000,1001")  # fmt: skip

@@ -19,10 +19,11 @@ from workbench.runs.run import Run
 from workbench.runs.state import exclusive
 from workbench.sweeping.early_stopping import spared, weak, why_not
 from workbench.sweeping.plan import Point, SweepPlan, add_point, read_points
-from workbench.sweeping.samplers import Trial, distinct, propose
+from workbench.sweeping.samplers import STEPWISE, Trial, distinct, propose
 from workbench.sweeping.sentences import progress
 from workbench.sweeping.space import Values, applied
-from workbench.sweeping.standing import PointStanding, Standing, losses_at_rungs, standing
+from workbench.sweeping.standing import PointStanding, Standing, losses_at_rungs, pooled_spread, standing
+from workbench.sweeping.stepwise import Seen, Walk, walk
 from workbench.sweeping.sweep_folder import SweepFolder
 
 
@@ -69,6 +70,8 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
         while len(now.wanted) < room and len(now.points) < plan.runs:
             point = next_point(plan, now, rates)
             if point is None:
+                if now.going or now.wanted:
+                    break  # what they come to decides what is tried next
                 folder.add_event("exhausted", points=len(now.points))
                 plan = plan_of(folder)
                 now = look(folder, plan)
@@ -100,6 +103,9 @@ def next_point(plan: SweepPlan, now: Standing, rates: Any = None) -> Point | Non
     from workbench.recipe import Recipe
 
     recipe = Recipe(**plan.recipe)
+    if plan.sampler == STEPWISE:
+        wanted = search(plan, now).wanted
+        return point_of(plan, recipe, len(now.points), wanted[0], rates) if wanted else None
     trials = [_trial(each) for each in now.points]
     drawn = distinct(
         lambda attempt: propose(plan.space, plan.sampler, plan.seed, plan.runs, trials, attempt),
@@ -107,6 +113,33 @@ def next_point(plan: SweepPlan, now: Standing, rates: Any = None) -> Point | Non
         {key_of(recipe, each.point.drawn) for each in now.points},
     )
     return None if drawn is None else point_of(plan, recipe, len(now.points), drawn, rates)
+
+
+def search(plan: SweepPlan, now: Standing) -> Walk:
+    """How far a stepwise sweep is, and what it has kept.
+
+    Raises:
+        RecipeError: the sweep is of another version, or of a choice that is not here.
+    """
+    from workbench.recipe import Recipe
+
+    recipe = Recipe(**plan.recipe)
+    points = {key_of(recipe, each.point.drawn): each for each in now.points}
+
+    def look(drawn: Values) -> Seen | None:
+        each = points[key_of(recipe, drawn)]
+        if each.status in ("waiting", "going"):
+            return None
+        done = each.status == "done" and math.isfinite(each.score)
+        return Seen(each.point.index, each.score if done else math.inf)
+
+    return walk(recipe, plan.space, lambda drawn: key_of(recipe, drawn) in points, look, noise(plan, now))
+
+
+def noise(plan: SweepPlan, now: Standing) -> float:
+    """Twice the standard error of the difference of two points' scores; NaN where no point has two seeds."""
+    spread = pooled_spread([each.scores for each in now.points if each.status == "done"], fewest=1)
+    return 2 * math.sqrt(2 / len(plan.seeds)) * spread
 
 
 def _trial(each: PointStanding) -> Trial:

@@ -22,9 +22,10 @@ from workbench.runs.folder import new_run_id, runs_root
 from workbench.sweeping.advance import key_of, point_of
 from workbench.sweeping.early_stopping import check_rule
 from workbench.sweeping.plan import Cost, Point, Score, SweepPlan
-from workbench.sweeping.samplers import check_sampler, distinct, draw, grid
+from workbench.sweeping.samplers import FIXED, STEPWISE, check_sampler, distinct, draw, grid
 from workbench.sweeping.sentences import RACES_SEEDS
-from workbench.sweeping.space import MOST_POINTS, Space, Values, combinations, size, space_of
+from workbench.sweeping.space import MOST_POINTS, Values, combinations, size, space_of
+from workbench.sweeping.stepwise import FEWEST_SEEDS, alternatives, moved, start_of
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -72,6 +73,9 @@ def enter(
     if budget and any(path.split(".")[0] == "budget" for path in found):
         raise RecipeError("budget: this sweep varies it; leave out the budget of the whole sweep")
     chosen, rule = seeds_of(seeds, "sweep", TUNING_SEED, 1, MOST_SEEDS), check_rule(early_stopping)
+    if sampler == STEPWISE and len(chosen) < FEWEST_SEEDS:
+        raise RecipeError("seeds: sampler 'stepwise' keeps what pays by more than seeds differ, so every point needs "
+                          "at least two; write seeds=2")  # fmt: skip
     if not is_whole(seed) or seed < 0:
         raise RecipeError(f"seed: the sampler's is a whole number from 0 on, got {seed!r:.60}")
     if runs is not None and not is_whole(runs):
@@ -87,8 +91,8 @@ def enter(
         seed=seed, score=score, budget=budget or "", clock=clock, early_stopping=rule, cost=Cost(0, 0.0, 0.0),
         at_once=1, warnings=(), runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
     )  # fmt: skip
-    fixed = sampler in ("grid", "random")
-    drawn = _distinct_points(base, plan) if fixed else _probes(found, seed)
+    fixed = sampler in FIXED
+    drawn = _distinct_points(base, plan) if fixed else _probes(base, plan)
     say(f"looking ahead over {len(drawn)} points")
     # The first forecast may measure the machine, which takes a while and is said.
     from workbench.forecast import forecast
@@ -120,11 +124,18 @@ def _distinct_points(base: Recipe, plan: SweepPlan) -> list[Values]:
     return list(found.values())
 
 
-def _probes(space: Space, seed: int) -> list[Values]:
+def _probes(base: Recipe, plan: SweepPlan) -> list[Values]:
     """Points that a learning sampler may propose: combinations of all values and ends, and some at random."""
+    space = plan.space
+    if plan.sampler == STEPWISE:
+        # One knob at a time is all that is known: what else is tried follows from what pays.
+        start = start_of(base, space)
+        one = [moved(base, space, start, path, value) for path, knob in space.items()
+               for value in alternatives(knob, start.get(path))]  # fmt: skip
+        return list({key_of(base, each): each for each in (start, *one)}.values())
     ends = list(itertools.islice(combinations(space), MOST_POINTS))
     step = max(1, len(ends) // _PROBES)
-    return [*ends[::step][:_PROBES], *(draw(space, seed, index, 0) for index in range(4))]
+    return [*ends[::step][:_PROBES], *(draw(space, plan.seed, index, 0) for index in range(4))]
 
 
 def _check_scores(plan: SweepPlan, points: list[Point], say: Say) -> None:

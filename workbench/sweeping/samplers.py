@@ -16,8 +16,11 @@ import numpy as np
 from workbench.errors import RecipeError, WorkbenchError, unknown
 from workbench.sweeping.space import MOST_POINTS, Knob, Space, Values, combinations, size
 
-FIXED, ADAPTIVE = ("grid", "random"), ("tpe", "gp")
-"""Samplers that need no result, and Optuna's that learn from those there are."""
+STEPWISE = "stepwise"
+"""Axis after axis (:mod:`workbench.sweeping.stepwise`)."""
+_OPTUNAS = ("tpe", "gp")
+FIXED, ADAPTIVE = ("grid", "random"), (*_OPTUNAS, STEPWISE)
+"""Samplers that need no result, and those that learn from the results there are."""
 _TRIES = 200
 """Draws in search of a point that is not there yet."""
 _INSISTING = 5
@@ -55,7 +58,7 @@ def check_sampler(sampler: str, space: Space, runs: int | None) -> int:
         raise RecipeError(f"runs: say how many points sampler '{sampler}' may try, for example runs=20")
     if not 1 <= runs <= MOST_POINTS:
         raise RecipeError(f"runs: a sweep has 1 to {MOST_POINTS:,} points, got {runs:,}")
-    if sampler in ADAPTIVE:
+    if sampler in _OPTUNAS:
         _optuna()
     return runs
 
@@ -147,7 +150,7 @@ def _optuna() -> Any:
         import optuna
     except ImportError:
         raise WorkbenchError(
-            f"samplers {' and '.join(ADAPTIVE)} are Optuna's, which is not installed: `pip install "
+            f"samplers {' and '.join(_OPTUNAS)} are Optuna's, which is not installed: `pip install "
             "'workbench[sweep]'`, or take sampler='random'"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -101,13 +101,17 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
     def recipe(self, index: int | None = None) -> Recipe:
         """The recipe of a point with the base recipe's own seed, to compose with or to race; of the best by default.
 
+        One that was scored on tuning text is given on the whole text of its corpus.
+
         Raises:
             RunError: no such point, or none is the best yet. RecipeError: the point cannot be trained.
         """
         plan = self.plan
         if index is None and (index := self.best) is None:
             raise RunError(f"sweep '{self.id}' has no best point yet: none has ended with a score")
-        return plan.recipe_of(self._point(index), plan.recipe["seed"])
+        from workbench.choices.data.tuning_text import on_own_text
+
+        return on_own_text(plan.recipe_of(self._point(index), plan.recipe["seed"]))
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with table and pictures; returns its path.
@@ -183,8 +187,9 @@ def sweep(
         recipe: where every point starts: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
         space: by dotted path a list of values, or a range ``"1e-4..1e-2"``, logarithmic or whole as its knob is
             declared. A knob that only some of the points' choices have is left out of the others.
-        sampler: ``grid`` for all combinations; ``random``; or Optuna's ``tpe`` or ``gp``, which learn from the points
-            that have ended (``pip install 'workbench[sweep]'``).
+        sampler: ``grid`` for all combinations; ``random``; ``stepwise``, which goes knob by knob from where the recipe
+            stands and keeps what pays (:mod:`workbench.sweeping.stepwise`); or Optuna's ``tpe`` or ``gp``, which learn
+            from the points that have ended (``pip install 'workbench[sweep]'``).
         runs: how many points; of a grid all of them.
         seeds: of every point: so many from 1000 on, apart from those that races take; or which ones.
         budget: of each run: ``"60 s"`` of reference time, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None

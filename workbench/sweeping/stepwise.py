@@ -1,0 +1,215 @@
+"""Axis after axis: from where the recipe stands, each knob in its turn keeps what pays by more than seeds differ.
+
+Coordinate descent over the space in its order, at most :data:`ROUNDS` times round, until nothing more pays. A list
+offers all its values; a range is climbed: half and twice the present value (an eighth of a range that is not
+logarithmic), and on from the better one while that gets better still. A value is kept where its mean over seeds is
+better than that of the present setting by more than twice the standard error of such a difference, so that what only
+luck favours stays out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workbench.errors import RecipeError
+from workbench.fields import at
+from workbench.sweeping.space import Knob, Space, Values, applied
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+ROUNDS = 3
+FEWEST_SEEDS = 2
+"""Of one seed nobody knows how much is luck."""
+_CLIMB = 4
+"""Values in one direction that one turn of a range tries at most."""
+_PARTS = 8
+
+
+class Seen(NamedTuple):
+    """What is known of a setting: the index of its point, and its mean score, infinite where it failed."""
+
+    point: int
+    score: float
+
+
+Look = Callable[[Values], Seen | None]
+"""What is known of a setting that was drawn; None while it trains."""
+
+
+class Try(NamedTuple):
+    """A value of a knob that was tried; ``gain``: by how much it is better than the present one, in the score."""
+
+    value: Any
+    point: int
+    gain: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A knob in its turn.
+
+    Attributes:
+        before, after: its value; the same where nothing was kept.
+        needed: what a gain had to exceed; NaN where seeds say nothing about it.
+    """
+
+    round: int
+    path: str
+    before: Any
+    after: Any
+    tried: tuple[Try, ...]
+    needed: float
+
+    @property
+    def best(self) -> Try:
+        """The best value that was tried beside the present one."""
+        return max(self.tried, key=lambda each: each.gain)
+
+    @property
+    def kept(self) -> bool:
+        """Whether it took the place of the present one."""
+        return bool(self.after != self.before)
+
+
+@dataclass
+class Walk:
+    """How far a search is.
+
+    Attributes:
+        current: the setting that is kept so far. steps: what it was decided by.
+        wanted: settings to train before anything more is decided; those that train are not among them.
+        over: nothing more pays, or the rounds are spent.
+    """
+
+    current: Values
+    steps: list[Step] = field(default_factory=list)
+    wanted: list[Values] = field(default_factory=list)
+    over: bool = False
+
+
+class _Missing(Exception):
+    def __init__(self, wanted: list[Values]) -> None:
+        self.wanted = wanted
+
+
+def walk(recipe: Recipe, space: Space, known: Callable[[Values], bool], look: Look, needed: float) -> Walk:
+    """How far a search is that knows some settings: a pure function of them, so that nobody needs to remember it.
+
+    Args:
+        known: whether a setting was drawn. look: what it came to.
+        needed: what a gain has to exceed; NaN keeps nothing.
+    """
+    found = Walk(start_of(recipe, space))
+
+    def seen(settings: Sequence[Values]) -> list[Seen]:
+        results = [look(each) if known(each) else None for each in settings]
+        if missing := [each for each, result in zip(settings, results, strict=True) if result is None]:
+            raise _Missing([each for each in missing if not known(each)])
+        return [each for each in results if each is not None]
+
+    try:
+        for number in range(1, ROUNDS + 1):
+            before = found.current
+            for path, knob in space.items():
+                _step(found, recipe, space, path, knob, number, seen, needed)
+            if found.current == before:
+                break
+    except _Missing as missing:
+        found.wanted = missing.wanted
+        return found
+    found.over = True
+    return found
+
+
+def start_of(recipe: Recipe, space: Space) -> Values:
+    """A recipe's values at the paths of a space; knobs that it does not have, and whole choices, are left out."""
+    fields = recipe.to_dict()
+    found = {}
+    for path in space:
+        parent, _, name = path.rpartition(".")
+        owner = at(fields, parent) if parent else fields
+        if isinstance(owner, dict) and name in owner and not isinstance(owner[name], dict):
+            found[path] = owner[name]
+    return found
+
+
+def moved(recipe: Recipe, space: Space, current: Values, path: str, value: Any) -> Values:
+    """A setting with another value of one knob, and with what that brings for others: another optimizer its rate."""
+    try:
+        whole = applied(recipe, current).recipe.edited([(path, value)])
+    except RecipeError:
+        return {**current, path: value}  # its point says why it cannot be trained
+    choices = {other: held for other, held in current.items() if isinstance(held, dict)}
+    return {**choices, **start_of(whole, space), path: value}
+
+
+def first_settings(recipe: Recipe, space: Space) -> list[Values]:
+    """What has to be known before anything is decided: the recipe as it stands, and the first knob's turn."""
+    start = start_of(recipe, space)
+    path, knob = next(iter(space.items()))
+    return [start, *(moved(recipe, space, start, path, value) for value in alternatives(knob, start.get(path)))]
+
+
+def _step(
+    found: Walk, recipe: Recipe, space: Space, path: str, knob: Knob, number: int,
+    seen: Callable[[Sequence[Values]], list[Seen]], needed: float,
+) -> None:  # fmt: skip
+    """One knob's turn; raises :class:`_Missing` where settings are not known yet."""
+    here = found.current.get(path)
+    values = alternatives(knob, here)
+    if not _has(recipe, found.current, path) or not values:
+        return
+
+    def setting(value: Any) -> Values:
+        return moved(recipe, space, found.current, path, value)
+
+    # All at once, so that they train side by side.
+    present, *results = seen([found.current, *map(setting, values)])
+    tried = list(zip(values, results, strict=True))
+    if not knob.values and isinstance(here, int | float):
+        value, best = min(tried, key=lambda each: each[1].score)
+        for _ in range(_CLIMB - 1):
+            further = _beside(knob, value, 1 if value > here else -1)
+            if not best.score < present.score or further is None:
+                break
+            (result,) = seen([setting(further)])
+            tried.append((further, result))
+            if not result.score < best.score:
+                break
+            value, best = further, result
+    tries = tuple(Try(value, each.point, _gain(present, each)) for value, each in tried)
+    step = Step(number, path, here, here, tries, needed)
+    if step.best.gain > needed or step.best.gain == math.inf:
+        step = Step(number, path, here, step.best.value, tries, needed)
+        found.current = setting(step.after)
+    found.steps.append(step)
+
+
+def _gain(present: Seen, other: Seen) -> float:
+    return present.score - other.score if math.isfinite(other.score) else -math.inf
+
+
+def _has(recipe: Recipe, current: Values, path: str) -> bool:
+    """Whether the present choices have this knob."""
+    parent, _, name = path.rpartition(".")
+    fields = applied(recipe, current).recipe.to_dict()
+    owner = at(fields, parent) if parent else fields
+    return isinstance(owner, dict) and name in owner
+
+
+def alternatives(knob: Knob, here: Any) -> list[Any]:
+    """What a turn begins with: the other values of a list, the neighbours in a range, else its ends."""
+    if knob.values or not isinstance(here, int | float):
+        return [value for value in knob.ends if value != here]
+    return [value for sign in (-1, 1) if (value := _beside(knob, here, sign)) is not None]
+
+
+def _beside(knob: Knob, value: float, sign: int) -> float | None:
+    """The next value of a range in a direction; None where it ends."""
+    step = value * 2.0**sign if knob.log else value + sign * max((knob.high - knob.low) / _PARTS, int(knob.whole))
+    further = knob.number(step)
+    return further if (further > value) == (sign > 0) and further != value else None
