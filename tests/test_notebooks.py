@@ -210,7 +210,7 @@ class TestAccelerate:
 
     @pytest.fixture(scope="class")
     def notebook(self) -> Any:
-        return nbformat.read(FOLDER / "20_accelerate_model.ipynb", as_version=4)
+        return nbformat.read(FOLDER / "21_accelerate_model.ipynb", as_version=4)
 
     def test_three_lines_change_and_they_are_the_ones_that_run(self, notebook: Any) -> None:
         code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
@@ -225,13 +225,13 @@ class TestAccelerate:
 
     @pytest.mark.process
     def test_headless(self, place: Path, notebook: Any) -> None:
-        run_notebook(place, "20_accelerate_model", budget="12 steps")
-        outputs = {cell.id: cell.outputs for cell in _code(place / "20_accelerate_model.ipynb")}
+        run_notebook(place, "21_accelerate_model", budget="12 steps")
+        outputs = {cell.id: cell.outputs for cell in _code(place / "21_accelerate_model.ipynb")}
         assert "are not residual by themselves" in outputs["needs"][0]["text"]
         assert outputs["load"][0]["data"]["text/plain"] == "True"
         assert "stack='bert.encoder.layer'" in outputs["transformers-drop"][0]["data"]["text/plain"]
         assert any("image/png" in output.get("data", {}) for output in outputs["compare"])
-        assert (place / "20_accelerate_model.ipynb").stat().st_size < MOST_OUTPUT_BYTES
+        assert (place / "21_accelerate_model.ipynb").stat().st_size < MOST_OUTPUT_BYTES
 
 
 def run_notebook(place: Path, name: str, **parameters: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 LONGEST_NAME = 48
 UNKNOWN = "-"
@@ -45,3 +46,14 @@ def count(value: float | None) -> str:
         if abs(value) >= size:
             return f"{value / size:.2f}{letter}"
     return f"{value:,.0f}"
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as columns of text.
+
+    Example:
+        >>> aligned([("a", "b"), ("long", "c")])
+        'a     b\\nlong  c'
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

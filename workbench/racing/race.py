@@ -16,6 +16,7 @@ from workbench.racing.results import RaceResult, rows
 from workbench.racing.sentences import cost_lines, summary
 from workbench.racing.sequential import ALPHA, MARGIN_NATS
 from workbench.racing.standing import Standing, Verdict, standing
+from workbench.racing.tables import arms_text
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -74,6 +75,24 @@ class Race(Experiment[RaceFolder, RaceResult]):
         from workbench.racing.picture import race_html
 
         return race_html(self.plan, self.standing, self.summary)
+
+    @property
+    def table(self) -> str:
+        """Its arms as text: what each was given, took and reached."""
+        return arms_text(self.plan, self.standing)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with verdicts, tables and pictures; returns its path.
+
+        Args:
+            path: the file, replaced whole; None for ``report.html`` in the race's folder.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from workbench.racing.report import write_report
+
+        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
 
     def cancel(self) -> list[str]:
         """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.

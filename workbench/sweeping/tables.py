@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import Any
 
 from workbench.experiments.words import UNITS
-from workbench.printable import UNKNOWN, count, decimal, plain
+from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows
 from workbench.sweeping.space import shown
@@ -41,10 +40,6 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     return titles, lines
 
 
-def _order(row: dict[str, Any]) -> tuple[bool, float]:
-    return row["status"] != "done", math.inf if row["score"] is None else row["score"]
-
-
 def table_html(plan: SweepPlan, now: Standing) -> str:
     """:func:`table` without scripts, every name escaped."""
     titles, lines = table(plan, now)
@@ -58,6 +53,4 @@ def table_html(plan: SweepPlan, now: Standing) -> str:
 def table_text(plan: SweepPlan, now: Standing) -> str:
     """:func:`table` for terminals."""
     titles, lines = table(plan, now)
-    widths = [max(len(line[at]) for line in [titles, *lines]) for at in range(len(titles))]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-                     for line in [titles, *lines])  # fmt: skip
+    return aligned([titles, *lines])

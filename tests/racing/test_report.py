@@ -1,0 +1,45 @@
+"""The page and the table of a race: the same numbers, and names that are no markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.racing.conftest import held, written
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race
+from workbench.racing.tables import arms
+
+Planned = Callable[..., RacePlan]
+
+
+def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
+    race = held(planned())
+    share = race.plan.shares["mine"]
+    titles, (baseline, mine) = arms(race.plan, race.standing)
+    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", "held-out (nats)", "seeds"]
+    assert baseline[0] == "baseline"
+    assert (mine[0], mine[1], mine[7]) == ("mine", "200", "4")
+    assert float(mine[3]) == pytest.approx(share.flops / 1e12, rel=0.01)
+    assert float(mine[4]) == pytest.approx(share.seconds, abs=0.05)
+    # The runs of the fixture say that they took 2 seconds; their losses are 2.5 and a little by seed.
+    assert mine[5:7] == ["2.0", "2.507"]
+    assert [line.split()[0] for line in race.table.splitlines()] == ["arm", "baseline", "mine"]
+
+
+def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
+    race = Race(written(planned()))
+    assert [line[5:] for line in arms(race.plan, race.standing)[1]] == [["-", "-", "0"]] * 2
+    assert "too early to say" in race.report().read_text()
+
+
+def test_the_page_is_whole_and_safe(planned: Planned) -> None:
+    race = held(planned(name="<script>alert(1)</script>"))
+    text = race.report().read_text()
+    assert "<script>alert(1)" not in text
+    for words in ('data-figure="curves"', 'data-figure="differences"', "mine is worse", "optimizer.lr", "0.002"):
+        assert words in text
+    assert 'src="http' not in text
+    HTMLParser().feed(text)

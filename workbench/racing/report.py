@@ -1,0 +1,60 @@
+"""A race as one HTML page with everything in it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from workbench.atomic import write_bytes
+from workbench.fields import differences, flatten
+from workbench.plots.page import page_html, place
+from workbench.plots.race import race_curves, race_differences
+from workbench.plots.tables import choices_table, table
+from workbench.printable import plain
+from workbench.racing.picture import picture_of, table_html
+from workbench.racing.plan import RacePlan
+from workbench.racing.standing import Standing
+from workbench.racing.tables import arms_html
+
+_CAPTIONS = {
+    "curves": "Mean of the seeds; the band reaches from the best seed to the worst.",
+    "differences": "Faint: single seeds, each against the baseline's run of that seed. Diamond: their mean with its "
+    "interval. Within the grey stripe two arms are called equivalent.",
+}
+
+
+def write_report(plan: RacePlan, now: Standing, summary: str, path: str | Path) -> Path:
+    """Write the page whole or not at all; returns its path.
+
+    Raises:
+        OSError: the file cannot be written; an older report there is untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, report_html(plan, now, summary).encode())
+    return path
+
+
+def report_html(plan: RacePlan, now: Standing, summary: str) -> str:
+    """The page as text; no address outside the page."""
+    picture = picture_of(plan, now)
+    places = "\n".join(place(name, {"all": "all arms"}, caption) for name, caption in _CAPTIONS.items())
+    title, head = plain(plan.name), "</p><p>".join(map(escape, [*summary.splitlines(), *plan.warnings]))
+    body = (
+        f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>\n<h2>Verdicts</h2>{table_html(plan, now)}"
+        f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)} ({escape(plan.clock)} clock).</p>"
+        f"{arms_html(plan, now)}<h2>Knobs that differ</h2>{_knobs_html(plan)}<h2>Pictures</h2>{places}"
+        f"<h2>Recipe of {escape(plain(plan.baseline))}</h2>{choices_table(plan.arms[plan.baseline])}</main>\n"
+        f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
+    )
+    return page_html(title, body, {
+        "curves/all": race_curves(picture), "differences/all": race_differences(picture),
+    })  # fmt: skip
+
+
+def _knobs_html(plan: RacePlan) -> str:
+    names = [plan.baseline, *plan.others]
+    flat = [flatten({**plan.arms[arm], "name": "", "notes": ""}) for arm in names]
+    rows = [(path, ["-" if value is None else plain(value, 80) for value in values])
+            for path, values in differences(flat).items()]  # fmt: skip
+    return table([plain(name) for name in names], rows) if rows else "<p>None.</p>"

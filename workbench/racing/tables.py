@@ -1,0 +1,43 @@
+"""The arms of a race as a table: what each of them was given, took and reached."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+
+from workbench.experiments.words import UNITS
+from workbench.plots.tables import table
+from workbench.printable import aligned, count, decimal, plain
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.standing import Standing
+
+
+def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows of text, the baseline first; of the runs at the race's own budget.
+
+    ``seconds`` are those of the plan (forecast, unless the budget counts them), ``measured`` the median of the runs,
+    which share the machine with each other and with everything else.
+    """
+    titles = ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", f"held-out ({UNITS[plan.score]})", "seeds"]
+    lines = []
+    for arm in (plan.baseline, *plan.others):
+        share = plan.shares[arm]
+        known = ((now.readings.get(Entry(arm, seed)), now.scores(plan, arm, [seed])[0]) for seed in plan.seeds)
+        done = [(reading.seconds, score) for reading, score in known if reading and reading.status == "done"]
+        seconds, scores = zip(*done, strict=True) if done else ((), ())
+        lines.append([
+            plain(arm), f"{share.steps:,}", count(share.tokens), f"{share.flops / 1e12:.3g}", f"{share.seconds:.1f}",
+            decimal(median(seconds) if done else None, 1), decimal(fmean(scores) if done else None, 3), str(len(done)),
+        ])  # fmt: skip
+    return titles, lines
+
+
+def arms_html(plan: RacePlan, now: Standing) -> str:
+    """:func:`arms` without scripts, every name escaped."""
+    (_, *titles), lines = arms(plan, now)
+    return table(titles, [(name, cells) for name, *cells in lines])
+
+
+def arms_text(plan: RacePlan, now: Standing) -> str:
+    """:func:`arms` for terminals."""
+    titles, lines = arms(plan, now)
+    return aligned([titles, *lines])
