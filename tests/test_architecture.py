@@ -64,6 +64,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.recipe": {"workbench.atomic", "workbench.choices"},
     "workbench.changes": {"workbench.choices", "workbench.recipe"},
     "workbench.presets": {"workbench.choices", "workbench.recipe"},
+    "workbench.recipe_code": {"workbench.choices", "workbench.presets"},
+    "workbench.repeating": {
+        "workbench.atomic", "workbench.choices", "workbench.recipe_code", "workbench.runs", "workbench.racing",
+        "workbench.sweeping",
+    },
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
         "workbench.telemetry", "workbench.ops", "workbench.atomic", "workbench.choices", "workbench.recipe",
@@ -112,14 +117,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench.plots", "workbench.forecast", "workbench.experiments",
     },
     "workbench.ui": {
-        "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe",
+        "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.recipe_code",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
         "workbench.experiments", "workbench.racing", "workbench.sweeping",
     },
     "workbench.cli": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
-        "workbench.experiments", "workbench.racing", "workbench.sweeping",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.repeating",
     },
     "workbench.demo": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",

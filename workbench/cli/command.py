@@ -165,6 +165,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
     _run_verb(verbs, "report", "runs:report", "write report.html from the run's records so far")
+    repeat = _verb(verbs, "notebook", "notebook:notebook", "write a notebook that repeats a run, a race or a sweep")
+    repeat.add_argument("run", metavar="RUN|RACE|SWEEP", help="an id, a unique prefix of one, a name, or a folder")
+    repeat.add_argument("--out", metavar="FILE", help="where to (default: its id with .ipynb, here)")
     _run_verb(verbs, "graphs", "runs:graphs", "print the files of the graphs that execution 'onnxruntime' optimised")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"

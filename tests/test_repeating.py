@@ -1,0 +1,155 @@
+"""Notebooks that repeat what there is: they ask for the same training, and papermill runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import pytest
+
+import workbench
+from tests.forecasting.machine_rates import RATES
+from tests.runs.tiny import tiny_recipe
+from tests.sweeping.conftest import finish
+from tests.test_notebooks import inner_imports
+from workbench import presets
+from workbench.cli.command import main
+from workbench.racing.entering import enter as enter_race
+from workbench.racing.race_folder import RaceFolder
+from workbench.recipe import Recipe
+from workbench.runs.find import run_ids
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.sweeping.entering import enter as enter_sweep
+from workbench.sweeping.sweep import begin
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def notebook(root: Path, tmp_path: Path) -> Callable[..., Path]:
+    """``notebook(ID)`` -> the file that the command writes."""
+
+    def write(name: str) -> Path:
+        path = tmp_path / "again" / "book.ipynb"
+        assert main(["notebook", name, "--out", str(path), "--runs", str(root)]) == 0
+        book = nbformat.read(path, as_version=4)
+        nbformat.validate(book)
+        assert [line for cell in book.cells if cell.cell_type == "code" for line in inner_imports(cell.source)] == []
+        return path
+
+    return write
+
+
+def composed(path: Path) -> dict[str, Any]:
+    """The names that a notebook's cells define before anything is launched."""
+    names: dict[str, Any] = {"wb": workbench}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.id == "launch":
+            break
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    return names
+
+
+def finished(recipe: Recipe, root: Path) -> Run:
+    """A run of a recipe that has ended without having trained."""
+    folder = RunFolder(root / "20260101-000000-before-000000-0000")
+    finish(folder, 2.0)
+    recipe.save(folder.recipe)
+    return Run(folder)
+
+
+@pytest.mark.process
+def test_a_run_is_trained_again_by_papermill(
+    corpus: Path, root: Path, tmp_path: Path, notebook: Callable[..., Path]
+) -> None:
+    before = finished(tiny_recipe(corpus, steps=20), root)
+    path = notebook(before.id)
+    assert set(papermill.inspect_notebook(str(path))) == {"seed", "budget", "runs_dir"}
+    papermill.execute_notebook(str(path), str(tmp_path / "out.ipynb"), cwd=str(tmp_path), progress_bar=False)
+    (again,) = (Run(each, root) for each in run_ids(root) if each != before.id)
+    assert (again.status, again.recipe.hash) == ("finished", before.recipe.hash)
+    cells = {cell.id: cell for cell in nbformat.read(tmp_path / "out.ipynb", as_version=4).cells}
+    assert "same recipe" in str(cells["compare"].outputs)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        presets.fast().with_(budget="1_234_567 tokens", seed=7),
+        presets.pld().with_(name="a 'quoted' ```name```", budget={"amount": 0.1 + 0.2, "unit": "seconds"}),
+        presets.lans_two_phase().with_(objective="causal", architecture={"layers": 2}),
+    ],
+    ids=["tokens", "seconds", "phases"],
+)
+def test_every_digit_of_a_recipe_is_repeated(recipe: Recipe, root: Path, notebook: Callable[..., Path]) -> None:
+    names = composed(notebook(finished(recipe, root).id))
+    assert names["recipe"] == recipe
+
+
+def test_what_a_recipe_does_not_say_is_said(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
+    run = finished(tiny_recipe(corpus), root)
+    write_json(run.folder.origin, {"run": "20250101-000000-parent-000000-0000", "step": 1200, "diff": {}})
+    title = nbformat.read(notebook(run.id), as_version=4).cells[0].source
+    assert "forked from `20250101-000000-parent-000000-0000` at step 1,200" in title
+
+
+def test_a_race_is_planned_again(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
+    tiny = tiny_recipe(corpus, steps=200)
+    asked = {"baseline": tiny, "mine": tiny.with_(optimizer={"lr": 2e-3}), "its own": presets.fast().with_(
+        data=tiny.data, objective="masked", execution=tiny.execution, architecture={"layers": 1})}  # fmt: skip
+    plan = enter_race(
+        asked, "3 s", [3, 5, 8, 13], baseline="mine", reference=(0.25,), margin=0.03, name="again", runs_dir=root,
+        rates=RATES,
+    )  # fmt: skip
+    folder = RaceFolder(RaceFolder.root(root) / plan.id)
+    folder.create(plan.to_dict())
+    names = composed(path := notebook(plan.id))
+    same = enter_race(names["arms"], names["budget"], names["seeds"], **names["options"], runs_dir=root, rates=RATES)
+    fixed = ("id", "warnings")
+    ours, theirs = ({key: value for key, value in each.to_dict().items() if key not in fixed} for each in (plan, same))
+    assert ours == theirs
+    assert set(papermill.inspect_notebook(str(path))) == {"seeds", "budget", "runs_dir"}
+    # As a difference from the arm before it, not from nothing.
+    assert "arms['mine'] = arms['baseline'].with_(" in path.read_text().replace('\\"', '"')
+
+
+@pytest.mark.parametrize(
+    ("space", "options"),
+    [
+        ({"optimizer.lr": [1e-3, 2e-3], "depth.kind": ["full", "progressive_drop"]}, {"budget": "200 steps"}),
+        ({"optimizer.lr": "1e-4..1e-2", "architecture.layers": "1..3"},
+         {"sampler": "random", "runs": 3, "seed": 4, "seeds": 2, "name": "wide", "score": "bits_per_byte"}),
+    ],
+    ids=["grid", "random"],
+)  # fmt: skip
+def test_a_sweep_is_planned_again(
+    space: dict[str, Any], options: dict[str, Any], corpus: Path, root: Path, notebook: Callable[..., Path]
+) -> None:
+    recipe = tiny_recipe(corpus, steps=200)
+    plan, points = enter_sweep(recipe, space, runs_dir=root, rates=RATES, **options)
+    names = composed(notebook(begin(plan, points).id))
+    same, drawn = enter_sweep(
+        names["recipe"], names["space"], seeds=names["seeds"], budget=names["budget"], **names["options"],
+        runs_dir=root, rates=RATES,
+    )  # fmt: skip
+    assert {**same.to_dict(), "id": plan.id} == plan.to_dict()
+    assert drawn == points
+
+
+def test_nothing_is_replaced(corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = finished(tiny_recipe(corpus), root)
+    path = tmp_path / "mine.ipynb"
+    path.write_text("edited")
+    assert main(["notebook", run.id, "--out", str(path), "--runs", str(root)]) == 2
+    assert "name another file" in capsys.readouterr().err
+    assert path.read_text() == "edited"
+    assert main(["notebook", "nope", "--runs", str(root)]) == 2
+    assert "no run 'nope'" in capsys.readouterr().err

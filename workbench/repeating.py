@@ -1,0 +1,202 @@
+"""A notebook that repeats a run, a race or a sweep: its recipes as Python, what was asked, and how it ended then."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+from workbench.atomic import write_bytes
+from workbench.choices.progress import Budget, parse_budget
+from workbench.errors import RunError
+from workbench.printable import plain_lines
+from workbench.racing.race import Race, race
+from workbench.recipe_code import shortest_code
+from workbench.runs.folder import runs_root
+from workbench.runs.forks.origin import origin_of
+from workbench.runs.run import Run
+from workbench.sweeping.entering import TUNING_SEED
+from workbench.sweeping.space import Knob
+from workbench.sweeping.sweep import Sweep, sweep
+
+Cell = tuple[str, str]
+"""Its id, and its text; those of code are listed in :data:`_CODE`."""
+_CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "compare", "result")
+_RUNS_DIR = "None takes $WORKBENCH_RUNS, else ./runs"
+
+
+def run_cells(run: Run) -> list[Cell]:
+    """Cells that train the recipe of a run again.
+
+    Raises:
+        RecipeError: parts of the recipe were objects of the user's.
+    """
+    recipe = run.recipe
+    recipe.check_whole()
+    fields = recipe.to_dict()
+    return [
+        ("title", _title("run", run.id, str(run.result)) + "".join(f"\n\n{line}" for line in _not_repeated(run))),
+        ("parameters", _parameters(
+            seed=(recipe.seed, "the run's own"),
+            budget=(_budget_text(recipe.budget), "the run's own; 60 s or 1e6 tokens do as well"),
+            runs_dir=(_runs_dir(run.folder.path.parent), _RUNS_DIR),
+        )),
+        ("recipe", "import workbench as wb\n\nrecipe = " + shortest_code(fields, {})
+         + "\nrecipe = recipe.with_(seed=seed, budget=budget)"),
+        ("launch", "run = wb.launch(recipe, runs_dir=runs_dir)\nrun"),
+        ("wait", "result = run.wait_blocking()"),
+        ("compare-text", "## Beside the run that it repeats\n\nWhere that run is still in the runs folder."),
+        ("compare", f"before = [each for each in wb.runs(runs_dir) if each.id == {run.id!r}]\n"
+                    "wb.compare(*before, run)"),
+        ("result", "print(result)\nresult.require()"),
+    ]  # fmt: skip
+
+
+def race_cells(held: Race) -> list[Cell]:
+    """Cells that race the same arms again.
+
+    Raises:
+        RunError: its plan cannot be read.
+    """
+    plan = held.plan
+    lines = ["import workbench as wb", "", "arms = {}"]
+    starts: dict[str, dict[str, Any]] = {}
+    for arm, fields in plan.arms.items():
+        lines.append(f"arms[{arm!r}] = {shortest_code(fields, starts, spent=False)}")
+        starts[f"arms[{arm!r}]"] = fields
+    options = _unlike_defaults(race, {
+        "baseline": plan.baseline, "score": plan.score, "reference": plan.reference, "clock": plan.clock,
+        "margin": plan.margin, "alpha": round(plan.design.alpha * len(plan.others), 12),
+        "name": None if plan.name == " vs ".join(plan.arms) else plan.name,
+    })  # fmt: skip
+    return [
+        ("title", _title("race", held.id, held.summary)),
+        ("parameters", _parameters(
+            seeds=(_seeds(plan.seeds, 0), "at most so many, or a list of them"),
+            budget=(plan.budget, "of each run, in reference time; 600 steps or 1e6 tokens do as well"),
+            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
+        )),
+        ("arms", "\n".join(lines)),
+        ("options", f"options = {_literal(options)}"),
+        ("launch", "race = wb.race(arms, budget, seeds, **options, runs_dir=runs_dir)"),
+        ("wait", "result = race.wait_blocking()"),
+        ("compare", "race.watch()"),
+        ("result", "print(race.table)\nprint(result)"),
+    ]  # fmt: skip
+
+
+def sweep_cells(held: Sweep) -> list[Cell]:
+    """Cells that sweep the same recipe over the same space again.
+
+    Raises:
+        RunError: its plan cannot be read.
+    """
+    plan = held.plan
+    options = _unlike_defaults(sweep, {
+        "sampler": plan.sampler, "runs": None if plan.sampler == "grid" else plan.runs, "seed": plan.seed,
+        "early_stopping": plan.early_stopping or None, "score": plan.score, "clock": plan.clock,
+        "name": None if plan.name == f"{plan.recipe['name']}: {', '.join(plan.space)}"[:80] else plan.name,
+    })  # fmt: skip
+    space = {path: _values(knob) for path, knob in plan.space.items()}
+    return [
+        ("title", _title("sweep", held.id, held.summary)),
+        ("parameters", _parameters(
+            seeds=(_seeds(plan.seeds, TUNING_SEED), "of each point, or a list of them"),
+            budget=(plan.budget or None, "of each run; 60 s is reference time; None takes the recipe's own"),
+            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
+        )),
+        ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
+        ("space", f"space = {_literal(space)}"),
+        ("options", f"options = {_literal(options)}"),
+        ("launch", "sweep = wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)"),
+        ("wait", "result = sweep.wait_blocking()"),
+        ("compare", "sweep.watch()"),
+        ("result", "print(sweep.table)\nprint(result)"),
+    ]  # fmt: skip
+
+
+def write_notebook(path: Path, cells: Sequence[Cell]) -> Path:
+    """Write a notebook whole; returns its path.
+
+    Raises:
+        RunError: something is there: notebooks are edited, and this one would replace it.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        raise RunError(f"'{path}' is there already, and may have been edited; name another file (--out FILE)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    notebook = {
+        "cells": [_cell(*cell) for cell in cells],
+        "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                     "language_info": {"name": "python"}},
+        "nbformat": 4, "nbformat_minor": 5,
+    }  # fmt: skip
+    write_bytes(path, (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode())
+    return path
+
+
+def _cell(name: str, text: str) -> dict[str, Any]:
+    whole: dict[str, Any] = {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+    if name in _CODE:
+        tags = {"tags": ["parameters"]} if name == "parameters" else {}
+        whole |= {"cell_type": "code", "metadata": tags, "execution_count": None, "outputs": []}
+    return whole
+
+
+def _title(noun: str, id: str, ended: str) -> str:
+    # In a fence, so that no name is markup; backticks of a name must not end it.
+    quoted = plain_lines(ended).replace("```", "'''")
+    return (
+        f"# A {noun}, repeated\n\nWritten by `workbench notebook {id}`. The first cell of code holds what papermill "
+        f"may change; all else is as it was asked. The {noun} then said:\n\n```text\n{quoted}\n```"
+    )
+
+
+def _not_repeated(run: Run) -> list[str]:
+    """What a run went through that its recipe alone does not say."""
+    found = []
+    if (origin := origin_of(run.folder)) is not None:
+        found.append(f"That run was forked from `{origin.run}` at step {origin.step:,}; this one trains from its own "
+                     "step 0.")  # fmt: skip
+    knobs = [event for event in run.telemetry().events if event.get("kind") == "knob"]
+    if knobs:
+        found.append(f"Knobs of that run were changed {len(knobs)} times while it trained; here they stay as its "
+                     "recipe has them.")  # fmt: skip
+    return found
+
+
+def _parameters(**values: tuple[Any, str]) -> str:
+    return "\n".join(f"{name} = {value!r}  # {comment}" for name, (value, comment) in values.items())
+
+
+def _budget_text(budget: Budget) -> str:
+    """A budget as text that reads back as the same number."""
+    text = str(budget)
+    return text if parse_budget(text)["amount"] == budget.amount else f"{budget.amount!r} {budget.unit}"
+
+
+def _runs_dir(root: Path) -> str | None:
+    return None if root.resolve() == runs_root(None).resolve() else str(root)
+
+
+def _seeds(seeds: Sequence[int], first: int) -> int | list[int]:
+    return len(seeds) if list(seeds) == list(range(first, first + len(seeds))) else list(seeds)
+
+
+def _values(knob: Knob) -> list[Any] | str:
+    """A knob of a space as it is asked for."""
+    if knob.values:
+        return list(knob.values)
+    return f"{knob.low!r}..{knob.high!r} {'log' if knob.log else 'linear'}"
+
+
+def _unlike_defaults(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in options.items() if value != known[name].default}
+
+
+def _literal(value: Any) -> str:
+    return pformat(value, sort_dicts=False, width=110)
