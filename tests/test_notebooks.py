@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -16,7 +18,9 @@ import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
+import workbench
 from tests.documents import ROOT, Executed, blocks
+from tests.forecasting.machine_rates import RATES
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -54,9 +58,22 @@ class TestRules:
         for cell in _code(path):
             assert inner_imports(cell.source) == [], cell.id
 
+    def test_every_name_of_wb_exists(self, path: Path) -> None:
+        assert {name for cell in _code(path) for name in names_of_wb(cell.source)} <= set(workbench.__all__)
+
     def test_papermill_can_read_every_parameter(self, path: Path) -> None:
         parameters = papermill.inspect_notebook(str(path))
         assert set(re.findall(r"^(\w+) = ", _code(path)[0].source, re.MULTILINE)) == set(parameters)
+
+
+def names_of_wb(source: str) -> set[str]:
+    """``race`` of ``wb.race(...)``, and so on."""
+    tree = compile(source, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "wb"
+    }
 
 
 def inner_imports(source: str) -> list[str]:
@@ -203,6 +220,46 @@ def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     assert "need a page" in lab["text/html"]
     assert "dropping layers" in lab["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" not in lab
+
+
+class TestClaims:
+    """A paper's claim each: its source, what it does not show, and parameters that make it small."""
+
+    @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem[0] == "4"], ids=lambda path: path.stem)
+    def test_what_all_of_them_have(self, path: Path) -> None:
+        assert {"budget", "seeds", "overrides", "runs_dir"} <= set(papermill.inspect_notebook(str(path)))
+        cells = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+        assert "claim.**" in cells["title"]
+        assert re.search(r"\(.+ 20\d\d, .+\)", cells["title"])
+        assert "What this cannot show" in cells["limits"]
+
+    @pytest.mark.parametrize("name", ["40_pld", "41_lans", "42_mslt"])
+    def test_its_races_can_begin(self, name: str, place: Path, learnable: list[str]) -> None:
+        """All cells up to the race, which is only planned, on a machine that never was."""
+        planned = functools.partial(workbench.race, dry_run=True, rates=RATES)
+        names: dict[str, Any] = {}
+        for cell in _code(FOLDER / f"{name}.ipynb"):
+            exec(cell.source, names)
+            if cell.id == "parameters":
+                small = [*learnable, "architecture.layers=4"]
+                names |= {"overrides": small, "budget": "40 steps", "runs_dir": str(place / "none")}
+            elif cell.id == "compose":
+                names["wb"] = SimpleNamespace(race=planned)
+            elif cell.id == "race":
+                break
+        plans = names["races"].values() if "races" in names else [names["race"]]
+        assert all(len(plan.arms) >= 2 and len(plan.seeds) == names["seeds"] for plan in plans)
+        assert not (place / "none").exists()
+
+    @pytest.mark.process
+    def test_headless(self, place: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        # By torch's own switch: compiling takes a minute, and is tested elsewhere.
+        monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
+        run_notebook(place, "43_execution", budget="20 steps", seeds=1, precision="fp32", overrides=learnable)
+        (result,) = (cell.outputs for cell in _code(place / "43_execution.ipynb") if cell.id == "result")
+        assert re.search(r"ours is \d+\.\d\dx as fast as eager, [+-]\d+%", result[0]["text"])
+        # The same mathematics: with nothing compiled and one precision, to the last digit that is printed.
+        assert "held-out losses lie +0.000 to +0.000 nats apart" in result[0]["text"].replace("-0.000", "+0.000")
 
 
 class TestAccelerate:
