@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +71,26 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     assert left["cpu_seconds"] > left["to_beat"]
     assert found["arms"][-1].recipe.depth.kind == "full", "what was left out is in no later rung"
     assert found["arms"][-1].recipe.data.most_rows == 16
+
+
+def test_untuned_arms_keep_their_rate() -> None:
+    found = climb(arms(), [("better: b", {"data.batch_size": 16})], trainer, tune=False)
+    start = ladder.base(256)
+    assert {arm.recipe.optimizer for arm in found["arms"]} == {start.optimizer}
+    assert found["target"] == trainer(arms()[0])(start)["loss"]
+    assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
+
+
+def test_a_file_is_shown_without_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    three, path = arms(), tmp_path / "ladder.json"
+    runs = {arm.name: [{"loss": 6.0, "cpu_seconds": 10.0 - at}] for at, arm in enumerate(three)}
+    whole = {"target": 6.0, "left_out": [], "unigram_entropy": 6.9, **summary(three, runs, 6.0)}
+    path.write_text(json.dumps(whole))
+    assert ladder.main(["--show", "--out", str(path)]) == 0
+    assert "0.90 below word frequencies" in capsys.readouterr().out
+    path.write_text("{}")
+    with pytest.raises(WorkbenchError, match="no ladder that has ended"):
+        ladder.main(["--show", "--out", str(path)])
 
 
 def test_the_factors_are_by_seed_and_a_score_not_reached_is_said(capsys: pytest.CaptureFixture[str]) -> None:

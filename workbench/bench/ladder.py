@@ -32,6 +32,7 @@ from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
+from workbench.runs.folder import read_object
 
 RESULTS = Path("docs/results/ladder.json")
 THEIRS = "workbench.bench.whole_trainer"
@@ -129,7 +130,10 @@ def _next(tried: Mapping[int, float], aim: float) -> int:
 
 
 def climb(
-    arms: Sequence[Arm], candidates: Sequence[tuple[str, dict[str, Any]]], trainer: Callable[[Arm], Train]
+    arms: Sequence[Arm],
+    candidates: Sequence[tuple[str, dict[str, Any]]],
+    trainer: Callable[[Arm], Train],
+    tune: bool = True,
 ) -> dict[str, Any]:
     """Tune and place every arm on the tuning seed.
 
@@ -137,17 +141,18 @@ def climb(
         arms: the default Trainer, whose own end sets the score; the tuned one; our engine with the same block.
         candidates: as :func:`rungs` gives them; each is tried on what has paid so far.
         trainer: of an arm.
+        tune: else every arm keeps its rate and warm-up, which is quick, and fair to none of them.
 
     Returns:
         ``target``, ``arms`` (:class:`Arm`, those that paid), ``left_out`` (what, its seconds where it reached the
         score, and those it had to beat).
     """
     default, *others = arms
-    tuned, target = sweep(default.recipe, lambda recipe: nats_of(trainer(default)(recipe)))
+    tuned, target = (sweep if tune else _kept)(default.recipe, lambda recipe: nats_of(trainer(default)(recipe)))
     placed, seconds, left_out = [replace(default, recipe=tuned)], math.inf, []
     steps = int(tuned.budget.amount)
     for arm in others:
-        found = _placed(arm, target, steps, trainer(arm))
+        found = _placed(arm, target, steps, trainer(arm), tune)
         if found is None:
             raise WorkbenchError(f"'{arm.name}' does not reach {target:.3f} nats; give the ladder more --steps")
         placed.append(found[0])
@@ -156,7 +161,7 @@ def climb(
         before = placed[-1]
         arm = replace(before, name=f"+ {what}", what=what, recipe=before.recipe.with_(**changes))
         rows = before.recipe.data.most_rows / arm.recipe.data.most_rows
-        found = _placed(arm, target, round(steps * rows), trainer(arm))
+        found = _placed(arm, target, round(steps * rows), trainer(arm), tune)
         if found is None or found[1] >= seconds:
             left_out.append({"what": what, "cpu_seconds": found and found[1], "to_beat": seconds})
             note(
@@ -168,12 +173,18 @@ def climb(
     return {"target": target, "arms": placed, "left_out": left_out}
 
 
-def _placed(arm: Arm, target: float, steps: int, train: Train) -> tuple[Arm, float] | None:
+def _kept(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, float]:
+    """What :func:`sweep` returns, of the recipe as it is."""
+    return recipe, loss_of(recipe)
+
+
+def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
     """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
-    first = fewest_steps(train, arm.recipe, target, steps)
-    start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
-    tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
-    found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
+    first = found = fewest_steps(train, arm.recipe, target, steps)
+    if tune:
+        start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
+        tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
+        found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
     if found is None:
         return None
     recipe, run = found
@@ -244,7 +255,12 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
+    parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour and a half: every arm keeps "
+                        "the rate and the warm-up that it begins with")  # fmt: skip
+    parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
+    if options.show:
+        return _show(options.out)
     recipe = base(options.steps).with_assignments(options.set)
     arms = [
         Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
@@ -253,7 +269,7 @@ def main(argv: list[str]) -> int:
     ]
     results = ResultsFile(options.out, "ladder")
     with results.own(), stage(results) as trainer:
-        found = climb(arms, rungs(), trainer)
+        found = climb(arms, rungs(), trainer, not options.untuned)
         runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
         # Seed by seed: a slow hour hits all arms of a seed.
         for seed in range(1, options.seeds + 1):
@@ -264,9 +280,18 @@ def main(argv: list[str]) -> int:
             "left_out": found["left_out"],
             **summary(found["arms"], runs, found["target"]),
         }
-        results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds, **result)
+        results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds,
+                    tuned=not options.untuned, **result)  # fmt: skip
     draw(result["waterfall"], "Seconds to the default Trainer's score", options.out.with_suffix(".png"))
     show(result, results.data["unigram_entropy"], Console(width=150))
+    return 0
+
+
+def _show(path: Path) -> int:
+    found = read_object(path)
+    if "by_arm" not in found:
+        raise WorkbenchError(f"'{path}' holds no ladder that has ended; `workbench bench ladder --out {path}` goes on")
+    show(found, found["unigram_entropy"], Console(width=150))
     return 0
 
 
