@@ -78,11 +78,13 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     asked = ["race", race.id[:20], "--runs", str(root)]
     assert main(asked) == 0
     assert "mine is worse than baseline by 0.5" in capsys.readouterr().out
-    assert main([*asked, "--json", "--fail-on", "worse", "--results", str(tmp_path / "race.json")]) == 3
+    assert main([*asked, "--json", "--fail-on", "worse", "--results", str(tmp_path / "race.json"),
+                 "--report", str(tmp_path / "race.html")]) == 3  # fmt: skip
     out, err = capsys.readouterr()
     assert json.loads(out)["verdict"] == "worse"
     assert "mine is worse" in err
     assert (tmp_path / "race.xml").exists()
+    assert "mine is worse" in (tmp_path / "race.html").read_text()
     assert main([str(word) for word in ("race", race.folder.path, "--detach")]) == 0
     assert capsys.readouterr().out.strip() == race.id
     assert main([*asked, "--cancel"]) == 2

@@ -19,19 +19,22 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     race = held(planned())
     share = race.plan.shares["mine"]
     titles, (baseline, mine) = arms(race.plan, race.standing)
-    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", "held-out (nats)", "seeds"]
+    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", "held-out (nats)", "seeds",
+                      "steps to target", "seconds to target"]  # fmt: skip
     assert baseline[0] == "baseline"
     assert (mine[0], mine[1], mine[7]) == ("mine", "200", "4")
     assert float(mine[3]) == pytest.approx(share.flops / 1e12, rel=0.01)
     assert float(mine[4]) == pytest.approx(share.seconds, abs=0.05)
     # The runs of the fixture say that they took 2 seconds; their losses are 2.5 and a little by seed.
     assert mine[5:7] == ["2.0", "2.507"]
+    # Half a nat worse all along, it never gets there.
+    assert (baseline[8], mine[8:]) == ("200", ["-", "not reached"])
     assert [line.split()[0] for line in race.table.splitlines()] == ["arm", "baseline", "mine"]
 
 
 def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
     race = Race(written(planned()))
-    assert [line[5:] for line in arms(race.plan, race.standing)[1]] == [["-", "-", "0"]] * 2
+    assert [line[5:8] for line in arms(race.plan, race.standing)[1]] == [["-", "-", "0"]] * 2
     assert "too early to say" in race.report().read_text()
 
 

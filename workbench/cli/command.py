@@ -287,7 +287,6 @@ def _add_sweep(verbs: Any) -> None:
         "--early-stopping", metavar="halving", help="end weak points at a quarter and half of the budget"
     )
     sweep.add_argument("--results", metavar="FILE", help="write the result there as JSON")
-    sweep.add_argument("--report", metavar="FILE", help="write table and pictures there as one HTML page")
     sweep.add_argument("--show", action="store_true", help="print how a sweep stands, and do not follow it")
     _add_experiment(sweep, "sweep", "points")
 
@@ -297,6 +296,7 @@ def _add_experiment(parser: argparse.ArgumentParser, noun: str, parts: str) -> N
     parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
     parser.add_argument("--clock", default="reference", metavar="reference|measured",
                         help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    parser.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would take")
     parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; prints the {noun} id")
     parser.add_argument("--cancel", action="store_true", help=f"end a {noun} that there is, and stop its runs")

@@ -69,6 +69,8 @@ def _follow(held: Race, options: argparse.Namespace) -> int:
     def write(result: RaceResult) -> None:
         if options.results:
             result.write(options.results, options.fail_on)
+        if options.report:
+            held.report(options.report)
 
     return followed(held, options, write, lambda result: result.require(options.fail_on))
 

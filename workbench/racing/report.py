@@ -9,6 +9,7 @@ from workbench.atomic import write_bytes
 from workbench.fields import differences, flatten
 from workbench.plots.page import page_html, place
 from workbench.plots.race import race_curves, race_differences
+from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.tables import choices_table, table
 from workbench.printable import plain
 from workbench.racing.picture import picture_of, table_html
@@ -44,6 +45,8 @@ def report_html(plan: RacePlan, now: Standing, summary: str) -> str:
         f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>\n<h2>Verdicts</h2>{table_html(plan, now)}"
         f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)} ({escape(plan.clock)} clock).</p>"
         f"{arms_html(plan, now)}<h2>Knobs that differ</h2>{_knobs_html(plan)}<h2>Pictures</h2>{places}"
+        f"<details><summary>The numbers of the pictures</summary>{curves_table(picture)}{differences_table(picture)}"
+        f"</details>"
         f"<h2>Recipe of {escape(plain(plan.baseline))}</h2>{choices_table(plan.arms[plan.baseline])}</main>\n"
         f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
     )

@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 from workbench.experiments.words import UNITS
 from workbench.plots.tables import table
-from workbench.printable import aligned, count, decimal, plain
+from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import Standing
 
@@ -15,9 +15,11 @@ def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the baseline first; of the runs at the race's own budget.
 
     ``seconds`` are those of the plan (forecast, unless the budget counts them), ``measured`` the median of the runs,
-    which share the machine with each other and with everything else.
+    which share the machine with each other and with everything else. The target is the score that the baseline ends
+    with, see :mod:`workbench.racing.target`.
     """
-    titles = ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", f"held-out ({UNITS[plan.score]})", "seeds"]
+    titles = ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", f"held-out ({UNITS[plan.score]})", "seeds",
+              "steps to target", "seconds to target"]  # fmt: skip
     lines = []
     for arm in (plan.baseline, *plan.others):
         share = plan.shares[arm]
@@ -27,8 +29,19 @@ def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         lines.append([
             plain(arm), f"{share.steps:,}", count(share.tokens), f"{share.flops / 1e12:.3g}", f"{share.seconds:.1f}",
             decimal(median(seconds) if done else None, 1), decimal(fmean(scores) if done else None, 3), str(len(done)),
+            *_to_target(plan, now, arm),
         ])  # fmt: skip
     return titles, lines
+
+
+def _to_target(plan: RacePlan, now: Standing, arm: str) -> tuple[str, str]:
+    share = plan.shares[arm]
+    if arm == plan.baseline:
+        return f"{share.steps:,}", f"{share.seconds:.1f}"
+    found = now.verdicts[arm].to_target
+    if found is None or found.seconds is None:
+        return UNKNOWN, UNKNOWN if found is None else found.text
+    return f"{found.seconds / share.seconds_per_step:,.0f}", found.text
 
 
 def arms_html(plan: RacePlan, now: Standing) -> str:
