@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from pprint import pformat
 from typing import Any
 
 from workbench import presets
 from workbench.choices.choice import registry
 from workbench.choices.edits import axis_of, with_kind
-from workbench.fields import same
+from workbench.fields import at, put, same
 
 Fields = Mapping[str, Any]
 
@@ -25,18 +26,18 @@ def recipe_code(fields: Fields, start: str, base: Fields) -> str:
     return f"{start}.with_(\n" + "\n".join(lines) + "\n)" if lines else start
 
 
-def shortest_code(fields: Fields, starts: Mapping[str, Fields], *, spent: bool = True) -> str:
+def shortest_code(fields: Fields, starts: Mapping[str, Fields], apart: Iterable[str] = ()) -> str:
     """:func:`recipe_code` from the start that leaves the least to say.
 
     Args:
         starts: fields by expression, beside the presets'.
-        spent: whether it matters how much the recipe's budget is; else that of the start stays.
+        apart: dotted paths that are said elsewhere; they stay as the start has them.
     """
     known = {f"wb.presets.{name}()": presets.get(name).to_dict() for name in presets.names()}
 
     def code(start: str, base: Fields) -> str:
-        kept = {} if spent else {key: base["budget"][key] for key in ("amount", "unit")}
-        return recipe_code({**fields, "budget": {**fields["budget"], **kept}}, start, base)
+        said = functools.reduce(lambda found, path: put(found, path, at(base, path)), apart, fields)
+        return recipe_code(said, start, base)
 
     return min((code(start, base) for start, base in [*starts.items(), *known.items()]), key=len)
 

@@ -25,6 +25,8 @@ from workbench.sweeping.sweep import Sweep, sweep
 Cell = tuple[str, str]
 """Its id, and its text; those of code are listed in :data:`_CODE`."""
 _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "compare", "result")
+_SPENT = ("budget.amount", "budget.unit")
+"""What the first cell says."""
 _RUNS_DIR = "None takes $WORKBENCH_RUNS, else ./runs"
 
 
@@ -44,7 +46,7 @@ def run_cells(run: Run) -> list[Cell]:
             budget=(_budget_text(recipe.budget), "the run's own; 60 s or 1e6 tokens do as well"),
             runs_dir=(_runs_dir(run.folder.path.parent), _RUNS_DIR),
         )),
-        ("recipe", "import workbench as wb\n\nrecipe = " + shortest_code(fields, {})
+        ("recipe", "import workbench as wb\n\nrecipe = " + shortest_code(fields, {}, (*_SPENT, "seed"))
          + "\nrecipe = recipe.with_(seed=seed, budget=budget)"),
         ("launch", "run = wb.launch(recipe, runs_dir=runs_dir)\nrun"),
         ("wait", "result = run.wait_blocking()"),
@@ -65,7 +67,7 @@ def race_cells(held: Race) -> list[Cell]:
     lines = ["import workbench as wb", "", "arms = {}"]
     starts: dict[str, dict[str, Any]] = {}
     for arm, fields in plan.arms.items():
-        lines.append(f"arms[{arm!r}] = {shortest_code(fields, starts, spent=False)}")
+        lines.append(f"arms[{arm!r}] = {shortest_code(fields, starts, _SPENT)}")
         starts[f"arms[{arm!r}]"] = fields
     options = _unlike_defaults(race, {
         "baseline": plan.baseline, "score": plan.score, "reference": plan.reference, "clock": plan.clock,
