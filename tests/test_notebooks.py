@@ -1,4 +1,4 @@
-"""Notebooks: the rules they follow, and every one of them executed for real under papermill."""
+"""Notebooks: the rules they follow, and what they leave under papermill; of those that race, some are only planned."""
 
 from __future__ import annotations
 
@@ -262,6 +262,17 @@ class TestClaims:
         assert "held-out losses lie +0.000 to +0.000 nats apart" in result[0]["text"].replace("-0.000", "+0.000")
 
 
+def test_the_ladder_s_notebook_does_without_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = {cell.id: cell.source for cell in _code(FOLDER / "30_tenfold.ipynb")}
+    exec(cells["study"], {"Path": Path})
+    assert "the command above makes one" in capsys.readouterr().out
+    (command,) = re.findall(r"^workbench (.*)$", _text(FOLDER / "30_tenfold.ipynb"), re.MULTILINE)
+    assert command == "bench ladder"
+
+
 class TestAccelerate:
     """A model of one's own in three changed lines: the notebook shows the difference, and it is true."""
 
@@ -297,6 +308,10 @@ def run_notebook(place: Path, name: str, **parameters: Any) -> None:
         str(FOLDER / f"{name}.ipynb"), str(place / f"{name}.ipynb"), cwd=str(place), progress_bar=False,
         parameters={"runs_dir": str(place / "runs"), **parameters},
     )  # fmt: skip
+
+
+def _text(path: Path) -> str:
+    return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
 
 
 def _code(path: Path) -> list[Any]:
