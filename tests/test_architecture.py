@@ -116,6 +116,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
         "workbench.plots", "workbench.forecast", "workbench.experiments",
     },
+    "workbench.tuning": {
+        "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.runs", "workbench.plots",
+        "workbench.forecast", "workbench.experiments", "workbench.racing", "workbench.sweeping",
+    },
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.recipe_code",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
@@ -124,7 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.cli": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
-        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.repeating",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.tuning", "workbench.repeating",
     },
     "workbench.demo": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
@@ -344,8 +348,8 @@ def test_public_names_have_docstrings() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Race", "Recipe", "Run", "Sweep", "accelerate", "choices", "compare", "forecast", "launch", "presets",
-        "race", "runs", "sweep",
+        "Lab", "Race", "Recipe", "Run", "Sweep", "Tuning", "accelerate", "choices", "compare", "forecast", "launch",
+        "presets", "race", "runs", "sweep", "tune",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None
@@ -358,7 +362,7 @@ def test_root_names_are_few_and_frozen() -> None:
         ("import workbench; workbench.runs('/nonexistent')", {"torch", "transformers", "plotly", "matplotlib"}),
         ("import workbench.plots.report", {"torch", "transformers"}),
         (
-            "import workbench.racing.race, workbench.sweeping.sweep",
+            "import workbench.racing.race, workbench.sweeping.sweep, workbench.tuning.tune",
             {"torch", "transformers", "plotly", "matplotlib", "scipy", "optuna"},
         ),
         ("import workbench.training.worker", {"transformers", "plotly", "matplotlib", "ipywidgets"}),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
     from workbench.sweeping.sweep import Sweep, sweep
+    from workbench.tuning.tune import Tuning, tune
     from workbench.ui.lab.lab import Lab
 
 __version__ = "0.1.0"
@@ -36,12 +37,14 @@ _HOMES = {
     "Run": "workbench.runs.run:Run",
     "sweep": "workbench.sweeping.sweep:sweep",
     "Sweep": "workbench.sweeping.sweep:Sweep",
+    "tune": "workbench.tuning.tune:tune",
+    "Tuning": "workbench.tuning.tune:Tuning",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Race", "Recipe", "Run", "Sweep", "accelerate", "choices", "compare", "forecast", "launch", "presets",
-    "race", "runs", "sweep",
+    "Lab", "Race", "Recipe", "Run", "Sweep", "Tuning", "accelerate", "choices", "compare", "forecast", "launch",
+    "presets", "race", "runs", "sweep", "tune",
 ]  # fmt: skip
 
 

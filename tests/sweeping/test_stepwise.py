@@ -6,30 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.sweeping.conftest import Planned, Starter, finish, held
+from tests.sweeping.conftest import Planned, Trained, held
 from workbench.errors import RecipeError
 from workbench.recipe import Recipe
 from workbench.sweeping.advance import noise, search
-from workbench.sweeping.stepwise import start_of
+from workbench.sweeping.space import Knob
+from workbench.sweeping.stepwise import Settings
 from workbench.sweeping.sweep import Sweep
 
 SPACE = {"optimizer.lr": "1e-4..1e-1", "architecture.layers": [2, 1, 3], "optimizer.kind": ["adamw", "lion"]}
-
-
-def paying(recipe: Recipe) -> float:
-    """A rate of 8e-3 is best; a layer less is worth 0.2; a third one a hair, which is luck; Lion is worse."""
-    rate = abs(recipe.optimizer.lr / 8e-3 - 1) ** 0.5
-    layers = {1: -0.2, 2: 0.0, 3: -0.001}[recipe.architecture.layers]
-    return 2.0 + rate + layers + 0.5 * (recipe.optimizer.kind == "lion") + 0.01 * (recipe.seed % 2)
-
-
-class Trained(Starter):
-    """Runs end with the loss of their recipe."""
-
-    def end_all(self) -> None:
-        for folder, recipe in self.going:
-            finish(folder, paying(recipe))
-        self.going.clear()
 
 
 def swept(planned: Planned, tiny: Recipe, space: dict[str, Any] = SPACE, runs: int = 40) -> Sweep:
@@ -80,7 +65,7 @@ def test_a_point_that_cannot_train_is_recorded_and_never_kept(planned: Planned, 
 
 def test_knobs_that_the_present_choice_does_not_have_wait_for_it(planned: Planned, tiny: Recipe) -> None:
     space = {"depth.theta": [0.5, 0.7], "depth.kind": ["full", "progressive_drop"]}
-    assert start_of(tiny, space) == {"depth.kind": "full"}  # type: ignore[arg-type]
+    assert Settings(tiny.to_dict()).start(dict.fromkeys(space, Knob())) == {"depth.kind": "full"}
     sweep = swept(planned, tiny, space)
     assert [point.values for point in sweep.points] == [
         {"depth.kind": "full"}, {"depth.kind": "progressive_drop", "depth.theta": 0.5}

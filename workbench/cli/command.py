@@ -132,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_queue(verbs)
     _add_race(verbs)
     _add_sweep(verbs)
+    _add_tune(verbs)
 
     ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
@@ -291,11 +292,32 @@ def _add_sweep(verbs: Any) -> None:
     _add_experiment(sweep, "sweep", "points")
 
 
-def _add_experiment(parser: argparse.ArgumentParser, noun: str, parts: str) -> None:
+def _add_tune(verbs: Any) -> None:
+    text = "find a better recipe under a total budget; or follow, show, resume or cancel a tuning that there is"
+    tune = _verb(verbs, "tune", "tuning:tune", text)
+    tune.add_argument("recipe", nargs="?", metavar="RECIPE|TUNING", help="a preset or recipe file, changed as in "
+                      "fast:depth=full; or the id or name of a tuning; without any, lists tunings")  # fmt: skip
+    tune.add_argument("--budget", metavar="TIME", help="of all runs together, tuning and race: '2 hours'")
+    tune.add_argument("--axis", action="append", default=[], metavar="NAME", help="tune only this: rate, architecture, "
+                      "depth, optimizer, data or schedule; repeatable (default: all, in this order)")  # fmt: skip
+    tune.add_argument("--over", action="append", default=[], metavar="PATH=VALUES", help="tune this knob instead: "
+                      "values, depth.kind=full,stacking, or a range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
+    tune.add_argument("--each", metavar="TIME", help="of each run (default: what the recipe's own budget takes)")
+    tune.add_argument("--seeds", default="2", metavar="N", help="to tune on (default 2, from 1000 on), or which")
+    tune.add_argument("--race-seeds", metavar="N", help="of the race (default 10, 6 or 4, as the budget allows)")
+    tune.add_argument("--share", type=float, default=0.6, metavar="X", help="of the budget, for tuning (default 0.6)")
+    tune.add_argument("--results", metavar="FILE", help="write the result with all evidence there as JSON")
+    tune.add_argument("--tuned", metavar="FILE", help="write the recipe that was found there")
+    tune.add_argument("--show", action="store_true", help="print how a tuning stands, and do not follow it")
+    _add_experiment(tune, "tuning", "settings", clock=False)
+
+
+def _add_experiment(parser: argparse.ArgumentParser, noun: str, parts: str, *, clock: bool = True) -> None:
     """What every experiment takes: what is compared, on which clock, and how it is begun, left and ended."""
     parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
-    parser.add_argument("--clock", default="reference", metavar="reference|measured",
-                        help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    if clock:
+        parser.add_argument("--clock", default="reference", metavar="reference|measured",
+                            help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
     parser.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would take")
     parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; prints the {noun} id")

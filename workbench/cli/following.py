@@ -1,4 +1,4 @@
-"""What ``workbench race`` and ``workbench sweep`` have in common: list, find, follow and cancel experiments."""
+"""What the verbs of experiments, race, sweep and tune, have in common: list, find, follow and cancel them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from workbench.errors import RecipeError, RunFailed
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ExperimentFolder
 from workbench.printable import plain
+from workbench.sweeping.space import read_values
 
 LINE_SECONDS, POLL_SECONDS = 10.0, 0.5
 Held = Experiment[Any, Any]
@@ -73,7 +74,7 @@ def followed(
     try:
         _wait(held)
     except KeyboardInterrupt:
-        print(f"\nthe {noun} goes on; `workbench {noun} {held.id} --cancel` ends it", file=sys.stderr)
+        print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
         raise
     result = held.result
     write(result)
@@ -116,6 +117,18 @@ def seeds(text: str) -> int | list[int]:
         return int(text) if "," not in text else [int(part) for part in text.split(",")]
     except ValueError:
         raise RecipeError(f"--seeds '{text}' is neither a number of seeds nor a list such as 10,11,12") from None
+
+
+def over(text: str) -> tuple[str, Any]:
+    """What ``--over PATH=VALUES`` says.
+
+    Raises:
+        RecipeError: no ``=``.
+    """
+    path, equals, values = text.partition("=")
+    if not equals:
+        raise RecipeError(f"{text[:80]!r} is not PATH=VALUES, for example optimizer.lr=1e-3,2e-3")
+    return path.strip(), read_values(values, path.strip())
 
 
 def say(line: str) -> None:

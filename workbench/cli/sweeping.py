@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench.cli.command import DONE
-from workbench.cli.following import cancelled, changed, followed, found, latest, listed, say, seeds
+from workbench.cli.following import cancelled, changed, followed, found, latest, listed, over, say, seeds
 from workbench.errors import RecipeError, WorkbenchError
-from workbench.sweeping.space import read_values
 from workbench.sweeping.sweep import Sweep
 from workbench.sweeping.sweep_folder import SweepFolder
 
@@ -40,7 +39,7 @@ def sweep(options: argparse.Namespace) -> int:
     from workbench.sweeping.sweep import sweep as start
 
     started = start(
-        changed(options.recipe, options), dict(map(_over, options.over)), sampler=options.sampler, runs=options.points,
+        changed(options.recipe, options), dict(map(over, options.over)), sampler=options.sampler, runs=options.points,
         seeds=seeds(options.seeds), budget=options.budget, seed=options.seed, early_stopping=options.early_stopping,
         score=options.score, clock=options.clock, name=options.name, runs_dir=options.runs, dry_run=options.dry_run,
         say=say,
@@ -66,10 +65,3 @@ def _show(held: Sweep, options: argparse.Namespace) -> int:
         print(json.dumps(result) if options.json else f"{held.table}\n{result}")
         return DONE
     return followed(held, options, write, lambda result: result.require())
-
-
-def _over(text: str) -> tuple[str, Any]:
-    path, equals, values = text.partition("=")
-    if not equals:
-        raise RecipeError(f"{text[:80]!r} is not PATH=VALUES, for example optimizer.lr=1e-3,2e-3")
-    return path.strip(), read_values(values, path.strip())

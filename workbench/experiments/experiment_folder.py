@@ -64,6 +64,8 @@ class ExperimentFolder:
     """What it is called; names its plan's file, too."""
     plural: ClassVar[str]
     """Name of the folder, beside the runs folder, in which all of the kind lie."""
+    verb: ClassVar[str] = ""
+    """Of the command line, where that is not the noun."""
     working: ClassVar[str]
     """Its status while it goes on."""
     driver: ClassVar[str]
@@ -122,6 +124,11 @@ class ExperimentFolder:
     def name(self) -> str:
         """What people call it."""
         return str(read_object(self.plan).get("name") or self.id)
+
+    @property
+    def command(self) -> str:
+        """What follows it in a terminal."""
+        return f"workbench {self.verb or self.noun} {self.id}"
 
     @property
     def tag(self) -> str:

@@ -23,7 +23,7 @@ from workbench.sweeping.samplers import STEPWISE, Trial, distinct, propose
 from workbench.sweeping.sentences import progress
 from workbench.sweeping.space import Values, applied
 from workbench.sweeping.standing import PointStanding, Standing, losses_at_rungs, pooled_spread, standing
-from workbench.sweeping.stepwise import Seen, Walk, walk
+from workbench.sweeping.stepwise import Seen, Settings, Walk, walk
 from workbench.sweeping.sweep_folder import SweepFolder
 
 
@@ -121,19 +121,17 @@ def search(plan: SweepPlan, now: Standing) -> Walk:
     Raises:
         RecipeError: the sweep is of another version, or of a choice that is not here.
     """
-    from workbench.recipe import Recipe
-
-    recipe = Recipe(**plan.recipe)
-    points = {key_of(recipe, each.point.drawn): each for each in now.points}
+    settings = Settings.of(plan.recipe)
+    points = {settings.key(each.point.drawn): each for each in now.points}
 
     def look(drawn: Values) -> Seen | None:
-        each = points[key_of(recipe, drawn)]
+        each = points[settings.key(drawn)]
         if each.status in ("waiting", "going"):
             return None
         done = each.status == "done" and math.isfinite(each.score)
         return Seen(each.point.index, each.score if done else math.inf)
 
-    return walk(recipe, plan.space, lambda drawn: key_of(recipe, drawn) in points, look, noise(plan, now))
+    return walk(settings, plan.space, lambda drawn: settings.key(drawn) in points, look, noise(plan, now))
 
 
 def noise(plan: SweepPlan, now: Standing) -> float:

@@ -25,7 +25,7 @@ from workbench.sweeping.plan import Cost, Point, Score, SweepPlan
 from workbench.sweeping.samplers import FIXED, STEPWISE, check_sampler, distinct, draw, grid
 from workbench.sweeping.sentences import RACES_SEEDS
 from workbench.sweeping.space import MOST_POINTS, Values, combinations, size, space_of
-from workbench.sweeping.stepwise import FEWEST_SEEDS, alternatives, moved, start_of
+from workbench.sweeping.stepwise import FEWEST_SEEDS, Settings, alternatives
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -129,10 +129,11 @@ def _probes(base: Recipe, plan: SweepPlan) -> list[Values]:
     space = plan.space
     if plan.sampler == STEPWISE:
         # One knob at a time is all that is known: what else is tried follows from what pays.
-        start = start_of(base, space)
-        one = [moved(base, space, start, path, value) for path, knob in space.items()
+        settings = Settings.of(plan.recipe)
+        start = settings.start(space)
+        one = [settings.moved(space, start, path, value) for path, knob in space.items()
                for value in alternatives(knob, start.get(path))]  # fmt: skip
-        return list({key_of(base, each): each for each in (start, *one)}.values())
+        return list({settings.key(each): each for each in (start, *one)}.values())
     ends = list(itertools.islice(combinations(space), MOST_POINTS))
     step = max(1, len(ends) // _PROBES)
     return [*ends[::step][:_PROBES], *(draw(space, plan.seed, index, 0) for index in range(4))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,6 +144,8 @@ def pooled_spread(groups: Sequence[Sequence[float]], fewest: int = _FEWEST_SPREA
     return math.sqrt(sum((score - fmean(group)) ** 2 for group in groups for score in group) / freedom)
 
 
+# Of few numbers, at every look after a sweep, and 0.2 s each.
+@functools.lru_cache(maxsize=64)
 def expected_extreme(points: int) -> float:
     """By how many standard deviations the best of so many equal, normal scores lies before their mean.
 

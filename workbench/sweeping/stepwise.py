@@ -9,8 +9,10 @@ luck favours stays out.
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,18 +98,18 @@ class _Missing(Exception):
         self.wanted = wanted
 
 
-def walk(recipe: Recipe, space: Space, known: Callable[[Values], bool], look: Look, needed: float) -> Walk:
+def walk(settings: Settings, space: Space, known: Callable[[Values], bool], look: Look, needed: float) -> Walk:
     """How far a search is that knows some settings: a pure function of them, so that nobody needs to remember it.
 
     Args:
         known: whether a setting was drawn. look: what it came to.
         needed: what a gain has to exceed; NaN keeps nothing.
     """
-    found = Walk(start_of(recipe, space))
+    found = Walk(settings.start(space))
 
-    def seen(settings: Sequence[Values]) -> list[Seen]:
-        results = [look(each) if known(each) else None for each in settings]
-        if missing := [each for each, result in zip(settings, results, strict=True) if result is None]:
+    def seen(drawn: Sequence[Values]) -> list[Seen]:
+        results = [look(each) if known(each) else None for each in drawn]
+        if missing := [each for each, result in zip(drawn, results, strict=True) if result is None]:
             raise _Missing([each for each in missing if not known(each)])
         return [each for each in results if each is not None]
 
@@ -115,7 +117,7 @@ def walk(recipe: Recipe, space: Space, known: Callable[[Values], bool], look: Lo
         for number in range(1, ROUNDS + 1):
             before = found.current
             for path, knob in space.items():
-                _step(found, recipe, space, path, knob, number, seen, needed)
+                _step(found, settings, space, path, knob, number, seen, needed)
             if found.current == before:
                 break
     except _Missing as missing:
@@ -125,47 +127,100 @@ def walk(recipe: Recipe, space: Space, known: Callable[[Values], bool], look: Lo
     return found
 
 
-def start_of(recipe: Recipe, space: Space) -> Values:
-    """A recipe's values at the paths of a space; knobs that it does not have, and whole choices, are left out."""
-    fields = recipe.to_dict()
-    found = {}
-    for path in space:
-        parent, _, name = path.rpartition(".")
-        owner = at(fields, parent) if parent else fields
-        if isinstance(owner, dict) and name in owner and not isinstance(owner[name], dict):
-            found[path] = owner[name]
-    return found
+class Settings:
+    """Settings of one recipe, each worked out once: a search looks at all of them whenever a run has ended.
+
+    Args:
+        recipe: as JSON.
+    """
+
+    def __init__(self, recipe: Mapping[str, Any]) -> None:
+        from workbench.recipe import Recipe
+
+        self._recipe = Recipe(**recipe)
+        self._applied: dict[str, tuple[Recipe, Values] | None] = {}
+        self._moved: dict[str, dict[str, Any] | None] = {}
+
+    @staticmethod
+    def of(recipe: Mapping[str, Any]) -> Settings:
+        """Those of a recipe, also where an earlier look worked them out."""
+        return _settings_of(json.dumps(recipe, sort_keys=True))
+
+    def start(self, space: Space) -> Values:
+        """The recipe's values at the paths of a space; knobs that it does not have, and whole choices, are left out."""
+        return _values(self._recipe.to_dict(), space)
+
+    def key(self, drawn: Values) -> str:
+        """What tells settings apart, as :func:`workbench.sweeping.advance.key_of`."""
+        found = self._at(drawn)
+        return json.dumps(drawn if found is None else found[1], sort_keys=True)
+
+    def has(self, current: Values, path: str) -> bool:
+        """Whether the present choices have a knob."""
+        found = self._at(current)
+        return found is not None and _owner(found[0].to_dict(), path) is not None
+
+    def moved(self, space: Space, current: Values, path: str, value: Any) -> Values:
+        """A setting with another value of one knob, and what that brings for others: another optimizer its rate."""
+        key = json.dumps([current, path, value], sort_keys=True)
+        if key not in self._moved:
+            found = self._at(current)
+            try:
+                self._moved[key] = None if found is None else found[0].edited([(path, value)]).to_dict()
+            except RecipeError:
+                self._moved[key] = None  # its point says why it cannot be trained
+        fields = self._moved[key]
+        if fields is None:
+            return {**current, path: value}
+        choices = {other: held for other, held in current.items() if isinstance(held, dict)}
+        return {**choices, **_values(fields, space), path: value}
+
+    def first(self, space: Space) -> list[Values]:
+        """What has to be known before anything is decided: the recipe as it stands, and the first knob's turn."""
+        start = self.start(space)
+        path, knob = next(iter(space.items()))
+        return [start, *(self.moved(space, start, path, value) for value in alternatives(knob, start.get(path)))]
+
+    def _at(self, drawn: Values) -> tuple[Recipe, Values] | None:
+        key = json.dumps(drawn, sort_keys=True)
+        if key not in self._applied:
+            try:
+                self._applied[key] = applied(self._recipe, drawn)
+            except RecipeError:
+                self._applied[key] = None
+        return self._applied[key]
 
 
-def moved(recipe: Recipe, space: Space, current: Values, path: str, value: Any) -> Values:
-    """A setting with another value of one knob, and with what that brings for others: another optimizer its rate."""
-    try:
-        whole = applied(recipe, current).recipe.edited([(path, value)])
-    except RecipeError:
-        return {**current, path: value}  # its point says why it cannot be trained
-    choices = {other: held for other, held in current.items() if isinstance(held, dict)}
-    return {**choices, **start_of(whole, space), path: value}
+@functools.lru_cache(maxsize=8)
+def _settings_of(recipe: str) -> Settings:
+    return Settings(json.loads(recipe))
 
 
-def first_settings(recipe: Recipe, space: Space) -> list[Values]:
-    """What has to be known before anything is decided: the recipe as it stands, and the first knob's turn."""
-    start = start_of(recipe, space)
-    path, knob = next(iter(space.items()))
-    return [start, *(moved(recipe, space, start, path, value) for value in alternatives(knob, start.get(path)))]
+def _values(fields: Mapping[str, Any], space: Space) -> Values:
+    owners = {path: (_owner(fields, path), path.rpartition(".")[2]) for path in space}
+    found = {path: owner[name] for path, (owner, name) in owners.items() if owner is not None}
+    return {path: value for path, value in found.items() if not isinstance(value, dict)}
+
+
+def _owner(fields: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """The choice that has a knob; None where none has."""
+    parent, _, name = path.rpartition(".")
+    owner = at(fields, parent) if parent else fields
+    return owner if isinstance(owner, dict) and name in owner else None
 
 
 def _step(
-    found: Walk, recipe: Recipe, space: Space, path: str, knob: Knob, number: int,
+    found: Walk, settings: Settings, space: Space, path: str, knob: Knob, number: int,
     seen: Callable[[Sequence[Values]], list[Seen]], needed: float,
 ) -> None:  # fmt: skip
     """One knob's turn; raises :class:`_Missing` where settings are not known yet."""
     here = found.current.get(path)
     values = alternatives(knob, here)
-    if not _has(recipe, found.current, path) or not values:
+    if not values or not settings.has(found.current, path):
         return
 
     def setting(value: Any) -> Values:
-        return moved(recipe, space, found.current, path, value)
+        return settings.moved(space, found.current, path, value)
 
     # All at once, so that they train side by side.
     present, *results = seen([found.current, *map(setting, values)])
@@ -191,14 +246,6 @@ def _step(
 
 def _gain(present: Seen, other: Seen) -> float:
     return present.score - other.score if math.isfinite(other.score) else -math.inf
-
-
-def _has(recipe: Recipe, current: Values, path: str) -> bool:
-    """Whether the present choices have this knob."""
-    parent, _, name = path.rpartition(".")
-    fields = applied(recipe, current).recipe.to_dict()
-    owner = at(fields, parent) if parent else fields
-    return isinstance(owner, dict) and name in owner
 
 
 def alternatives(knob: Knob, here: Any) -> list[Any]:

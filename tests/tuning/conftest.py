@@ -1,0 +1,57 @@
+"""Tunings of a tiny recipe on a machine that never was, and runs that have ended without having trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.runs.conftest import kill_processes_of
+from tests.runs.tiny import tiny_recipe
+from tests.sweeping.conftest import Starter, Trained
+from workbench.recipe import Recipe
+from workbench.sweeping.plan import SweepPlan
+from workbench.tuning.advance import advance
+from workbench.tuning.entering import enter
+from workbench.tuning.plan import TuningPlan
+from workbench.tuning.tune import Tuning, begin
+from workbench.tuning.tuning_folder import TuningFolder
+
+SPACE = {"optimizer.lr": "1e-4..1e-1", "architecture.layers": [2, 1, 3]}
+Planned = Callable[..., tuple[TuningPlan, SweepPlan]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A runs folder; whatever still trains in it, or drives a tuning beside it, is ended with the test."""
+    folder = tmp_path / "runs"
+    yield folder
+    kill_processes_of(TuningFolder.root(folder), folder)
+
+
+@pytest.fixture
+def tiny(corpus: Path) -> Recipe:
+    return tiny_recipe(corpus, steps=200).with_(optimizer={"lr": 1e-3})
+
+
+@pytest.fixture
+def planned(tiny: Recipe, root: Path) -> Planned:
+    """``planned(budget, axes, ...)`` -> the plans of a tuning and of its sweep."""
+
+    def plan(budget: str | None = "20 min", axes: Any = SPACE, recipe: Any = tiny, **options: Any) -> Any:
+        return enter(recipe, budget, axes, **{"runs_dir": root, "rates": RATES, **options})
+
+    return plan
+
+
+def held(planned: tuple[TuningPlan, SweepPlan], starter: Starter | None = None, until: str = "") -> Tuning:
+    """A tuning that has ended, or has got to a stage, without a process."""
+    tuning, starter = begin(*planned), starter or Trained()
+    while tuning.folder.read_state()["status"] == "tuning" and (not until or tuning.stage != until):
+        advance(tuning.folder, starter, RATES)
+        if not until or tuning.stage != until:
+            starter.end_all()
+    return tuning

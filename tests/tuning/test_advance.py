@@ -1,0 +1,138 @@
+"""A tuning brought forward stage by stage: first a sweep on tuning text, then a race on that of results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.sweeping.conftest import Starter, Trained, finish
+from tests.tuning.conftest import Planned, held
+from workbench.errors import RunError
+from workbench.recipe import Recipe
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+from workbench.tuning.advance import advance, cancel
+from workbench.tuning.tune import begin
+
+
+def test_settings_are_chosen_on_tuning_text_and_the_race_is_run_on_that_of_results(
+    planned: Planned, tiny: Recipe
+) -> None:
+    starter = Trained()
+    recipes: list[Recipe] = []
+
+    def start(recipe: Recipe, **options: str) -> Run:
+        recipes.append(recipe)
+        return starter(recipe, **options)
+
+    tuning = begin(*planned(race_seeds=6))
+    while tuning.folder.read_state()["status"] == "tuning":
+        advance(tuning.folder, start, RATES)
+        starter.end_all()
+    kinds = [recipe.data.kind for recipe in recipes]
+    tuned = kinds.count("tuning_text")
+    assert kinds == ["tuning_text"] * tuned + ["files"] * (len(kinds) - tuned)
+    assert {recipe.seed for recipe in recipes[:tuned]} == {1000, 1001}
+    assert {recipe.seed for recipe in recipes[tuned:]} <= set(range(6))
+    assert (tuning.status, tuning.stage) == ("finished", "confirmed")
+    found = tuning.recipe
+    assert (found.optimizer.lr, found.architecture.layers, found.seed) == (8e-3, 1, 0)
+    assert found.data == tiny.data
+    assert tuning.race.plan.arms["before"]["data"]["kind"] == "files"
+    result = json.loads(tuning.folder.evidence.read_text())
+    # The claim is the race's, and no score that settings were chosen on stands beside it.
+    assert result["difference"] == tuning.race.result.difference < 0
+    assert result["verdict"] == "better"
+    assert "heldout_loss" not in result
+    assert result["changed"] == {"optimizer.lr": [1e-3, 8e-3], "architecture.layers": [2, 1]}
+    assert [setting["point"] for setting in result["settings"] if setting["kept"]] == [0, 4, 6]
+    assert [step["kept"] for step in result["steps"]] == [True, True, False, False]
+
+
+def test_until_its_race_is_over_it_is_not_confirmed(planned: Planned) -> None:
+    tuning = held(planned(), until="tuned, not yet confirmed")
+    assert "tuned, not yet confirmed: optimizer.lr 0.001 -> 0.008" in tuning.summary
+    result = tuning.result
+    assert (result.verdict, result.difference, result.speedup) == ("undecided", None, None)
+    assert not any(line.startswith("confirmed") for line in tuning.summary.splitlines())
+
+
+def test_where_nothing_pays_there_is_no_race(planned: Planned) -> None:
+    tuning = held(planned(axes={"architecture.layers": [2, 3]}))
+    assert (tuning.status, tuning.stage) == ("finished", "nothing paid")
+    assert "the recipe stays as it was" in tuning.summary
+    assert tuning.recipe.architecture.layers == 2
+    with pytest.raises(RunError, match="has no race: nothing that was tried pays"):
+        _ = tuning.race
+
+
+def test_what_tuning_likes_and_the_race_does_not_is_not_confirmed(planned: Planned) -> None:
+    class Lucky(Trained):
+        """More layers look better by 0.3 on tuning text, and are worse by 0.3 on any other."""
+
+        def end_all(self) -> None:
+            for folder, recipe in self.going:
+                sign = -1 if recipe.data.kind == "tuning_text" else 1
+                finish(folder, 2.0 + sign * 0.3 * (recipe.architecture.layers == 3) + 0.01 * (recipe.seed % 3))
+            self.going.clear()
+
+    tuning = held(planned(axes={"architecture.layers": [2, 3]}), Lucky())
+    assert (tuning.status, tuning.stage) == ("finished", "not confirmed")
+    assert "not confirmed: keep the recipe that you began from: architecture.layers 2 -> 3" in tuning.summary
+    assert "tuned is worse than before by 0.300 nats" in tuning.summary
+
+
+def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> None:
+    tuning, starter = begin(*planned(axes={"architecture.layers": [2, 1]})), Trained()
+
+    def killed(*_: object, **__: object) -> Run:
+        raise RunError("killed")
+
+    while tuning.folder.read_state()["status"] == "tuning":
+        for start in (killed, starter):
+            with contextlib.suppress(RunError):
+                advance(tuning.folder, start, RATES)
+        starter.end_all()
+    assert tuning.stage == "confirmed"
+    assert [row["changed"] for row in tuning.rows] == [{}, {"architecture.layers": 1}]
+    names = [(recipe.name, recipe.budget.amount) for recipe in starter.launched]
+    assert len(names) == len(set(names)), "every run once"
+
+
+def test_cancelling_ends_both_stages_for_good(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(Run, "stop", lambda run: stopped.append(run.id))
+    tuning, starter = begin(*planned()), Starter()
+    advance(tuning.folder, starter, RATES)
+    assert tuning.cancel() == stopped != []
+    assert (tuning.status, tuning.sweep.status) == ("cancelled", "cancelled")
+    launched = len(starter.launched)
+    advance(tuning.folder, starter, RATES)
+    assert len(starter.launched) == launched
+    with pytest.raises(RunError, match="is cancelled"):
+        cancel(tuning.folder)
+
+
+def test_a_stage_that_somebody_ends_fails_it_with_the_reason(planned: Planned) -> None:
+    tuning, starter = begin(*planned()), Trained()
+    advance(tuning.folder, starter, RATES)
+    for folder, _ in starter.going:
+        write_state(folder, status="failed", error="out of memory")
+    tuning.sweep.folder.write_state("cancelled", "")
+    advance(tuning.folder, starter, RATES)
+    assert (tuning.status, tuning.message) == ("failed", "its sweep cancelled")
+
+
+def test_its_stages_are_driven_by_it_while_it_lives(planned: Planned) -> None:
+    tuning, starter = begin(*planned()), Trained()
+    assert tuning.sweep.status == "starting"
+    advance(tuning.folder, starter, RATES)
+    assert tuning.sweep.status == "sweeping"
+    # Somebody else's driver is left alone, and its sweep is read.
+    other = begin(*planned(name="other"))
+    with other.sweep.folder.driver_lock():
+        advance(other.folder, starter, RATES)
+        assert other.sweep.points == []

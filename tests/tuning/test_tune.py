@@ -1,0 +1,71 @@
+"""``wb.tune`` and ``wb.Tuning``: what it says, handles, results and reports."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from tests.forecasting.machine_rates import RATES
+from tests.tuning.conftest import Planned, held
+from workbench.errors import RunError, RunFailed
+from workbench.recipe import Recipe
+from workbench.tuning.driver import main as drive
+from workbench.tuning.plan import TuningPlan
+from workbench.tuning.tune import begin
+
+
+def test_a_dry_run_only_says_how_the_budget_is_divided(tiny: Recipe, root: Path) -> None:
+    said: list[str] = []
+    plan = wb.tune(tiny, "20 min", ["rate"], runs_dir=root, rates=RATES, say=said.append, dry_run=True)
+    assert isinstance(plan, TuningPlan)
+    text = "\n".join(said)
+    assert f"budget 20 min: {plan.division.tuning_runs + plan.division.race_runs} runs" in text
+    assert "1. tuning, about" in text
+    assert "2. race, about" in text
+    assert "    optimizer.lr: 3.125e-05 to 0.032, logarithmic" in text
+    assert not list(root.parent.glob("tunings*"))
+    assert not list(root.parent.glob("sweeps*"))
+
+
+def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Path) -> None:
+    tuning = held(planned(name="<mine>"))
+    for which in (tuning.id, "<mine>", tuning.folder.path):
+        assert wb.Tuning(which, root).id == tuning.id
+    result = tuning.result
+    assert tuning.summary == result.summary == repr(tuning) == str(result)
+    assert "confirmed: optimizer.lr 0.001 -> 0.008, architecture.layers 2 -> 1" in tuning.summary
+    assert "1. optimizer.lr 0.001 -> 0.008: 0.935 nats better while tuning; seeds explain up to 0.014" in tuning.summary
+    assert "4. architecture.layers stays 1: 3 is 0.199 nats worse" in tuning.summary
+    # Evidence is called what it is, and the result stands before it.
+    assert "tuning score (nats)" in tuning.table
+    assert "nothing: the recipe as it is" in tuning.table
+    lines = tuning.summary.splitlines()
+    assert lines[2].startswith("tuned is better than before by 1.135 nats")
+    assert json.loads(result.write(tmp_path / "out" / "r.json").read_text())["stage"] == "confirmed"
+    page = tuning.report(tmp_path / "r.html").read_text()
+    assert page.index("Result: the race") < page.index("Evidence: every setting that was tried")
+    assert "&lt;mine&gt;" in page
+    assert "<mine>" not in page.replace("\\u003cmine\\u003e", "")
+    assert "tuned is better than before" in tuning.html()
+    assert drive([str(tuning.folder.path)]) == 0, "its driver has nothing left to do"
+    result.require()
+    assert len(repr(result)) < 410
+    with pytest.raises(AttributeError, match="a tuning's result has no 'heldout_loss'"):
+        _ = result.heldout_loss
+
+
+def test_one_that_is_not_over(planned: Planned) -> None:
+    plan, sweep = planned()
+    tuning = begin(replace(plan, version="0.0.1"), sweep)
+    assert tuning.stage == "tuning"
+    assert "nothing has paid so far" in tuning.summary
+    assert "begun by workbench 0.0.1, and this is" in tuning.summary
+    assert tuning.recipe == plan.base()
+    with pytest.raises(RunError, match="has no race: it is tuning"):
+        _ = tuning.race
+    with pytest.raises(RunFailed, match="is starting"):
+        tuning.result.require()

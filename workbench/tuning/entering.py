@@ -1,0 +1,176 @@
+"""From what a user asks to a checked plan: what makes a tuning void, or its budget too small, is refused at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RecipeError
+from workbench.experiments.arguments import check_arguments, is_number, seeds_of
+from workbench.experiments.budget import Share, parse, shared
+from workbench.experiments.comparable import Say, recipe_of
+from workbench.experiments.turns import START_SECONDS, at_once
+from workbench.experiments.version import version_here
+from workbench.experiments.words import duration
+from workbench.racing.entering import enter as enter_race
+from workbench.racing.sequential import MOST_SEEDS
+from workbench.runs.folder import new_run_id, runs_root
+from workbench.sweeping.entering import TUNING_SEED
+from workbench.sweeping.entering import enter as enter_sweep
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.space import MOST_POINTS
+from workbench.sweeping.stepwise import FEWEST_SEEDS, ROUNDS, Settings, alternatives
+from workbench.tuning.axes import space_asked
+from workbench.tuning.plan import BEFORE, TUNED, Division, TuningPlan
+
+if TYPE_CHECKING:
+    from workbench.forecast import Forecast
+    from workbench.recipe import Recipe
+
+RACES = (10, 6, 4)
+"""Seeds of the race: the most that fit into its share of the budget."""
+SHARE = 0.6
+"""Of the budget, what settings may take at most before the race has ten seeds."""
+_MOST_TUNING_SEEDS = 6
+
+
+def enter(
+    recipe: Recipe | str,
+    budget: str | None,
+    axes: Mapping[str, Any] | Collection[str] | None = None,
+    *,
+    each: str | None = None,
+    seeds: int | Sequence[int] = 2,
+    race_seeds: int | Sequence[int] | None = None,
+    share: float = SHARE,
+    score: str = "nats",
+    name: str | None = None,
+    runs_dir: str | Path | None = None,
+    rates: Any = None,
+    say: Say | None = None,
+) -> tuple[TuningPlan, SweepPlan]:
+    """The plan of a tuning and that of its sweep; see :func:`workbench.tuning.tune.tune`.
+
+    Raises:
+        RecipeError, DataError: as there; nothing was launched.
+    """
+    from workbench.choices.data.tuning_text import on_own_text, on_tuning_text
+    from workbench.forecast import forecast
+
+    check_arguments(name=name, runs_dir=runs_dir, say=say)
+    say = say or (lambda line: None)
+    base = on_own_text(recipe_of(recipe))
+    base.check_whole()
+    base.check_here()
+    total = _seconds(budget, "budget", "a tuning needs a total budget, for all of its runs together: budget='2 hours'")
+    if not is_number(share) or not 0 < share < 1:
+        raise RecipeError(f"share: of the budget that goes into tuning is between 0 and 1, got {share!r:.60}")
+    chosen = seeds_of(seeds, "tuning", TUNING_SEED, FEWEST_SEEDS, _MOST_TUNING_SEEDS)
+    asked = None if race_seeds is None else seeds_of(race_seeds, "race", 0, RACES[-1], MOST_SEEDS)
+    space = space_asked(axes, base)
+
+    def ahead(one: Recipe) -> Forecast:
+        return forecast(one, rates=rates, say=say)
+
+    text = f"{ahead(base).seconds:.4g} s" if each is None else each
+    _seconds(text, "each", "")
+    title = name or f"{base.name} tuned"
+    # First on the text of results, which says what is wrong with the recipe in its own words.
+    race = enter_race({BEFORE: base, TUNED: base}, text, asked or RACES[-1], score=score, runs_dir=runs_dir,  # type: ignore[arg-type]
+                      rates=rates)  # fmt: skip
+    sweep, _ = enter_sweep(
+        on_tuning_text(base), space, sampler="stepwise", runs=MOST_POINTS, seeds=chosen, budget=text, score=score,  # type: ignore[arg-type]
+        name=f"{title[:60]} (tuning)", runs_dir=runs_dir, rates=rates, say=say,
+    )  # fmt: skip
+    _, own = shared(base, parse(text), "reference", ahead)
+    of_race = race.cost.seconds / len(race.seeds)
+    fewest = len(Settings.of(sweep.recipe).first(sweep.space))
+    costs = _Costs(own, len(chosen), len(sweep.space), of_race)
+    raced = _race_seeds(costs, total, share, fewest, asked)
+    if spoiled := set(raced) & set(chosen):
+        raise RecipeError(f"race_seeds: {', '.join(map(str, sorted(spoiled)))} would be tuned on, and what is tuned on "
+                          "a seed cannot be claimed on it; give the race others")  # fmt: skip
+    if (least := costs.tuning(fewest) + costs.race(len(raced))) > total:
+        raise RecipeError(
+            f"budget '{budget}' is too small: the first {fewest} settings ({next(iter(sweep.space))}) on "
+            f"{len(chosen)} seeds of {text} each take about {duration(costs.tuning(fewest))}, and the race of "
+            f"{len(raced)} seeds that says what was found is worth takes up to {duration(costs.race(len(raced)))}; "
+            f"give it at least {least / 60:.3g} min, or a shorter time to each run (now each='{text}')"
+        )
+    points = min(costs.points(total - costs.race(len(raced))), MOST_POINTS, _enough(sweep))
+    runs, race_runs = points * len(chosen), len(raced) * race.cost.runs // len(race.seeds)
+    seconds, race_seconds = costs.tuning(points), costs.race(len(raced))
+    hours = own.threads * (seconds + race_seconds) * at_once([own]) / 3600
+    plan = TuningPlan(
+        id=new_run_id(name or "tuning", base.hash), name=title[:80], recipe=base.to_dict(), budget=str(budget),
+        each=text, seeds=chosen, race_seeds=raced, score=sweep.score,
+        division=Division(total, points, runs, seconds, race_runs, race_seconds, hours),
+        warnings=tuple(line for line in race.warnings if line.startswith(f"'{BEFORE}' may")),
+        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
+    )  # fmt: skip
+    cost = replace(sweep.cost, runs=runs, seconds=seconds, core_hours=own.threads * seconds * sweep.at_once / 3600)
+    return plan, replace(sweep, id=plan.id, runs=points, cost=cost)
+
+
+class _Costs:
+    """What stages take, as if every setting took what the recipe does: all have one budget of time.
+
+    Args:
+        own: of the recipe. seeds: of a setting. axes: knobs that are searched, each of which may compile anew.
+        of_race: seconds of one seed of the race.
+    """
+
+    def __init__(self, own: Share, seeds: int, axes: int, of_race: float) -> None:
+        side_by_side = at_once([own])
+        self._point = seeds * (own.seconds + START_SECONDS) / side_by_side
+        self._compiling = axes * own.compile_seconds / side_by_side
+        self._of_race = of_race
+
+    def tuning(self, points: int) -> float:
+        return points * self._point + self._compiling
+
+    def race(self, seeds: int) -> float:
+        return seeds * self._of_race
+
+    def points(self, seconds: float) -> int:
+        return int((seconds - self._compiling) / self._point)
+
+
+def _race_seeds(
+    costs: _Costs, total: float, share: float, fewest: int, asked: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    """Those that were asked; else the most that leave ``share`` of the budget, and enough of it, to tuning."""
+    if asked is not None:
+        return asked
+    for count in RACES:
+        if costs.race(count) <= (1 - share) * total and costs.tuning(fewest) + costs.race(count) <= total:
+            return tuple(range(count))
+    return tuple(range(RACES[-1]))
+
+
+def _enough(sweep: SweepPlan) -> int:
+    """Settings beyond which a search has nothing left to try."""
+    return 1 + ROUNDS * (first_round(sweep) - 1 + 2 * sum(not knob.values for knob in sweep.space.values()))
+
+
+def first_round(sweep: SweepPlan) -> int:
+    """Settings of a first round in which nothing pays: the recipe as it stands, and every other value."""
+    start = Settings.of(sweep.recipe).start(sweep.space)
+    return 1 + sum(len(alternatives(knob, start.get(path))) for path, knob in sweep.space.items())
+
+
+def _seconds(text: object, argument: str, missing: str) -> float:
+    """A budget of time in seconds."""
+    if text is None:
+        raise RecipeError(f"{argument}: {missing}")
+    try:
+        amount, unit = parse(text)
+    except RecipeError as error:
+        raise RecipeError(f"{argument}: {str(error).removeprefix('budget: ')}") from None
+    if unit != "seconds":
+        raise RecipeError(f"{argument}: a tuning divides time, and compares at equal time: write '90 s', '30 minutes' "
+                          f"or '2 hours', got '{text}'")  # fmt: skip
+    return amount

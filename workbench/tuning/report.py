@@ -1,0 +1,90 @@
+"""A tuning as text, as a fragment for a cell, and as one HTML page: the race's verdict first, its evidence below."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from workbench.atomic import write_bytes
+from workbench.experiments.words import UNITS
+from workbench.plots.page import page_html, place
+from workbench.plots.sweep import figures
+from workbench.plots.tables import choices_table
+from workbench.printable import decimal, plain
+from workbench.racing.picture import race_html
+from workbench.racing.sentences import sentence
+from workbench.sweeping.picture import picture_of
+from workbench.sweeping.space import short, shown
+from workbench.tuning.plan import TuningPlan
+from workbench.tuning.results import rows
+from workbench.tuning.standing import Standing
+
+_CELL = "text-align:left;padding:2px 12px 2px 0"
+_KNOB = "Grey: single seeds. Large: their mean. Scores of text that settings are chosen on: no result."
+
+
+def table(plan: TuningPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows of text: every setting in the order in which it was tried."""
+    titles = ["setting", "differs in", f"tuning score ({UNITS[plan.score]})", "seeds", "kept"]
+    lines = []
+    for row in rows(now):
+        changed = ", ".join(f"{short(path)}={shown(value)}" for path, value in row["changed"].items())
+        state = "" if row["status"] == "done" else f"{row['status']}{': ' * bool(row['error'])}{row['error']}"
+        kept = "yes" if row["kept"] and row["status"] == "done" else plain(state, 80)
+        lines.append([str(row["point"]), plain(changed, 100) or "nothing: the recipe as it is",
+                      decimal(row["tuning_score"], 3), str(len(row["scores"])), kept])  # fmt: skip
+    return titles, lines
+
+
+def table_text(plan: TuningPlan, now: Standing) -> str:
+    """:func:`table` for terminals."""
+    titles, lines = table(plan, now)
+    widths = [max(len(line[at]) for line in [titles, *lines]) for at in range(len(titles))]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+                     for line in [titles, *lines])  # fmt: skip
+
+
+def table_html(plan: TuningPlan, now: Standing) -> str:
+    """:func:`table` without scripts, every name escaped."""
+    titles, lines = table(plan, now)
+    head = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in titles)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) + "</tr>" for line in lines
+    )
+    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def tuning_html(plan: TuningPlan, now: Standing, summary: str) -> str:
+    """Sentences, the race once there is one, and all settings, without scripts, every name escaped."""
+    lines = "<br>".join(map(escape, summary.splitlines()))
+    return f"<div>{lines}</div>{_race(now)}{table_html(plan, now)}"
+
+
+def _race(now: Standing) -> str:
+    if now.race is None or now.race_plan is None:
+        return ""
+    return race_html(now.race_plan, now.race, "\n".join(sentence(now.race_plan, each)
+                                                       for each in now.race.verdicts.values()))  # fmt: skip
+
+
+def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path) -> Path:
+    """Write the page whole or not at all; returns its path.
+
+    Raises:
+        OSError: the file cannot be written; an older report there is untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title, head = plain(plan.name), "</p><p>".join(map(escape, summary.splitlines()))
+    knobs = place("knob", {each: f"against {each}" for each in now.sweep_plan.space}, _KNOB)
+    race = f"<h2>Result: the race</h2>{_race(now)}" if now.race is not None else ""
+    body = (
+        f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>{race}"
+        f"<h2>Evidence: every setting that was tried</h2>{table_html(plan, now)}{knobs}"
+        f"<h2>Recipe</h2>{choices_table(now.recipe.to_dict())}</main>\n"
+        f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
+    )
+    shown_here = {name: figure for name, figure in figures(picture_of(now.sweep_plan, now.sweep)).items()
+                  if name.startswith("knob/")}  # fmt: skip
+    write_bytes(path, page_html(title, body, shown_here).encode())
+    return path

@@ -1,0 +1,131 @@
+"""The outcome of a tuning for machines: the recipe that was found, all that was tried, and what the race says of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunFailed
+from workbench.printable import plain
+from workbench.racing.results import RaceResult
+from workbench.runs.folder import write_json
+from workbench.sweeping import results as sweeping
+from workbench.sweeping.stepwise import Step
+from workbench.tuning.plan import TuningPlan
+from workbench.tuning.sentences import summary, why
+from workbench.tuning.standing import Standing
+
+
+def rows(now: Standing) -> list[dict[str, Any]]:
+    """One row per setting: ``point, changed, status, tuning_score, scores, kept, error, runs``, and the knobs by path.
+
+    ``changed`` are its values that differ from the first setting, the recipe as it is; ``scores`` are by seed.
+    """
+    table = sweeping.rows(now.sweep_plan, now.sweep)
+    kept = {0, *(step.best.point for step in now.steps if step.kept)}
+    first = now.sweep.points[0].point.values if now.sweep.points else {}
+    return [
+        {
+            "point": row["point"],
+            "changed": {path: value for path, value in now.sweep.points[row["point"]].point.values.items()
+                        if first.get(path) != value},
+            "status": row["status"],
+            "tuning_score": row["score"],
+            "scores": row["scores"],
+            "kept": row["point"] in kept,
+            "error": row["error"],
+            "runs": row["runs"],
+            **{path: row[path] for path in now.sweep_plan.space},
+        }
+        for row in table
+    ]  # fmt: skip
+
+
+def _step(step: Step, score: str) -> dict[str, Any]:
+    tried = [{**each._asdict(), "gain": _finite(each.gain)} for each in step.tried]
+    return {**asdict(step), "tried": tried, "needed": _finite(step.needed), "kept": step.kept, "why": why(step, score)}
+
+
+class TuningResult(dict[str, Any]):
+    """What a tuning says, or says so far: JSON-able, and each key is an attribute, too.
+
+    Keys:
+        tuning, name, status, score, budget, each, division, seeds, race_seeds: as asked.
+        stage: ``tuning``; ``nothing paid``; ``tuned, not yet confirmed``; ``confirmed`` or ``not confirmed``.
+        recipe: what was found, or is kept so far. changed: by path, the values before and now.
+        verdict, difference, interval, speedup, p: of the race, in which the recipe found meets the one before; None
+            before it says anything. race: all of it.
+        settings: see :func:`rows`; steps: what was decided, in order, and why. Their scores are of tuning text, chosen
+            among: evidence, and no result.
+        warnings, note, error, summary.
+    """
+
+    @classmethod
+    def of(cls, plan: TuningPlan, now: Standing, status: str, note: str = "", error: str = "") -> TuningResult:
+        """From one reading of a tuning."""
+        race = None
+        if now.race is not None and now.race_plan is not None:
+            race = RaceResult.of(now.race_plan, now.race, plan.race.read_state()["status"])
+        return cls(
+            tuning=plan.id,
+            name=plan.name,
+            status=status,
+            stage=now.stage,
+            **{key: race and race[key] for key in ("verdict", "difference", "interval", "speedup", "p")},
+            recipe=now.recipe.to_dict(),
+            changed={path: list(values) for path, values in now.changed.items()},
+            budget=plan.budget,
+            each=plan.each,
+            division=asdict(plan.division),
+            score=plan.score,
+            seeds=plan.seeds,
+            race_seeds=plan.race_seeds,
+            before=plan.recipe,
+            steps=[_step(step, plan.score) for step in now.steps],
+            settings=rows(now),
+            race=race and dict(race),
+            warnings=plan.warnings,
+            note=note,
+            error=error,
+            summary=summary(plan, now, status, note),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a tuning's result has no '{name}'; it has {', '.join(self)}") from None
+
+    def __str__(self) -> str:
+        return str(self["summary"])
+
+    def __repr__(self) -> str:
+        # A notebook's last line: the whole recipe and all settings would scroll it away.
+        return f"<{plain(self['summary'], 400)}>"
+
+    def require(self) -> None:
+        """Raise unless the tuning ended: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended.
+        """
+        if self["status"] != "finished":
+            reason = f": {self['error']}" if self["error"] else ""
+            raise RunFailed(f"tuning '{self['tuning']}' is {self['status']}{reason}")
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON; returns the path.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(self))
+        return path
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

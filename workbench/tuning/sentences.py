@@ -1,0 +1,114 @@
+"""A tuning in plain words: how its budget is divided, what was kept and why, and what that is worth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from workbench.experiments.words import UNITS, duration
+from workbench.printable import plain
+from workbench.racing.sentences import progress as race_progress
+from workbench.racing.sentences import sentence
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.sentences import progress as sweep_progress
+from workbench.sweeping.space import shown
+from workbench.sweeping.stepwise import Step
+from workbench.tuning.plan import TUNED, TuningPlan
+from workbench.tuning.standing import Standing
+
+
+def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str]:
+    """How the budget is divided, what is searched, and what speaks against it.
+
+    Args:
+        first_round: settings of a round in which nothing pays.
+    """
+    parts, seeds = plan.division, ", ".join(map(str, plan.seeds))
+    hours = f", {parts.core_hours:.2g} core hours" if parts.core_hours else ""
+    all_of = parts.tuning_seconds + parts.race_seconds
+    reach = ("which is enough for a whole round" if parts.points >= first_round else
+             f"and a whole round is {first_round}: the last axes may not get their turn")  # fmt: skip
+    return [
+        f"budget {plan.budget}: {parts.tuning_runs + parts.race_runs} runs of {plan.each}, about {duration(all_of)} at "
+        f"most{hours}",
+        f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings on seeds {seeds}, "
+        f"{reach}; scored on text that is held back from training, never on what results are scored on",
+        f"  2. race, about {duration(parts.race_seconds)}: what was found against the recipe as it is, on fresh seeds "
+        f"{_seeds(plan.race_seeds)} and the held-out text: that is the result",
+        "  axes, in this order:",
+        *(f"    {path}: {knob}" for path, knob in sweep.space.items()),
+        *(f"  note: {line}" for line in plan.warnings),
+    ]
+
+
+def _seeds(seeds: tuple[int, ...]) -> str:
+    whole = seeds == tuple(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
+
+
+def progress(plan: TuningPlan, now: Standing) -> str:
+    """How far a tuning is, in one line."""
+    if now.race is not None and now.race_plan is not None:
+        return f"{now.stage}; its race: {race_progress(now.race_plan, now.race)}"
+    turn = f", now {path}" if (path := _turn(now)) and now.stage == "tuning" else ""
+    return f"{sweep_progress(now.sweep_plan, now.sweep).replace('points', 'settings')}{turn}"
+
+
+def _turn(now: Standing) -> str:
+    """The knob whose turn it is."""
+    paths = list(now.sweep_plan.space)
+    return paths[len(now.steps) % len(paths)] if now.steps else paths[0]
+
+
+def why(step: Step, score: str) -> str:
+    """Why a knob's value was kept or not."""
+    unit, best, here = UNITS[score], step.best, _value(step.before)
+    if best.gain == -math.inf:
+        return f"{step.path} stays {here}: nothing else that was tried could be trained"
+    if step.kept:
+        gain = (
+            "the present one could not be trained"
+            if math.isinf(best.gain)
+            else (f"{best.gain:.3f} {unit} better while tuning; seeds explain up to {step.needed:.3f}")
+        )
+        return f"{step.path} {here} -> {_value(step.after)}: {gain}"
+    if not math.isfinite(step.needed):
+        return f"{step.path} stays {here}: how much seeds differ is not known"
+    others = "what was tried" if len(step.tried) > 1 else _value(best.value)
+    if best.gain > 0:
+        return (f"{step.path} stays {here}: {_value(best.value)} is only {best.gain:.3f} {unit} better, which seeds "
+                f"alone explain (up to {step.needed:.3f})")  # fmt: skip
+    if max(abs(each.gain) for each in step.tried) < step.needed:
+        return f"{step.path} stays {here}: {others} differs by less than seeds do; not tunable at this budget"
+    return f"{step.path} stays {here}: {_value(best.value)} is {-best.gain:.3f} {unit} worse"
+
+
+def changes(now: Standing) -> str:
+    """What differs from the recipe that it began from, in one line."""
+    return ", ".join(f"{path} {_value(before)} -> {_value(after)}" for path, (before, after) in now.changed.items())
+
+
+def _value(value: Any) -> str:
+    return "its own" if value is None else plain(shown(value), 60)
+
+
+def outcome(plan: TuningPlan, now: Standing) -> list[str]:
+    """What a tuning says, the claim first; never a score that settings were chosen on."""
+    if now.stage == "tuning":
+        return [f"so far: {changes(now)}" if now.changed else "nothing has paid so far"]
+    if now.stage == "nothing paid":
+        return ["nothing that was tried pays by more than seeds explain: the recipe stays as it was, and there is "
+                "nothing to race"]  # fmt: skip
+    if now.race is None or now.race_plan is None or now.stage == "tuned, not yet confirmed":
+        return [f"tuned, not yet confirmed: {changes(now)}"]
+    verdict = now.race.verdicts[TUNED]
+    head = "confirmed" if now.stage == "confirmed" else "not confirmed: keep the recipe that you began from"
+    return [f"{head}: {changes(now)}", sentence(now.race_plan, verdict)]
+
+
+def summary(plan: TuningPlan, now: Standing, status: str, note: str = "") -> str:
+    """All that a tuning says, one line each."""
+    head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}"
+    steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
+    return "\n".join([head, *([note] if note else []), *outcome(plan, now), *(["what was tried:", *steps] if steps
+                                                                             else [])])  # fmt: skip

@@ -1,0 +1,76 @@
+"""How a tuning stands: read from its sweep and its race alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from workbench.experiments.experiment_folder import ENDED
+from workbench.experiments.launching import refused
+from workbench.racing.plan import RacePlan
+from workbench.racing.standing import Standing as RaceStanding
+from workbench.racing.standing import standing as race_standing
+from workbench.sweeping.advance import look, plan_of, search
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.space import applied
+from workbench.sweeping.standing import Standing as SweepStanding
+from workbench.sweeping.stepwise import Settings, Step
+from workbench.tuning.plan import TUNED, TuningPlan
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+Stage = Literal["tuning", "nothing paid", "tuned, not yet confirmed", "confirmed", "not confirmed"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A tuning as its stages tell.
+
+    Attributes:
+        sweep_plan, sweep: the first stage. steps: what was decided, in order.
+        recipe: what is kept so far, on the text of results and with the seed that it had.
+        changed: by path, the values before and now; empty where nothing was kept.
+        race_plan, race: the second stage; None before it.
+        stage: how far the claim is.
+    """
+
+    sweep_plan: SweepPlan
+    sweep: SweepStanding
+    steps: list[Step]
+    recipe: Recipe
+    changed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    race_plan: RacePlan | None = None
+    race: RaceStanding | None = None
+    stage: Stage = "tuning"
+
+    @property
+    def kept_point(self) -> int | None:
+        """The point of what is kept; None before it has a score."""
+        kept = [step.best.point for step in self.steps if step.kept]
+        return kept[-1] if kept else (0 if self.steps else None)
+
+
+def standing(plan: TuningPlan) -> Standing:
+    """How a tuning stands now.
+
+    Raises:
+        RunError: a stage's folder cannot be read. RecipeError: of a choice that is not here.
+    """
+    sweep_plan, base = plan_of(plan.sweep), plan.base()
+    sweep = look(plan.sweep, sweep_plan)
+    found = search(sweep_plan, sweep)
+    recipe = applied(base, found.current).recipe
+    start = Settings.of(sweep_plan.recipe).start(sweep_plan.space)
+    changed = {path: (start.get(path), value) for path, value in found.current.items() if start.get(path) != value}
+    over = plan.sweep.read_state()["status"] in ENDED
+    begun = Standing(sweep_plan, sweep, found.steps, recipe, changed)
+    if not over or not plan.race.plan.is_file():
+        stage: Stage = "tuning" if not over else "tuned, not yet confirmed" if changed else "nothing paid"
+        return replace(begun, stage=stage)
+    race_plan = RacePlan.read(plan.race)
+    status = plan.race.read_state()["status"]
+    race = race_standing(race_plan, refused(plan.race), cancelled=status == "cancelled")
+    better = race.verdicts[TUNED].verdict == "better"
+    stage = "tuned, not yet confirmed" if status != "finished" else "confirmed" if better else "not confirmed"
+    return replace(begun, race_plan=race_plan, race=race, stage=stage)

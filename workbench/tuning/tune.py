@@ -1,0 +1,209 @@
+"""``wb.tune`` and ``wb.Tuning``: find a recipe under a total budget, and hold a tuning that any process began."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError
+from workbench.experiments.comparable import Say
+from workbench.experiments.experiment import Experiment
+from workbench.racing.race import Race
+from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.sweep import Sweep
+from workbench.sweeping.sweep import begin as begin_sweep
+from workbench.tuning import advance
+from workbench.tuning.entering import SHARE, enter, first_round
+from workbench.tuning.plan import Score, TuningPlan
+from workbench.tuning.results import TuningResult, rows
+from workbench.tuning.sentences import cost_lines, summary
+from workbench.tuning.standing import Standing, standing
+from workbench.tuning.tuning_folder import TuningFolder
+
+if TYPE_CHECKING:
+    from workbench.recipe import Recipe
+
+
+class Tuning(Experiment[TuningFolder, TuningResult]):
+    """A tuning that this or any other process began.
+
+    Args:
+        tuning: its id, a unique beginning of it, its name, or its folder.
+        runs_dir: the runs folder, beside which tunings lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: no such tuning.
+
+    Example:
+        >>> tuning = Tuning("20260131-0815")  # doctest: +SKIP
+        >>> tuning.recipe.save("tuned.json")  # doctest: +SKIP
+    """
+
+    def __init__(self, tuning: str | Path | TuningFolder, runs_dir: str | Path | None = None) -> None:
+        super().__init__(tuning if isinstance(tuning, TuningFolder) else TuningFolder.find(tuning, runs_dir))
+
+    @property
+    def plan(self) -> TuningPlan:
+        """What was asked."""
+        return TuningPlan.read(self.folder)
+
+    @property
+    def standing(self) -> Standing:
+        """All that its runs say now."""
+        return standing(self.plan)
+
+    @property
+    def stage(self) -> str:
+        """How far its claim is: ``tuned, not yet confirmed`` until its race is over."""
+        return self.standing.stage
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is kept so far; once it has ended, what was found. The seed is that of the recipe that it began from."""
+        return self.standing.recipe
+
+    @property
+    def sweep(self) -> Sweep:
+        """The settings that were tried, with scores of tuning text: evidence, and no result."""
+        return Sweep(self.plan.sweep)
+
+    @property
+    def race(self) -> Race:
+        """What was found against what it began from: the result.
+
+        Raises:
+            RunError: it has not begun, or nothing was found that pays.
+        """
+        race, stage = self.plan.race, self.stage
+        if not race.plan.is_file():
+            raise RunError(f"tuning '{self.id}' has no race: " + (
+                "nothing that was tried pays" if stage == "nothing paid" else f"it is {stage}"))  # fmt: skip
+        return Race(race)
+
+    @property
+    def result(self) -> TuningResult:
+        """All of it, JSON-able; verdict and difference are those of the race."""
+        status = self.status
+        error = self.message if status == "failed" else ""
+        return TuningResult.of(self.plan, self.standing, status, self.note, error)
+
+    @property
+    def summary(self) -> str:
+        """How it stands, in plain words."""
+        return summary(self.plan, self.standing, self.status, self.note)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per setting; see :func:`workbench.tuning.results.rows`."""
+        return rows(self.standing)
+
+    @property
+    def table(self) -> str:
+        """Its settings as text, in the order in which they were tried."""
+        from workbench.tuning.report import table_text
+
+        return table_text(self.plan, self.standing)
+
+    def html(self) -> str:
+        """All of it as a fragment without scripts, every name escaped."""
+        from workbench.tuning.report import tuning_html
+
+        return tuning_html(self.plan, self.standing, self.summary)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with the race, all settings and pictures; returns its path.
+
+        Args:
+            path: the file, replaced whole; None for ``report.html`` in the tuning's folder.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from workbench.tuning.report import write_report
+
+        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
+
+    def cancel(self) -> list[str]:
+        """End the tuning and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
+
+        Raises:
+            RunError: it has ended.
+        """
+        return advance.cancel(self.folder)
+
+
+def tune(
+    recipe: Recipe | str,
+    budget: str,
+    axes: Mapping[str, Any] | Collection[str] | None = None,
+    *,
+    each: str | None = None,
+    seeds: int | Sequence[int] = 2,
+    race_seeds: int | Sequence[int] | None = None,
+    share: float = SHARE,
+    score: Score = "nats",
+    name: str | None = None,
+    runs_dir: str | Path | None = None,
+    rates: Any = None,
+    dry_run: bool = False,
+    say: Say | None = print,
+) -> Tuning | TuningPlan:
+    """Find a better recipe under a total budget, and say by a race what it is worth; returns at once.
+
+    First a stepwise sweep (:mod:`workbench.sweeping.stepwise`) goes knob by knob, rate and warm-up first, and keeps
+    what pays by more than seeds explain. It trains on seeds of its own and scores on text that is held back from
+    training, so that nothing is chosen on what results are scored on. Then the recipe found meets the one before in a
+    race, on fresh seeds and the held-out text of all results: its difference, interval and speed-up are the result,
+    and until it is over the recipe is *tuned, not yet confirmed*. Every run has the same reference time.
+
+    Args:
+        recipe: where it begins: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
+        budget: time of both stages together, by the forecast for this machine: ``"2 hours"``.
+        axes: names of :data:`workbench.tuning.axes.AXES`, all by default; or values and ranges by dotted path, as
+            :func:`workbench.sweep` takes them, in the order in which they are tried.
+        each: time of each run, ``"60 s"``; None for what the recipe's own budget takes.
+        seeds: that settings are chosen on: so many from 1000 on, or which ones; at least two, which say what luck is.
+        race_seeds: at most so many from 0 on, or which ones; None for 10, 6 or 4, as many as the budget has room for.
+        share: of the budget, that settings may take before the race has ten seeds.
+        score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
+        name: of the tuning, by which :class:`Tuning` finds it.
+        runs_dir: the runs folder; the tuning's own folder is ``tunings`` beside it.
+        rates: of another machine, see :func:`workbench.forecast.forecast`.
+        dry_run: start nothing, return the plan.
+        say: called with lines about what is prepared, and how the budget is divided.
+
+    Raises:
+        RecipeError: unknown knobs, nothing to tune, settings whose scores do not compare, a budget that is too small
+            (the message says what it takes), or a recipe that this machine cannot carry out. DataError: text that
+            cannot be prepared. Nothing was launched.
+        RunError: a folder cannot be written, or the driver not be started.
+
+    Example:
+        >>> tuning = wb.tune("fast", "2 hours", each="60 s")  # doctest: +SKIP
+        >>> print(tuning.wait())  # doctest: +SKIP
+        >>> wb.launch(tuning.recipe)  # doctest: +SKIP
+    """
+    say = say or (lambda line: None)
+    plan, sweep = enter(
+        recipe, budget, axes, each=each, seeds=seeds, race_seeds=race_seeds, share=share, score=score, name=name,
+        runs_dir=runs_dir, rates=rates, say=say,
+    )  # fmt: skip
+    for line in cost_lines(plan, sweep, first_round(sweep)):
+        say(line)
+    if dry_run:
+        return plan
+    begun = begin(plan, sweep)
+    begun.resume()
+    return begun
+
+
+def begin(plan: TuningPlan, sweep: SweepPlan) -> Tuning:
+    """Write the folders of a tuning and of its sweep; nobody drives them yet.
+
+    Raises:
+        RunError: a folder cannot be written.
+    """
+    folder = TuningFolder(TuningFolder.root(plan.runs_dir) / plan.id)
+    folder.create(plan.to_dict(), lambda: begin_sweep(sweep, []))
+    return Tuning(folder)
