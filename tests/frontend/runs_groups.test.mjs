@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, experimentOf, groupsOf, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -69,4 +69,10 @@ test("runs of a race stand together where the first of them is; two races of one
   assert.equal(lines[1].group.label, "race a-vs-b");
   assert.equal(lines[1].id, experimentOf(rows[3]));
   assert.equal(experimentOf(rows[0]), "");
+});
+
+test("the line of a race names it as the kernel does", () => {
+  const id = experimentOf(row("20260131-081500-mine-s0-0a1b2c", 3, { tags: ["good", "race:deep-or-wide"] }));
+  assert.equal(experimentName(id), "race:deep-or-wide 20260131-081500");
+  assert.deepEqual([id, "group:[1]", "20260131-081500-a"].map(isExperiment), [true, false, false]);
 });

@@ -33,6 +33,9 @@ def test_a_dry_run_only_says_how_the_budget_is_divided(tiny: Recipe, root: Path)
 
 def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Path) -> None:
     tuning = held(planned(name="<mine>"))
+    live = tuning.shown()
+    assert (live.title, live.status, list(live.figures)) == ("Tuning <mine>", "finished", ["curves", "differences"])
+    assert live.lines[0] in tuning.summary
     for which in (tuning.id, "<mine>", tuning.folder.path):
         assert wb.Tuning(which, root).id == tuning.id
     result = tuning.result

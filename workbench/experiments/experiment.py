@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from workbench.errors import RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.experiments.shown import Shown
 from workbench.experiments.version import version_here
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.frame import frame
@@ -66,6 +67,10 @@ class Experiment(ABC, Generic[Folder, Result]):
     @abstractmethod
     def html(self) -> str:
         """All of it as a fragment without scripts, every name escaped."""
+
+    @abstractmethod
+    def shown(self) -> Shown:
+        """As it is now, for a page that draws it live."""
 
     @abstractmethod
     def cancel(self) -> list[str]:

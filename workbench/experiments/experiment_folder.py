@@ -115,6 +115,23 @@ class ExperimentFolder:
         latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
         raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
 
+    @classmethod
+    def of_runs(cls, tag: str, begun: str, runs_dir: str | Path | None = None) -> Self:
+        """The folder of the one whose runs have a tag, and ids that begin with a moment.
+
+        Args:
+            tag: :attr:`tag`. begun: as ``20260131-081500``, with which its own id and those of its runs begin.
+
+        Raises:
+            RunError: it is not there any more.
+        """
+        for name in cls.ids(runs_dir):
+            folder = cls(cls.root(runs_dir) / name)
+            if name.startswith(begun) and folder.tag == tag:
+                return folder
+        raise RunError(f"the {cls.noun} of these runs is not in {cls.root(runs_dir)} any more: its folder was moved or "
+                       "deleted")  # fmt: skip
+
     @property
     def id(self) -> str:
         """The experiment's id."""

@@ -121,7 +121,7 @@ def race_curves(picture: RacePicture) -> go.Figure:
         figure.add_scatter(
             x=x_P, y=mean_P, mode="lines+markers", name=f"{name} ({len(arm.lines)} seeds)", legendgroup=name,
             line={"color": colour, "dash": plotly_dash(run_dash(index))},
-            hovertemplate="%{y:.3f} at %{x:.4s}<extra>%{fullData.name}</extra>",
+            hovertemplate="%{y:.3f} at %{x:.4~g} s<extra>%{fullData.name}</extra>",
         )  # fmt: skip
     for text, level in levels_near(picture).items():
         figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
@@ -134,7 +134,8 @@ def race_curves(picture: RacePicture) -> go.Figure:
                 x=[reach.seconds], y=[picture.target], mode="markers", showlegend=False, name=plotly_text(reach.name),
                 marker={"color": run_colour(picture.place(reach.name)), "size": 11, "symbol": "diamond"},
                 error_x={"type": "data", "symmetric": False, "array": [reach.high - reach.seconds],
-                         "arrayminus": [reach.seconds - reach.low], "thickness": 2},
+                         "arrayminus": [reach.seconds - reach.low], "thickness": 2,
+                         "color": run_colour(picture.place(reach.name))},
                 hovertemplate=f"as good as the baseline at its end after %{{x:.3s}} s ({reach.low:.3g} to "
                 f"{reach.high:.3g})<extra>%{{fullData.name}}</extra>",
             )  # fmt: skip
@@ -165,6 +166,8 @@ def race_differences(picture: RacePicture) -> go.Figure:
     figure.update_layout(template=template(), title="Difference to the baseline, with its interval",
                          height=160 + 70 * len(picture.gaps))  # fmt: skip
     figure.update_xaxes(title=f"{picture.unit}; left of 0 is better")
+    # In the order of the arms, with room for the word above the first.
+    figure.update_yaxes(range=[len(picture.gaps) - 0.5, -0.7])
     return figure
 
 

@@ -98,7 +98,11 @@ def parallel_figure(picture: SweepPicture) -> go.Figure:
     # Seen on light and on dark paper alike.
     scale = [[0, run_colour(0)], [1, REFERENCE_COLOUR]]
     dimensions.append({"label": f"score ({picture.unit})", "values": scores})
-    figure.add_parcoords(dimensions=dimensions, line={"color": scores, "colorscale": scale, "showscale": True})
+    figure.add_parcoords(
+        dimensions=dimensions,
+        customdata=[picture.dots[at].index for at in dots],
+        line={"color": scores, "colorscale": scale, "showscale": True},
+    )
     _finish(figure, "All knobs at once: blue lines are better", bool(dots))
     # The names of the axes stand above them, and are wider than an axis.
     return figure.update_layout(margin={"t": 100, "l": 90, "r": 90})
@@ -137,8 +141,10 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
     x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
     figure, kept = go.Figure(), front(x, y)
     beaten = [at for at in range(len(x)) if at not in kept and math.isfinite(x[at])]
-    _add_dots(figure, picture, [x[at] for at in beaten], beaten, "beaten in both", REFERENCE_COLOUR)
-    _add_dots(figure, picture, [x[at] for at in kept], kept, "on the front", run_colour(0), "lines+markers")
+    beside = " at %{x:.4~g} s" if cost == "seconds" else " at %{x:.4~s}"
+    for dots, name, colour, mode in ((beaten, "beaten in both", REFERENCE_COLOUR, "markers"),
+                                     (kept, "on the front", run_colour(0), "lines+markers")):  # fmt: skip
+        _add_dots(figure, picture, [x[at] for at in dots], dots, name, colour, mode, beside)
     figure.update_traces(line_shape="hv", selector={"name": "on the front"})
     figure.update_xaxes(title=COSTS[cost])
     figure.update_yaxes(title=f"score ({picture.unit})")
@@ -194,14 +200,15 @@ def sweep_png(picture: SweepPicture) -> bytes:
 
 def _add_dots(
     figure: go.Figure, picture: SweepPicture, x: Sequence[float], dots: Sequence[int], name: str, colour: str,
-    mode: str = "markers",
+    mode: str = "markers", beside: str = "",
 ) -> None:  # fmt: skip
+    """Dots that tell their point; ``beside``: what is said after their score."""
     shown = [picture.dots[at] for at in dots]
     figure.add_scatter(
         x=list(x), y=[dot.score for dot in shown], mode=mode, name=name, marker={"color": colour, "size": 10},
         line={"color": colour}, customdata=[dot.index for dot in shown],
         text=[f"point {dot.index}: {plotly_text(dot.label, 160)}" for dot in shown],
-        hovertemplate="%{text}<br>%{y:.3f} at %{x:.4s}<extra>%{fullData.name}</extra>",
+        hovertemplate=f"%{{text}}<br>%{{y:.3f}}{beside}<extra>%{{fullData.name}}</extra>",
     )  # fmt: skip
 
 

@@ -8,15 +8,19 @@ from statistics import fmean
 
 import numpy as np
 
+from workbench.experiments.shown import Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.plots.curves import Curve
-from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_png
+from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences, race_png
+from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.static import experiment_html
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.sentences import progress, sentence
 from workbench.racing.standing import Standing, run_folder
+from workbench.racing.tables import arms_html
 from workbench.runs.folder import read_object
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
@@ -50,6 +54,19 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
     return RacePicture(
         UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors,
         *_reaches(plan, now),
+    )  # fmt: skip
+
+
+def shown(plan: RacePlan, now: Standing, status: str, note: str = "") -> Shown:
+    """One reading of a race, for a page that draws it live."""
+    picture = picture_of(plan, now)
+    figures = {"curves": "held-out loss by arm", "differences": "differences to the baseline"}
+    draw = {"curves": race_curves, "differences": race_differences}
+    numbers = {"curves": curves_table, "differences": differences_table}
+    lines = [progress(plan, now), *([note] if note else []), *(sentence(plan, each) for each in now.verdicts.values())]
+    return Shown(
+        f"Race {plain(plan.name, 60)}", status, lines, table_html(plan, now) + arms_html(plan, now), figures,
+        lambda key: draw[key](picture), lambda key: numbers[key](picture),
     )  # fmt: skip
 
 

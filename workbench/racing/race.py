@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.launching import refused
+from workbench.experiments.shown import Shown
 from workbench.racing import advance
 from workbench.racing.entering import Say, enter
 from workbench.racing.plan import RacePlan, Score
@@ -93,6 +94,12 @@ class Race(Experiment[RaceFolder, RaceResult]):
         from workbench.racing.report import write_report
 
         return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
+
+    def shown(self) -> Shown:
+        """As it is now, for a page that draws it live."""
+        from workbench.racing.picture import shown
+
+        return shown(self.plan, self.standing, self.status, self.note)
 
     def cancel(self) -> list[str]:
         """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
+from workbench.experiments.shown import Shown
 from workbench.experiments.words import UNITS
-from workbench.plots.sweep import Dot, SweepPicture
+from workbench.plots.sweep import (
+    COSTS,
+    Dot,
+    SweepPicture,
+    importance_figure,
+    knob_figure,
+    parallel_figure,
+    pareto_figure,
+)
+from workbench.plots.sweep_tables import importance_table, knob_table, parallel_table, pareto_table
+from workbench.printable import plain
 from workbench.sweeping.importance import METHOD
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import seconds_of, shares
-from workbench.sweeping.standing import Standing
+from workbench.sweeping.standing import PointStanding, Standing
+from workbench.sweeping.tables import table_html
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+_FIRST_LINES = 3
+"""How far it is, the best point, and what that is worth."""
 
 
 def picture_of(plan: SweepPlan, now: Standing) -> SweepPicture:
@@ -23,6 +45,33 @@ def picture_of(plan: SweepPlan, now: Standing) -> SweepPicture:
                 share.memory_bytes, share.parameters,
             ))  # fmt: skip
     return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), shares(plan, now), METHOD)
+
+
+def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> Shown:
+    """One reading of a sweep, for a page that draws it live."""
+    picture = picture_of(plan, now)
+    # By what is asked first: what is worth paying for, then each knob, then all of them.
+    draw: dict[str, tuple[str, Callable[[], go.Figure], Callable[[], str]]] = {}
+    for cost, words in COSTS.items():
+        draw[f"pareto/{cost}"] = (f"score against {words}", partial(pareto_figure, picture, cost),
+                                  partial(pareto_table, picture, cost))  # fmt: skip
+    for path in plan.space:
+        draw[f"knob/{path}"] = (f"score against {plain(path)}", partial(knob_figure, picture, path),
+                                partial(knob_table, picture, path))  # fmt: skip
+    draw["parallel/all"] = "all knobs at once", partial(parallel_figure, picture), partial(parallel_table, picture)
+    draw["importance/all"] = (
+        "importance of knobs", partial(importance_figure, picture), partial(importance_table, picture)
+    )  # fmt: skip
+    return Shown(
+        f"Sweep {plain(plan.name, 60)}", status, lines[:_FIRST_LINES], table_html(plan, now),
+        {key: title for key, (title, *_) in draw.items()}, lambda key: draw[key][1](), lambda key: draw[key][2](),
+        lines[_FIRST_LINES:], [(each.point.index, _title(each, now.best)) for each in now.points], now.best,
+    )  # fmt: skip
+
+
+def _title(each: PointStanding, best: int | None) -> str:
+    score = f": {each.score:.3f}" if each.status == "done" else f" ({each.status})"
+    return f"{each.point.index}  {plain(each.point.label, 60)}{score}{' - best' * (each.point.index == best)}"
 
 
 def _logarithmic(plan: SweepPlan) -> list[str]:

@@ -90,15 +90,20 @@ def summary(
     plan: SweepPlan, now: Standing, status: str, note: str = "", spared: Mapping[int, float] | None = None
 ) -> str:
     """All that a sweep says, one line each."""
-    lines = [f"sweep {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}", *([note] if note else [])]
-    lines += best_lines(plan, now) + failures(now)
+    first, *others = lines(plan, now, note, spared)
+    return "\n".join([f"sweep {plan.id} ({plain(plan.name, 60)}) {status}: {first}", *others])
+
+
+def lines(plan: SweepPlan, now: Standing, note: str = "", spared: Mapping[int, float] | None = None) -> list[str]:
+    """What a sweep says, how far it is first."""
+    found = [progress(plan, now), *([note] if note else []), *best_lines(plan, now), *failures(now)]
     if now.over:
-        lines += [audit_sentence(each) for each in audits(plan, now)]
+        found += [audit_sentence(each) for each in audits(plan, now)]
     if spared and now.over:
         better = [index for index in spared if now.points[index].status == "done" and index in (now.best, *now.close)]
-        lines.append(f"{len(spared)} points that should have ended early went on: {len(better)} of them ended as the "
+        found.append(f"{len(spared)} points that should have ended early went on: {len(better)} of them ended as the "
                      "best, or not told apart from it")  # fmt: skip
-    return "\n".join(lines)
+    return found
 
 
 class SweepResult(dict[str, Any]):

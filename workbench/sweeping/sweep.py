@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError
 from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.shown import Shown
 from workbench.runs.run import Run
 from workbench.sweeping import advance
 from workbench.sweeping.entering import enter
 from workbench.sweeping.plan import Point, Score, SweepPlan, add_point, read_points
-from workbench.sweeping.results import SweepResult, rows, summary
+from workbench.sweeping.results import SweepResult, lines, rows, summary
 from workbench.sweeping.sentences import cost_lines
 from workbench.sweeping.standing import Standing
 from workbench.sweeping.sweep_folder import SweepFolder
@@ -144,6 +145,13 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         from workbench.sweeping.report import sweep_html
 
         return sweep_html(self.plan, self.standing, self.summary)
+
+    def shown(self) -> Shown:
+        """As it is now, for a page that draws it live."""
+        from workbench.sweeping.picture import shown
+
+        plan, now, status = self.plan, self.standing, self.status
+        return shown(plan, now, status, lines(plan, now, self.note, self._spared))
 
     @property
     def _spared(self) -> dict[int, float]:

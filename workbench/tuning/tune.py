@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
 from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.shown import Shown
+from workbench.printable import plain
 from workbench.racing.race import Race
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sweep import Sweep
@@ -110,6 +113,16 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         from workbench.tuning.report import tuning_html
 
         return tuning_html(self.plan, self.standing, self.summary)
+
+    def shown(self) -> Shown:
+        """As it is now, for a page that draws it live: with pictures of its race; of its settings until that began."""
+        race = self.plan.race
+        beneath = Race(race).shown() if race.plan.is_file() else self.sweep.shown()
+        head, *lines = self.summary.splitlines()
+        return replace(
+            beneath, title=f"Tuning {plain(self.folder.name, 60)}", status=self.status,
+            lines=[head.partition(": ")[2] or head, *lines], more=beneath.lines, points=(), best=None,
+        )  # fmt: skip
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with the race, all settings and pictures; returns its path.

@@ -217,7 +217,7 @@ def test_without_a_page_it_is_a_text_until_its_parts_are_asked_for(tmp_path: Pat
     with pytest.raises(AttributeError, match="'compser'"):
         lab.compser  # noqa: B018
     assert lab.composer.recipe == presets.get("fast")
-    assert len(lab.children) == 3
+    assert len(lab.children) == 4
     lab.close()
 
 
@@ -254,7 +254,7 @@ def test_what_a_saved_notebook_holds_of_a_lab_and_its_parts(tmp_path: Path) -> N
 
 
 def type_wrong(lab: Lab) -> None:
-    lab.composer._enter({**lab.composer.fields, "seed": -1})
+    lab.composer.enter({**lab.composer.fields, "seed": -1})
 
 
 def test_the_page_keeps_what_another_kernel_goes_on_with(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_an_ended_race_stands_there_once(planned: Planned, cell: Cell) -> None:
     assert isinstance(race.watch(), ExperimentView)
     (shown,) = cell.shown
     assert "mine is worse than baseline" in shown["text/plain"]
-    for text in ("<table>", "data:image/png;base64,", "alt='race "):
+    for text in ("<table>", "data:image/png;base64,", 'alt="race '):
         assert text in shown["text/html"]
     assert "<script" not in shown["text/html"]
 

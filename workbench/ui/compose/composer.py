@@ -91,7 +91,7 @@ class Composer(ipywidgets.VBox):
         self.verdict.add_class("lab-verdict")
         self.python = RecipeEditor("Python", read_python, self._take_over, self._preview)
         self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
-        self.difference = DifferenceView(self._enter, runs_dir)
+        self.difference = DifferenceView(self.enter, runs_dir)
         self.card = CardPanel(lambda: self._show_card(""))
         self._forms = ipywidgets.VBox([section.widget for section in self.sections])
         self._forms.add_class("lab-sections")
@@ -219,10 +219,10 @@ class Composer(ipywidgets.VBox):
         self.composition.change(self.fields)
         self._settle()
 
-    def _enter(self, fields: Mapping[str, Any]) -> None:
-        """Knobs are set from elsewhere than the form."""
+    def enter(self, fields: Mapping[str, Any], what: str = "") -> None:
+        """Set knobs from elsewhere than the form, as one change; ``what`` says where they come from."""
         self.composition.change(fields)
-        self._put()
+        self._put(what)
 
     def _put(self, message: str = "") -> None:
         """Show the present state in every knob."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import ipywidgets
 import traitlets
 
 from workbench.errors import RunError
+from workbench.racing.race import Race
 from workbench.recipe import Recipe
 from workbench.runs.catalogue import run_list
 from workbench.runs.find import find, run_ids
@@ -31,7 +32,10 @@ from workbench.ui.compose.forecasts import TRAINING
 from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.compose.recipe_text import as_html
 from workbench.ui.headless import headless
+from workbench.ui.lab.experiments import LabExperiments, name_of
 from workbench.ui.lab.frame import Frame
+from workbench.ui.lab.held_widgets import held_widgets
+from workbench.ui.lab.race_form import RaceForm
 from workbench.ui.page import Page
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
@@ -43,9 +47,9 @@ from workbench.ui.watch.saved_picture import SavedPicture
 WATCHED_AT_MOST = 8
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
-_OURS = "workbench.ui."
 _LAUNCH_KEYS = "Ctrl+Enter"
-_PARTS = ("composer", "forecast", "table", "launch_button", "fork_bar", "frame", "monitor", "_watch")
+_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "fork_bar", "frame", "monitor",
+          "experiments", "_watch")  # fmt: skip
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 
@@ -63,8 +67,8 @@ class Lab(ipywidgets.Box):
             page for them, so that a notebook that papermill executes is not saved with hundreds of widgets.
 
     Attributes:
-        composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched. All four are made
-            when they are first asked for, which a live Lab does at once.
+        composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched. experiments: a race
+            or sweep in its place. All five are made when they are first asked for, which a live Lab does at once.
         fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
         kept: all that a new kernel needs to show the same again (:meth:`restore`), as JSON; follows every change.
 
@@ -127,13 +131,14 @@ class Lab(ipywidgets.Box):
                 self.fork_bar.show(self.fork_point.folder, self.fork_point.step)
         self.composer.restore(state)
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
+        self.table.experiment = before.get("experiment", "")
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
         cell_widgets.forget(self)
         self._keepsake.end()
         # Listed first: a closed widget forgets what it holds.
-        for widget in list(_held(self)):
+        for widget in list(held_widgets(self)):
             if widget is not self:
                 widget.close()
         super().close()
@@ -177,20 +182,26 @@ class Lab(ipywidgets.Box):
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside)
         self.forecast.add_class("lab-forecast")
-        self.composer.dock([self.forecast], [self.launch_button])
+        self.race_button = ipywidgets.Button(description="Race…")
+        self.race_button.add_class("lab-race-button")
+        self.race_button.on_click(lambda _button: self._safely(self._race))
+        self.race_form = RaceForm(self._runs_dir, self._raced)
+        self.composer.dock([self.forecast], [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
         self.monitor = Monitor([], example=self._example)
         # Figures that are opened from its plots stand below them.
-        self._watch = ipywidgets.VBox([self.monitor, self.monitor.figures.output])
+        self.experiments = LabExperiments(self.table, self._put)
+        self._watch = ipywidgets.VBox([self.experiments, self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
+        self.table.observe(lambda _change: self._keep(), names="experiment")
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
         body = ipywidgets.Box(self._regions())
         body.add_class("lab-body")
-        self.children = (Page(), self.frame, body)
+        self.children = (Page(), self.frame, body, self.race_form)
         self._rows_changed()
         self._composed()
 
@@ -234,6 +245,22 @@ class Lab(ipywidgets.Box):
             self._composed()
         self._launched = True
 
+    def _race(self) -> None:
+        recipe, state = self.composer.recipe, self.composer.composition.state
+        if recipe is not None:
+            self.race_form.offer(recipe, state.base, state.began)
+
+    def _raced(self, race: Race) -> None:
+        self.table.refresh()
+        self.table.experiment = name_of(race)
+        self.table.say(ActionResult(f"{race.folder.name} has begun: its runs stand together in one line of this table"))
+
+    def _put(self, recipe: Recipe, what: str) -> None:
+        """Compose a recipe of somebody else's; a fork is not gone on with."""
+        if self.fork_point is not None:
+            self._no_fork()
+        self.composer.enter(recipe.to_dict(), what)
+
     def _start(self, recipe: Recipe) -> None:
         notices: list[str] = []
         run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
@@ -250,7 +277,7 @@ class Lab(ipywidgets.Box):
     def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
         # After the refresh: the table drops ids that it does not know. Beside what is watched, which nobody has closed.
-        self.table.watched = [*self.table.watched, run.id][-WATCHED_AT_MOST:]
+        self.table.watch(run.id)
         self.table.selected = [run.id]
         told = "; ".join(notice.removeprefix(f"{run.id}: ") for notice in notices)
         self.table.say(ActionResult(f"{how} {run.name}" + (f": {told}" if told else "")))
@@ -261,7 +288,7 @@ class Lab(ipywidgets.Box):
         added = [run.id for run in self.monitor.runs if run.id not in watched]
         if added:
             self.table.refresh()
-            self.table.watched = [*watched, *added][-WATCHED_AT_MOST:]
+            self.table.watch(*added)
 
     def _to_watch(self) -> None:
         self._keep()
@@ -301,6 +328,10 @@ class Lab(ipywidgets.Box):
         why = why or "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
+        forked = "a fork has had some of its training already" if self.fork_point is not None else ""
+        self.race_button.disabled = recipe is None or bool(forked)
+        self.race_button.tooltip = f"not now: {forked or why}" if self.race_button.disabled else (
+            "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
         self._keep()
         if self._displayed:
             self.forecast.show(recipe)
@@ -312,6 +343,7 @@ class Lab(ipywidgets.Box):
             **self.composer.composition.state.to_dict(),
             "fork": None if point is None else {"run": point.folder.id, "step": point.step},
             "watched": list(self.table.watched),
+            "experiment": self.table.experiment,
         }
         self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
 
@@ -332,6 +364,8 @@ class Lab(ipywidgets.Box):
                 self.composer.say("launched once: the second press came within a second")
         elif verb == "launch" and not self.launch_button.disabled:
             self._launch()
+        elif verb == "race" and not self.race_button.disabled:
+            self._race()
         # A cell that gives another recipe than it did to the kernel before means that one.
         elif verb == "restore" and request.get("given") == self._given:
             self.restore(request["state"])
@@ -353,24 +387,3 @@ class Lab(ipywidgets.Box):
             do()
         except Exception as error:
             self.composer.say(str(error) or type(error).__name__, bad=True)
-
-
-def _held(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
-    """A widget and all that it shows or keeps aside (forms of closed sections), with their layouts and styles."""
-    todo: list[Any] = [widget]
-    seen: set[int] = set()
-    while todo:
-        one = todo.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, ipywidgets.Widget):
-            yield one
-            todo += [getattr(one, name, None) for name in one.keys]
-        if isinstance(one, (tuple, list)):
-            todo += one
-        elif isinstance(one, dict):
-            todo += one.values()
-        # Our own objects alone: a run, a recipe or a library's insides hold no widgets of this Lab.
-        elif type(one).__module__.startswith(_OURS):
-            todo += vars(one).values() if hasattr(one, "__dict__") else ()

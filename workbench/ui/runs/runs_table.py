@@ -49,7 +49,9 @@ class RunsTable(anywidget.AnyWidget):
         rows: one mapping per run, newest first (:class:`workbench.runs.catalogue.listing.Listed`).
         selected: ids of the selected runs, newest first: those that the toolbar acts on.
         watched: ids of the runs whose curves are to be drawn, in the order in which they came.
+        experiment: the race or sweep that is shown in their place, as ``race:NAME 20260131-081500``; else empty.
         look: filter, sort and columns as the page has them.
+        root: the runs folder.
         complaint: why the folders cannot be read, else empty.
         seen: whether a page has ever shown it.
     """
@@ -60,6 +62,7 @@ class RunsTable(anywidget.AnyWidget):
     rows = traitlets.List(traitlets.Dict())
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
     watched = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    experiment = traitlets.Unicode().tag(sync=True)
     most_watched = traitlets.Int(0).tag(sync=True)
     place = traitlets.Unicode("", help="what the server extension calls the runs folder").tag(sync=True)
     look = traitlets.Dict().tag(sync=True)
@@ -82,6 +85,7 @@ class RunsTable(anywidget.AnyWidget):
         self.observe(lambda change: _looks.update({root: change["new"]}), names="look")
         self._runs_dir, self._fork = runs_dir, fork
         self._listing = _listings.setdefault(root, listing)
+        self.root = root
         self.actions = RunActions(root, composed)
         self._steering = Steering(self._run, self._answer, self._soon)
         self.seen = False
@@ -126,6 +130,10 @@ class RunsTable(anywidget.AnyWidget):
         for name in ("selected", "watched") if most is None else ():
             if any(run_id not in known for run_id in getattr(self, name)):
                 setattr(self, name, [run_id for run_id in getattr(self, name) if run_id in known])
+
+    def watch(self, *run_ids: str) -> None:
+        """Have the curves of these runs drawn, too; the oldest of more than :attr:`most_watched` give way."""
+        self.watched = [*(each for each in self.watched if each not in run_ids), *run_ids][-self.most_watched :]
 
     def runs(self, run_ids: Sequence[str]) -> list[Run]:
         """The runs of these ids.

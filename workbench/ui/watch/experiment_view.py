@@ -45,9 +45,6 @@ class ExperimentView:
             self.show()
         self._shown = False
 
-    def refresh(self) -> None:
-        """Called whenever it has got further; for what stands beside the picture."""
-
     def _follow(self, shown: Any) -> None:
         pause = threading.Event()
         last = ""
@@ -55,7 +52,6 @@ class ExperimentView:
             try:
                 ended, summary = self.experiment.ended(), self.experiment.summary
                 if summary != last or ended:
-                    self.refresh()
                     shown.update({"text/html": self.experiment.html(), "text/plain": summary}, raw=True)
                 last = summary
             except (WorkbenchError, RuntimeError, OSError) as error:

@@ -86,13 +86,18 @@ class Figures:
                 self._tell("", False, str(self.latest.layout.title.text or "figure"))
 
     def _put(self, figure: go.Figure) -> None:
-        title = figure.layout.title.text or "figure"
-        bundle = {_PLOTLY: _plain(figure.to_plotly_json()), "text/plain": f"Plotly figure: {title}"}
+        bundle = bundle_of(figure)
         if self._ids:
             # The latest place: with one view in two cells it is the one that was asked from, mostly.
             self._publish(bundle, self._ids[-1], update=True)
         else:
             self.output.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
+
+
+def bundle_of(figure: go.Figure) -> dict[str, Any]:
+    """A figure as JupyterLab draws it, and as text."""
+    title = figure.layout.title.text or "figure"
+    return {_PLOTLY: _plain(figure.to_plotly_json()), "text/plain": f"Plotly figure: {title}"}
 
 
 def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:

@@ -91,7 +91,7 @@ const SETTLES_WITHIN_MS = 1500;
 const TWICE_WITHIN_MS = 1000;
 
 /**
- * Launches what is composed once the kernel has taken the last edit: a press of Launch could overtake it, since ipywidgets
+ * Launches or races what is composed once the kernel has taken the last edit: a press of Launch could overtake it, since ipywidgets
  * holds an edit back while the kernel still works on the one before. Each edit changes what the kernel keeps of the Lab; one
  * that changes nothing, or is merged with the next, is waited for in vain.
  */
@@ -118,8 +118,12 @@ class Launcher {
   }
 
   launch() {
-    this.presses.push({ do: "launch", again: performance.now() - this.pressed < TWICE_WITHIN_MS });
+    this.press({ do: "launch", again: performance.now() - this.pressed < TWICE_WITHIN_MS });
     this.pressed = performance.now();
+  }
+
+  press(request) {
+    this.presses.push(request);
     if (!this.edits) this.settle();
   }
 }
@@ -202,9 +206,11 @@ function render({ model, el }) {
     const launcher = new Launcher(model, gone.signal);
     on("change", ({ target }) => target.closest(".lab-knob, .lab-heading") && launcher.edited());
     on("click", (event) => {
-      if (!event.target.closest?.(".lab-launch")) return;
+      const button = event.target.closest?.(".lab-launch, .lab-race-button");
+      if (!button) return;
       event.stopPropagation();
-      launcher.launch();
+      if (button.matches(".lab-launch")) launcher.launch();
+      else if (!button.disabled) launcher.press({ do: "race" });
     });
     on("keydown", (event) => keyed(event, root, launcher) && (event.preventDefault(), event.stopPropagation()));
     unwatch = watchKernel(model, root);

@@ -3,7 +3,7 @@
 import { el, say } from "../dom.js";
 import { lineSample } from "../watch/samples.js";
 import { BY_KEY, whenText } from "./columns.js";
-import { shared, statText } from "./groups.js";
+import { isExperiment, shared, statText } from "./groups.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
@@ -19,9 +19,10 @@ export function newLine(columns) {
 /** An empty line of a group: its runs' number where theirs have a name, means and spreads. */
 export function newGroupLine(columns) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
+  const open = el("button", { type: "button", class: "lab-mark lab-open", tabindex: "-1" });
   const cells = new Map(columns.map((column) => [column.key, newCell({ ...column, key: column.key === "name" ? "name" : "" })]));
-  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-together" }, el("td", { role: "gridcell", class: "lab-pick" }, box), ...cells.values());
-  return { line, box, cells, key: "" };
+  const line = el("tr", { role: "row", tabindex: "-1", class: "lab-together" }, el("td", { role: "gridcell", class: "lab-pick" }, box, open), ...cells.values());
+  return { line, box, open, cells, key: "" };
 }
 
 function newCell({ key, number }) {
@@ -71,9 +72,15 @@ export function fill(entry, row, { selected, current, inside, index, now, mark, 
   }
 }
 
-/** Fills the line of a group; `closed`: its runs are not shown. */
-export function fillGroup(entry, group, { selected, some, current, index, closed, columns }) {
-  const { line, box, cells } = entry;
+/** Fills the line of a group; `closed`: its runs are not shown; `opened`: the race or sweep stands where plots do. */
+export function fillGroup(entry, group, { selected, some, current, index, closed, opened, columns }) {
+  const { line, box, open, cells } = entry;
+  const named = isExperiment(group.id);
+  line.classList.toggle("lab-named", named);
+  open.hidden = !named;
+  set(open, "aria-pressed", String(opened));
+  set(open, "aria-label", `show ${group.label}`);
+  open.title = opened ? "its picture is shown; click to close it (Enter on the row)" : "show its picture and verdict (Enter on the row)";
   line.dataset.run = group.id;
   place(entry, selected, current, index);
   box.indeterminate = some && !selected;

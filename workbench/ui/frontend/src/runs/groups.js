@@ -72,6 +72,12 @@ export function experimentOf(row) {
   return tag ? `experiment:${tag} ${row.id.slice(0, 15)}` : "";
 }
 
+/** Whether a line of the table is a race or a sweep. */
+export const isExperiment = (id) => id.startsWith("experiment:");
+
+/** What the kernel calls the race or sweep of such a line: "race:NAME 20260131-081500". */
+export const experimentName = (id) => id.slice("experiment:".length);
+
 const tagOf = (row) => row.tags.find((tag) => /^(race|sweep):/.test(tag));
 
 // Of a thousand runs once per set of recipes, not with every letter of a filter.

@@ -3,15 +3,16 @@
 import { el } from "../dom.js";
 import { roving } from "../roving.js";
 import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
+import { isExperiment } from "./groups.js";
 import { between, scrollFor, visible } from "./rows.js";
 
 export const ROW_HEIGHT = 28;
 const PICK_WIDTH = 72;
-const KEYS = "Enter draws the run's curves or takes them away, Space selects, S stops, T edits its tags, N its note, Delete moves it to the trash";
+const KEYS = "Enter draws the run's curves or the picture of a race or takes them away, arrow right and left open and close a group, Space selects, S stops, T edits its tags, N its note, Delete moves it to the trash";
 
 /**
  * The grid; what happens in it is told to `on`: sort(column), select(ids), watch(id), edit(id, what, text), fold(id),
- * key(name, id), and editable() is asked.
+ * open(id) of a race or sweep, key(name, id), and editable() is asked.
  */
 export class Table {
   constructor(on) {
@@ -60,7 +61,7 @@ export class Table {
    * @param {object | null} look.sort
    * @param {Set<string>} look.selected
    * @param {(id: string) => boolean} look.watched, look.markOf its curve is wanted; how it is drawn, or null
-   * @param {Set<string>} look.closed groups
+   * @param {Set<string>} look.closed groups; look.opened the race or sweep that is shown
    * @param {boolean} look.marks whether runs can be watched here
    */
   show(items, look) {
@@ -157,13 +158,13 @@ export class Table {
   }
 
   #entry({ id, row, group, inside }, free, at) {
-    const { columns, selected, watched, markOf, closed } = this.look;
+    const { columns, selected, watched, markOf, closed, opened } = this.look;
     const entry = this.entries.get(id) ?? (row && free.pop()) ?? (row ? newLine(columns) : newGroupLine(columns));
     this.entries.set(id, entry);
     if (row) fill(entry, row, { ...at, inside, columns, selected: selected.has(id), mark: markOf(id), watched: watched(id) });
     else {
       const chosen = group.rows.filter((each) => selected.has(each.id)).length;
-      fillGroup(entry, group, { ...at, columns, selected: chosen === group.rows.length, some: chosen > 0, closed: closed.has(id) });
+      fillGroup(entry, group, { ...at, columns, selected: chosen === group.rows.length, some: chosen > 0, closed: closed.has(id), opened: opened === id });
     }
     return entry;
   }
@@ -179,7 +180,7 @@ export class Table {
     if (pencil) return this.#open(id, pencil.dataset.edit);
     if (event.target.closest(".lab-mark")) {
       // Both clicks of a double click would watch it and take it away again.
-      if (event.detail < 2) this.on.watch(id);
+      if (event.detail < 2) this.#item(id)?.group ? this.on.open(id) : this.on.watch(id);
       return this.focus(id);
     }
     const box = event.target.closest(".lab-pick");
@@ -231,7 +232,9 @@ export class Table {
     if (this.#moved(key, here, shiftKey)) {
       // Done.
     } else if (key === " ") shiftKey ? this.#range(id) : this.#toggle(id);
+    else if (key === "Enter" && isExperiment(id) && this.look.marks) event.repeat || this.#openExperiment(id);
     else if (key === "Enter" && this.#item(id).group) this.on.fold(id);
+    else if ((key === "ArrowRight" || key === "ArrowLeft") && this.#item(id).group) this.look.closed.has(id) === (key === "ArrowRight") && this.on.fold(id);
     else if (key === "Enter") event.repeat || this.on.watch(id);
     else if (key === "a" && (event.ctrlKey || event.metaKey)) this.on.select(this.rows.map((row) => row.id));
     else if (event.ctrlKey || event.metaKey) return;
@@ -262,6 +265,12 @@ export class Table {
     this.current = id;
     if (!this.#runs(id).some((each) => this.look.selected.has(each))) this.#only(id);
     this.on.key(verb, id);
+  }
+
+  /** The keyboard comes back to its line. */
+  #openExperiment(id) {
+    this.current = id;
+    this.on.open(id);
   }
 
   /** A box in the place of the cell; Enter and leaving it keep what was typed, Escape does not. */

@@ -8,7 +8,7 @@ import { Bar } from "./bar.js";
 import { Chooser, fitting, Grouping } from "./chooser.js";
 import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
-import { experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
+import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { Said } from "./said.js";
 import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
@@ -34,6 +34,7 @@ export class View {
       select: (ids) => this.select(ids),
       watch: (id) => this.#watch(id),
       fold: (id) => this.#fold(id),
+      open: (id) => this.#open(experimentName(id)),
       edit: (id, what, text) => this.#edited(id, what, text),
       editable: () => !this.inTrash,
       key: (verb, id) => this.#key(verb, id),
@@ -138,7 +139,7 @@ export class View {
     const watched = new Set(this.watched);
     const marks = !this.inTrash && this.model.get("most_watched") > 0;
     const markOf = marks ? (id) => this.lines.markOf(id) : () => null;
-    this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, marks });
+    this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);
     this.said.draw(session.said);
@@ -265,6 +266,12 @@ export class View {
     return this.draw();
   }
 
+  /** Shows a race or a sweep where plots stand, or takes it away. */
+  #open(name) {
+    this.#set("experiment", this.model.get("experiment") === name ? "" : name);
+    this.draw();
+  }
+
   #fold(id) {
     if (!this.closed.delete(id)) this.closed.add(id);
     this.draw();
@@ -355,4 +362,4 @@ export class View {
 }
 
 const TYPED_IN = "input:not([type=checkbox], [type=range]), textarea, select, [contenteditable=true]";
-const SYNCED = ["selected", "watched", "look", "complaint", "place", "most_watched"];
+const SYNCED = ["selected", "watched", "experiment", "look", "complaint", "place", "most_watched"];

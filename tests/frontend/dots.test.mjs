@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { bindDots, dotOf, lineOf } from "../../workbench/ui/frontend/src/watch/dots.js";
+
+const LINES = [{ type: "parcoords", customdata: [4, 2, 7] }];
+
+test("a dot tells its point, a line that joins dots or a level none", () => {
+  assert.equal(dotOf({ points: [{ customdata: 3 }] }), 3);
+  assert.equal(dotOf({ points: [{ customdata: 0 }] }), 0);
+  assert.equal(dotOf({ points: [{}] }), null);
+  assert.equal(dotOf({ points: [{ customdata: "<b>" }] }), null);
+  assert.equal(dotOf(undefined), null);
+});
+
+test("a line of parallel coordinates tells the point in its place", () => {
+  assert.equal(lineOf(LINES, { curveNumber: 1 }), 2);
+  assert.equal(lineOf(LINES, { curveNumber: 9 }), null);
+  assert.equal(lineOf([{ type: "scatter" }], { curveNumber: 0 }), null);
+  assert.equal(lineOf(LINES, { curveNumber: 1, points: [] }), null, "a dot that is hovered is no line");
+});
+
+/** What Plotly draws into, as far as a click goes. */
+function drawn(data) {
+  const heard = {};
+  const on = (name, handler) => (heard[name] = handler);
+  return { data, on, addEventListener: on, heard };
+}
+
+test("a click on a line picks it, a stretch dragged along an axis does not", () => {
+  const picked = [];
+  const node = drawn(LINES);
+  bindDots(node, (point) => picked.push(point));
+  const at = (clientX, clientY) => ({ clientX, clientY });
+  node.heard.click(at(5, 5));
+  node.heard.plotly_hover({ curveNumber: 2 });
+  node.heard.pointerdown(at(5, 5));
+  node.heard.click(at(5, 40));
+  assert.deepEqual(picked, []);
+  node.heard.pointerdown(at(5, 5));
+  node.heard.click(at(6, 5));
+  node.heard.plotly_unhover();
+  node.heard.pointerdown(at(5, 5));
+  node.heard.click(at(5, 5));
+  node.heard.plotly_click({ points: [{ customdata: 4 }] });
+  assert.deepEqual(picked, [7, 4]);
+});

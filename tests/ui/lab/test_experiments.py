@@ -1,0 +1,86 @@
+"""Races and sweeps in the Lab: opened by what the table calls them, in the place of curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.racing import conftest as racing
+from tests.racing.conftest import planned, root, tiny
+from tests.sweeping import conftest as sweeping
+from tests.sweeping.conftest import planned as planned_sweep
+from tests.ui.messages import say
+from workbench.errors import RunError
+from workbench.ui.lab.experiments import find_experiment, name_of
+from workbench.ui.lab.lab import Lab
+
+__all__ = ["planned", "planned_sweep", "root", "tiny"]
+
+
+@pytest.fixture
+def lab_of(root: Path) -> Iterator[Callable[..., Lab]]:
+    made = []
+
+    def make() -> Lab:
+        made.append(Lab(runs_dir=root))
+        return made[-1]
+
+    yield make
+    for lab in made:
+        lab.close()
+
+
+def test_a_race_is_found_by_the_tag_of_its_runs_and_their_moment(planned: Any, root: Path) -> None:
+    race = racing.held(planned(name="deep or wide"))
+    name = name_of(race)
+    assert name == f"race:deep-or-wide {race.id[:15]}"
+    assert find_experiment(name, root).id == race.id
+    for gone, why in ((name[:-1] + "x", "not in"), ("race:other " + race.id[:15], "not in"), ("run:x 1", "neither")):
+        with pytest.raises(RunError, match=why):
+            find_experiment(gone, root)
+
+
+def test_it_stands_in_the_place_of_curves_until_runs_are_watched(planned: Any, lab_of: Any) -> None:
+    race = racing.held(planned())
+    lab = lab_of()
+    ids = [row["id"] for row in lab.table.rows]
+    lab.table.watched = ids[:1]
+    lab.table.experiment = name_of(race)
+    panel = lab.experiments.panel
+    assert panel.experiment.id == race.id
+    assert lab.experiments.children == (panel,)
+    assert [run.id for run in lab.monitor.runs] == ids[:1], "the curves are there when it is closed"
+    assert lab.kept["experiment"] == name_of(race)
+    other = lab_of()
+    other.restore(lab.kept)
+    assert other.experiments.panel.experiment.id == race.id
+    lab.table.watched = []
+    assert lab.experiments.panel is panel, "taking curves away asks for none"
+    lab.table.watched = ids[1:2]
+    assert (lab.experiments.panel, lab.table.experiment) == (None, "")
+    lab.table.experiment = name_of(race)
+    say(lab.experiments.panel.controls, {"do": "close"})
+    assert (lab.experiments.children, lab.table.experiment) == ((), "")
+    lab.table.experiment = "race:gone 20260101-000000"
+    assert lab.table.experiment == ""
+
+
+def test_a_dot_selects_its_run_and_composes_its_recipe(planned_sweep: Any, lab_of: Any) -> None:
+    sweep = sweeping.held(planned_sweep())
+    lab = lab_of()
+    before = lab.composer.recipe
+    lab.table.experiment = name_of(sweep)
+    panel = lab.experiments.panel
+    panel.refresh()
+    say(panel.controls, {"do": "dot", "point": 2})
+    assert lab.table.selected == [sweep.run(2).id]
+    assert lab.composer.recipe == sweep.recipe(2)
+    assert "undo takes it back" in panel.controls.answer
+    lab.composer.undo()
+    assert lab.composer.recipe == before
+    say(panel.controls, {"do": "watch"})
+    assert lab.experiments.panel is None
+    assert [run.id for run in lab.monitor.runs] == [sweep.run(2).id]

@@ -1,0 +1,127 @@
+"""The form of a race: what it costs is said before it can begin, and what begins is what was said."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import root, tiny, written
+from tests.runs.tiny import wait_until
+from tests.ui.messages import hear, say
+from workbench.racing.race import Race, race
+from workbench.recipe import Recipe
+from workbench.ui.lab import race_form
+from workbench.ui.lab.lab import Lab
+from workbench.ui.lab.race_form import RaceForm
+
+__all__ = ["root", "tiny"]
+
+
+class Page:
+    """What the page asks of a form, and hears."""
+
+    def __init__(self, form: RaceForm, patch: pytest.MonkeyPatch) -> None:
+        self.form, self.heard, self.ask = form, hear(form, patch), 0
+
+    def price(self, **asked: Any) -> dict[str, Any]:
+        self.ask += 1
+        say(self.form, {"price": self.ask, "seeds": 4, "budget": "200 steps", "name": "", **asked})
+        wait_until(lambda: any(each.get("priced") == self.ask for each in self.heard), what="the cost")
+        found: dict[str, Any] = self.heard[-1]
+        return found
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates of a machine that never was, and no driver."""
+    monkeypatch.setattr(race_form, "race", functools.partial(race, rates=RATES))
+    monkeypatch.setattr(race_form, "begin", lambda plan: Race(written(plan)))
+
+
+@pytest.fixture
+def begun() -> list[Race]:
+    return []
+
+
+@pytest.fixture
+def form(root: Path, begun: list[Race]) -> Iterator[RaceForm]:
+    made = RaceForm(root, begun.append)
+    yield made
+    made.close()
+
+
+def test_what_was_said_is_what_begins(
+    form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, mine = Page(form, monkeypatch), tiny.with_(optimizer={"lr": 2e-3}, name="faster")
+    form.offer(mine, tiny, "preset tiny")
+    assert page.heard[-1]["open"]["name"] == f"faster against {tiny.name}"
+    assert form.own == "preset tiny, where this began"
+    say(form, {"start": 1})
+    assert begun == [], "nothing has a cost yet"
+    told = page.price()
+    assert told["lines"][0].startswith("16 runs (8 of the 2 arms on 4 seeds; 8 of baseline at 0.5x and 2x")
+    say(form, {"start": page.ask - 1})
+    assert begun == [], "that was asked before something else was"
+    say(form, {"start": page.ask})
+    assert page.heard[-1] == {"begun": True}
+    (race,) = begun
+    plan = race.plan
+    assert (plan.name, plan.seeds, plan.baseline) == (f"faster against {tiny.name}", (0, 1, 2, 3), "baseline")
+    rates = {arm: recipe["optimizer"]["lr"] for arm, recipe in plan.arms.items()}
+    assert rates == {"baseline": tiny.optimizer.lr, "mine": 2e-3}
+    say(form, {"start": page.ask})
+    assert len(begun) == 1, "a second press is no second race"
+
+
+def test_what_cannot_be_raced_says_why_and_the_next_try_is_free(
+    form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page(form, monkeypatch)
+    form.offer(tiny, tiny, "preset tiny")
+    assert "2 fortnights" in page.price(budget="2 fortnights")["error"]
+    say(form, {"start": page.ask})
+    assert begun == []
+    say(form, {"pick": "run:20990101-000000-gone-000000-0000"})
+    assert "no run" in page.price()["error"]
+    say(form, {"pick": None})
+    lines = page.price(name=" twice ")["lines"]
+    assert any("noise" in line for line in lines), "arms that ask for the same training are said to"
+    say(form, {"start": page.ask})
+    assert begun[0].plan.name == "twice"
+
+
+def test_the_lab_opens_it_for_what_is_composed_and_shows_what_has_begun(
+    root: Path, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(tiny, runs_dir=root)
+    try:
+        page = Page(lab.race_form, monkeypatch)
+        lab.composer.axes["optimizer"].part.knobs["lr"].input.source.value = "-1"
+        assert lab.race_button.disabled
+        say(lab.frame, {"do": "race"})
+        assert page.heard == []
+        lab.composer.axes["optimizer"].part.knobs["lr"].input.source.value = "0.004"
+        say(lab.frame, {"do": "race"})
+        assert page.heard[-1]["open"]["recipe"] == tiny.name
+        page.price()
+        monkeypatch.setattr("workbench.ui.lab.experiments.ExperimentPanel", Panel)
+        say(lab.race_form, {"start": page.ask})
+        assert lab.table.experiment.startswith(f"race:{tiny.name.replace(' ', '-')}-against-")
+        panel: Any = lab.experiments.panel
+        assert panel.experiment.plan.arms["mine"]["optimizer"]["lr"] == 0.004
+    finally:
+        lab.close()
+
+
+class Panel(race_form.SourcePicker):
+    """Stands for the panel, which would start a driver."""
+
+    def __init__(self, experiment: Any, on: Any) -> None:
+        super().__init__("", "", list)
+        self.experiment = experiment

@@ -1,0 +1,134 @@
+"""The panel of a race or a sweep: what it tells the page, and what the page asks of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.racing import conftest as racing
+from tests.racing.conftest import planned, root, tiny
+from tests.runs.tiny import wait_until
+from tests.sweeping import conftest as sweeping
+from tests.sweeping.conftest import planned as planned_sweep
+from tests.ui.messages import say
+from workbench.experiments.experiment import Experiment
+from workbench.racing.advance import advance
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race
+from workbench.ui.watch import experiment_panel
+from workbench.ui.watch.experiment_panel import THREAD, ExperimentPanel
+
+__all__ = ["planned", "planned_sweep", "root", "tiny"]
+Planned = Callable[..., RacePlan]
+_PLOTLY = "application/vnd.plotly.v1+json"
+
+
+@pytest.fixture
+def panel_of() -> Iterator[Callable[..., ExperimentPanel]]:
+    made = []
+
+    def make(experiment: Experiment[Any, Any], on: Any = None, **options: Any) -> ExperimentPanel:
+        made.append(ExperimentPanel(experiment, on or {}, **{"follow": False, **options}))
+        assert made[-1].output.outputs == (), "nothing is drawn before a page says how"
+        say(made[-1].controls, {"do": "look", "dark": False})
+        return made[-1]
+
+    yield make
+    for panel in made:
+        panel.close()
+
+
+def figure(panel: ExperimentPanel) -> dict[str, Any]:
+    found: dict[str, Any] = panel.output.outputs[0]["data"][_PLOTLY]
+    return found
+
+
+def test_a_race_says_how_it_stands_and_shows_one_picture_at_a_time(planned: Planned, panel_of: Any) -> None:
+    panel = panel_of(racing.held(planned(name="<img src=x>")))
+    assert panel.refresh()
+    shown = panel.controls.shown
+    assert (shown["noun"], shown["title"], shown["status"], shown["ended"]) == (
+        "race", "Race <img src=x>", "finished", True)  # fmt: skip
+    assert shown["lines"][1].startswith("mine is worse than baseline by 0.5")
+    assert "time to the baseline" in panel.table.value
+    assert "<img src=x" not in panel.table.value
+    assert panel.controls.figure == "curves"
+    assert "Held-out loss" in figure(panel)["layout"]["title"]["text"]
+    assert panel.numbers.value == ""
+    say(panel.controls, {"do": "figure", "figure": "differences"})
+    say(panel.controls, {"do": "numbers", "on": True})
+    panel.refresh()
+    assert "Difference" in figure(panel)["layout"]["title"]["text"]
+    assert "by seed" in panel.numbers.value
+    light = figure(panel)["layout"]["template"]
+    say(panel.controls, {"do": "look", "dark": True})
+    panel.refresh()
+    assert figure(panel)["layout"]["template"] != light
+    for nonsense in ({"do": "figure", "figure": "none"}, {"do": "watch"}, {"do": "point", "point": 3}, None, {}):
+        say(panel.controls, nonsense)
+    assert panel.controls.figure == "differences"
+
+
+def test_it_follows_a_race_and_cancels_it(planned: Planned, panel_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment_panel, "SECONDS", 0.05)
+    folder = racing.written(planned())
+    starter = racing.Starter(Race(folder).plan, racing.loss)
+    with folder.driver_lock():
+        panel = panel_of(Race(folder), follow=True)
+        wait_until(lambda: panel.controls.shown.get("lines", [""])[0].startswith("0 of"), what="the first look")
+        assert not panel.controls.shown["ended"]
+        advance(folder, starter)
+        starter.end_all()
+        wait_until(lambda: not panel.controls.shown["lines"][0].startswith("0 of"), what="progress")
+        say(panel.controls, {"do": "cancel"})
+        wait_until(lambda: panel.controls.shown["status"] == "cancelled", what="the end")
+    assert panel.controls.answer == "cancelled: nothing ran"
+    say(panel.controls, {"do": "cancel"})
+    wait_until(lambda: "nothing to cancel" in panel.controls.answer, what="the refusal")
+    panel.close()
+    wait_until(lambda: not any(each.name == THREAD for each in threading.enumerate()), what="the thread's end")
+
+
+def test_one_that_was_deleted_says_so(planned: Planned, panel_of: Any) -> None:
+    race = racing.held(planned())
+    race.folder.plan.unlink()
+    panel = panel_of(race)
+    assert not panel.refresh()
+    assert "cannot be read" in panel.controls.complaint
+
+
+def test_points_of_a_sweep_are_picked_and_dots_tell(planned_sweep: Any, panel_of: Any) -> None:
+    asked: list[Any] = []
+
+    def compose(point: int) -> str:
+        if point == 0:
+            raise RuntimeError("point 0 has no recipe")
+        return f"composed {point}"
+
+    sweep = sweeping.held(planned_sweep())
+    panel = panel_of(sweep, {"dot": asked.append, "compose": compose}, whole=False)
+    panel.refresh()
+    assert panel.controls.point == sweep.best == 3
+    assert panel.controls.shown["points"][3][1].endswith(": 1.910 - best")
+    say(panel.controls, {"do": "point", "point": 1})
+    assert asked == []
+    say(panel.controls, {"do": "compose"})
+    assert (panel.controls.point, panel.controls.answer) == (1, "composed 1")
+    say(panel.controls, {"do": "dot", "point": 2})
+    assert (panel.controls.point, asked) == (2, [2])
+    say(panel.controls, {"do": "dot", "point": 99})
+    assert asked == [2]
+    say(panel.controls, {"do": "point", "point": 0})
+    say(panel.controls, {"do": "compose"})
+    assert panel.controls.answer == "point 0 has no recipe"
+    # Every picture is drawn with its numbers, and dots of each tell their point.
+    say(panel.controls, {"do": "numbers", "on": True})
+    for key, _ in panel.controls.shown["figures"]:
+        say(panel.controls, {"do": "figure", "figure": key})
+        panel.refresh()
+        assert "<table" in panel.numbers.value
+        told = {point for trace in figure(panel)["data"] for point in trace.get("customdata") or []}
+        assert told == (set() if key.startswith("importance") else set(range(6)))

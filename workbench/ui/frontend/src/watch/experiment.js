@@ -1,0 +1,140 @@
+// What a race or a sweep says, above its picture: the kernel tells, this shows; which picture, which point, cancel, close.
+
+import "./experiment.css";
+
+import { dropdown, el, say, themeOf } from "../dom.js";
+import { Question } from "../question.js";
+import { bindDots } from "./dots.js";
+
+const FIGURE = ".js-plotly-plot";
+const THEMES = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
+
+/** How to ask whether a race or sweep is to be cancelled. */
+export function endQuestion({ noun, title }) {
+  const kept = noun === "race" ? "Its verdicts so far stay." : "Points that have ended stay.";
+  return { text: `Cancel ${title}? Its runs stop, each with a checkpoint. ${kept}`, yes: `Cancel this ${noun}`, no: "Let it go on" };
+}
+
+/** Lines as paragraphs. Those that stay are left in peace: a screen reader says what is new. */
+function write(node, lines) {
+  while (node.children.length > lines.length) node.lastChild.remove();
+  while (node.children.length < lines.length) node.append(el("p"));
+  for (const [at, text] of lines.entries()) say(node.children[at], text);
+}
+
+class Controls {
+  constructor(model, host) {
+    Object.assign(this, { model, host });
+    const ask = (message) => model.send(message);
+    this.title = el("h3", { tabindex: "-1" });
+    this.status = el("span", { class: "lab-experiment-status" });
+    this.cancel = el("button", { type: "button", text: "Cancel…", on: { click: () => this.question.ask(endQuestion(model.get("shown")), () => ask({ do: "cancel" })) } });
+    this.shut = el("button", { type: "button", text: "Close", title: "Back to the curves (Escape)", on: { click: () => this.close() } });
+    this.question = new Question(() => (this.cancel.hidden ? this.shut : this.cancel).focus());
+    this.head = el("header", {}, this.title, this.status, el("span", { class: "lab-experiment-room" }), this.cancel, this.shut, this.question.node);
+    this.lines = el("div", { class: "lab-experiment-lines", "aria-live": "polite" });
+    this.rest = el("div");
+    this.more = el("details", { class: "lab-experiment-more" }, el("summary", { text: "More about these numbers" }), this.rest);
+    this.figures = dropdown("picture", (figure) => ask({ do: "figure", figure }));
+    this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => ask({ do: "numbers", on: !model.get("numbers") }) } });
+    this.points = dropdown("point", (point) => ask({ do: "point", point: Number(point) }));
+    this.points.node.title = "a setting of the sweep; a click on a dot or a line of a picture picks it, too";
+    const button = (verb, text, title) => el("button", { type: "button", text, title, on: { click: () => ask({ do: verb }) } });
+    this.picked = el("span", { class: "lab-experiment-group" }, this.points.node, button("watch", "Watch run", "curves of the run of this point"), button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
+    this.tools = el("div", { class: "lab-experiment-tools" }, el("span", { class: "lab-experiment-group" }, this.figures.node, this.numbers), this.picked);
+    this.answer = el("p", { class: "lab-experiment-answer", role: "status" });
+    host.classList.add("lab-experiment-controls");
+    host.append(this.head, this.lines, this.more, this.tools, this.answer);
+    this.heard = () => this.draw();
+    model.on(CHANGES, this.heard);
+    this.themes = new MutationObserver(() => this.look());
+    this.themes.observe(document.body, THEMES);
+    this.bound = new WeakSet();
+    this.waiting = requestAnimationFrame(() => this.attach(600));
+    this.draw();
+  }
+
+  /** The element is attached after render returns, its neighbours later still. */
+  attach(tries) {
+    const panel = this.host.closest(".lab-experiment");
+    if (!panel) {
+      if (tries > 0) this.waiting = requestAnimationFrame(() => this.attach(tries - 1));
+      return;
+    }
+    this.panel = panel;
+    panel.setAttribute("role", "group");
+    this.pressed = (event) => {
+      if (event.key !== "Escape" || !this.model.get("whole")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.close();
+    };
+    panel.addEventListener("keydown", this.pressed);
+    this.figuresDrawn = new MutationObserver(() => this.bind());
+    this.figuresDrawn.observe(panel, { childList: true, subtree: true });
+    this.bind();
+    this.look();
+    this.draw();
+  }
+
+  bind() {
+    for (const node of this.panel.querySelectorAll(FIGURE)) {
+      if (this.bound.has(node) || !node.on) continue;
+      this.bound.add(node);
+      if (this.model.get("shown").points?.length) bindDots(node, (point) => this.model.send({ do: "dot", point }));
+    }
+  }
+
+  /** The kernel writes its colours into the picture. */
+  look() {
+    const { dark } = themeOf(this.host);
+    if (dark !== this.dark) this.model.send({ do: "look", dark: (this.dark = dark) });
+  }
+
+  draw() {
+    const { model } = this;
+    const { title = "reading…", status = "", ended = false, lines = [], more = [], figures = [], points = [] } = model.get("shown");
+    const whole = model.get("whole");
+    this.head.hidden = this.lines.hidden = !whole;
+    this.more.hidden = !whole || !more.length;
+    say(this.title, title);
+    say(this.status, status);
+    this.status.dataset.status = status;
+    this.cancel.hidden = ended || !status;
+    if (ended) this.question.close(this.question.node.contains(document.activeElement));
+    this.panel?.setAttribute("aria-label", title);
+    const complaint = model.get("complaint");
+    write(this.lines, complaint ? [complaint] : lines);
+    write(this.rest, more);
+    this.lines.classList.toggle("lab-bad", Boolean(complaint));
+    this.tools.hidden = !figures.length;
+    this.figures.set(figures, model.get("figure"));
+    this.numbers.setAttribute("aria-pressed", String(model.get("numbers")));
+    this.picked.hidden = !points.length;
+    this.points.set(points, model.get("point"));
+    say(this.answer, model.get("answer"));
+  }
+
+  close() {
+    this.model.send({ do: "close" });
+    // The line of the table that has opened it.
+    this.host.closest(".lab-whole")?.querySelector('.lab-runs tbody tr[tabindex="0"]')?.focus();
+  }
+
+  end() {
+    cancelAnimationFrame(this.waiting);
+    this.model.off(CHANGES, this.heard);
+    this.themes.disconnect();
+    this.figuresDrawn?.disconnect();
+    this.panel?.removeEventListener("keydown", this.pressed);
+  }
+}
+
+const CHANGES = ["shown", "whole", "figure", "numbers", "point", "answer", "complaint"].map((name) => `change:${name}`).join(" ");
+
+function render({ model, el: host }) {
+  const controls = new Controls(model, host);
+  return () => controls.end();
+}
+
+export default { render };

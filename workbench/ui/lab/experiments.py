@@ -1,0 +1,111 @@
+"""The race or sweep that stands in the Lab in the place of curves, opened from its line in the table of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from workbench.errors import RunError
+from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import ExperimentFolder
+from workbench.racing.race import Race
+from workbench.racing.race_folder import RaceFolder
+from workbench.recipe import Recipe
+from workbench.sweeping.sweep import Sweep
+from workbench.sweeping.sweep_folder import SweepFolder
+from workbench.ui.runs.run_actions import ActionResult
+from workbench.ui.runs.runs_table import RunsTable
+from workbench.ui.watch.experiment_panel import ExperimentPanel
+
+_KINDS: dict[str, tuple[type[ExperimentFolder], Callable[..., Experiment[Any, Any]]]] = {
+    kind.noun: (kind, held) for kind, held in ((RaceFolder, Race), (SweepFolder, Sweep))
+}
+_BEGUN = len("20260131-081500")
+
+
+def name_of(experiment: Experiment[Any, Any]) -> str:
+    """What the table of runs calls an experiment: the tag of its runs, and the moment that their ids begin with."""
+    return f"{experiment.folder.tag} {experiment.id[:_BEGUN]}"
+
+
+def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment[Any, Any]:
+    """The race or sweep that :func:`name_of` names.
+
+    Raises:
+        RunError: it is not there (any more).
+    """
+    tag, _, begun = name.rpartition(" ")
+    folder, held = _KINDS.get(tag.partition(":")[0], (None, None))
+    if folder is None or held is None:
+        raise RunError(f"'{name}' is neither a race nor a sweep")
+    return held(folder.of_runs(tag, begun, runs_dir))
+
+
+class LabExperiments(ipywidgets.VBox):
+    """Shows what :attr:`RunsTable.experiment` names. Runs that are watched from then on take its place.
+
+    Args:
+        table: of the runs. compose: puts a recipe into the forms, with words about it.
+
+    Attributes:
+        panel: the race or sweep that stands there; None for none.
+    """
+
+    def __init__(self, table: RunsTable, compose: Callable[[Recipe, str], None]) -> None:
+        self._table, self._put = table, compose
+        self.panel: ExperimentPanel | None = None
+        super().__init__()
+        self.add_class("lab-experiments")
+        table.observe(lambda change: self._show(change["new"]), names="experiment")
+        table.observe(lambda change: self._watched(change["old"], change["new"]), names="watched")
+
+    def _show(self, name: str) -> None:
+        before, self.panel = self.panel, None
+        on: dict[str, Callable[..., Any]] = {
+            "close": self._close,
+            "watch": self._watch,
+            "compose": self._compose,
+            "dot": self._dot,
+        }
+        try:
+            if name:
+                self.panel = ExperimentPanel(find_experiment(name, self._table.root), on)
+        except RunError as error:
+            self._table.say(ActionResult(str(error), error=True))
+            self._close()
+        self.children = (self.panel,) if self.panel is not None else ()
+        if before is not None:
+            before.close()
+
+    def _watched(self, before: list[str], now: list[str]) -> None:
+        # What was asked for last is what is shown.
+        if not set(now) <= set(before):
+            self._close()
+
+    def _close(self) -> None:
+        self._table.experiment = ""
+
+    @property
+    def _sweep(self) -> Sweep:
+        # Only a sweep has points that could be asked for.
+        assert self.panel is not None
+        assert isinstance(self.panel.experiment, Sweep)
+        return self.panel.experiment
+
+    def _watch(self, point: int) -> None:
+        run = self._sweep.run(point)
+        # One that is watched already is asked for, too.
+        self._close()
+        self._table.watch(run.id)
+
+    def _compose(self, point: int) -> str:
+        self._put(self._sweep.recipe(point), f"recipe of point {point} of {self._sweep.folder.name}")
+        return f"the recipe of point {point} is in the forms; undo takes it back"
+
+    def _dot(self, point: int) -> str:
+        """Of a dot that was clicked, the run is selected and the recipe composed."""
+        self._table.selected = [self._sweep.run(point).id]
+        return self._compose(point)

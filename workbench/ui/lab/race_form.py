@@ -1,0 +1,122 @@
+"""The form that begins a race of the composed recipe: against what, on how many seeds, at what budget and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.experiments.budget import parse
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race, begin, race
+from workbench.racing.sequential import MOST_SEEDS
+from workbench.recipe import Recipe
+from workbench.ui.bundles import script, style
+from workbench.ui.compose.source_picker import SourcePicker
+from workbench.ui.compose.sources import recipe_of, run_sources, title_of
+
+ARMS = ("baseline", "mine")
+DEFAULT_SEEDS = 6
+
+
+class RaceForm(SourcePicker):
+    """A dialog that the page shows once it was opened.
+
+    What is asked is worked out as ``wb.race(..., dry_run=True)`` does, and what begins is that very plan: nothing is
+    trained that the page has not named the cost of.
+
+    Args:
+        runs_dir: the runs folder.
+        begun: called with the race once it has begun.
+
+    Attributes:
+        value: the baseline, as a source of a recipe; None for what the composition began with.
+    """
+
+    _esm = script("race_form")
+    _css = style("race_form")
+
+    def __init__(self, runs_dir: str | Path | None, begun: Callable[[Race], None]) -> None:
+        super().__init__("against", "the baseline of the race", lambda: run_sources(runs_dir), "what this began with")
+        self._runs_dir, self._begun = runs_dir, begun
+        self._recipes: tuple[Recipe, Recipe] | None = None
+        self._plan: RacePlan | None = None
+        self._asked = 0
+        # One after another: each measures and prepares what the next would, too.
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="workbench-race-form")
+
+    def offer(self, composed: Recipe, base: Recipe, began: str) -> None:
+        """Show it.
+
+        Args:
+            composed: what is raced. base: what it began with, and ``began`` in words.
+        """
+        self._recipes, self._plan = (composed, base), None
+        self.value, self.own = None, f"{began}, where this began"
+        self.send({"open": {"recipe": composed.name, "name": f"{composed.name} against {base.name}",
+                            "seeds": DEFAULT_SEEDS, "most": MOST_SEEDS}})  # fmt: skip
+
+    def close(self) -> None:
+        """Leave the page; a race that has begun goes on."""
+        if hasattr(self, "_worker"):
+            self._worker.shutdown(wait=False, cancel_futures=True)
+        super().close()
+
+    def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
+        """What the page asks for. Returns at once: a forecast may prepare text and measure the machine."""
+        super()._on_message(widget, content, buffers)
+        message = content if isinstance(content, dict) else {}
+        if isinstance(ask := message.get("price"), int):
+            self._asked, self._plan = ask, None
+            try:
+                if budget := _text(message.get("budget")):
+                    parse(budget)
+            except WorkbenchError as error:
+                # At once, and not behind what is worked out already.
+                self._tell(ask, {"error": str(error)})
+            else:
+                self._worker.submit(self._price, ask, self.value, message)
+        elif message.get("start") == self._asked and self._plan is not None:
+            plan, self._plan = self._plan, None
+            try:
+                self._begun(begin(plan))
+                self.send({"begun": True})
+            except WorkbenchError as error:
+                self.send({"priced": self._asked, "error": str(error)})
+
+    def _price(self, ask: int, against: str | None, message: dict[str, Any]) -> None:
+        """Work out what is asked, unless something else was asked since."""
+        if ask != self._asked or self._recipes is None:
+            return
+        composed, base = self._recipes
+        lines: list[str] = []
+        try:
+            baseline = base if against is None else recipe_of(against, self._runs_dir)
+            name = _text(message.get("name")) or f"{composed.name} against {_called(against, base)}"
+            plan = race(
+                dict(zip(ARMS, (baseline, composed), strict=True)), _text(message.get("budget")) or None,
+                message.get("seeds", DEFAULT_SEEDS), name=name, runs_dir=self._runs_dir, dry_run=True, say=lines.append,
+            )  # fmt: skip
+        except WorkbenchError as error:
+            self._tell(ask, {"error": str(error)})
+        except Exception as error:  # the form is where the user looks
+            self._tell(ask, {"error": f"{type(error).__name__}: {error}"})
+        else:
+            assert isinstance(plan, RacePlan)
+            if ask == self._asked:
+                self._plan = plan
+            self._tell(ask, {"lines": lines})
+
+    def _tell(self, ask: int, answer: dict[str, Any]) -> None:
+        if self.comm is not None:
+            self.send({"priced": ask, **answer})
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _called(against: str | None, base: Recipe) -> str:
+    return base.name if against is None else title_of(against).partition(" ")[2]

@@ -1,0 +1,202 @@
+"""A race or a sweep while it goes on: what it says, one of its pictures, tables, and buttons that reach it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from workbench.errors import WorkbenchError
+from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import ENDED
+from workbench.experiments.shown import Shown
+from workbench.ui.bundles import script, style
+from workbench.ui.watch.figures import bundle_of
+
+SECONDS = 2.0
+"""Between two looks."""
+HEIGHT = 370
+"""Of a picture, at most; pixels."""
+THREAD = "workbench-experiment-panel"
+
+
+class ExperimentControls(anywidget.AnyWidget):
+    """What an experiment says, and what may be asked of it; the page asks by messages.
+
+    Attributes:
+        shown: title, status, lines, titles of the pictures, points; what an :class:`ExperimentPanel` tells.
+        whole: with a heading, sentences and ways to cancel and to close; else the choice of pictures and points alone.
+        figure: key of the picture. numbers: whether it stands there as a table, too. point: the one that is picked.
+        answer: what became of what was asked; complaint: why it cannot be shown.
+    """
+
+    _esm = script("experiment")
+    _css = style("experiment")
+
+    shown = traitlets.Dict().tag(sync=True)
+    whole = traitlets.Bool(True).tag(sync=True)
+    figure = traitlets.Unicode().tag(sync=True)
+    numbers = traitlets.Bool(False).tag(sync=True)
+    point = traitlets.Int(None, allow_none=True).tag(sync=True)
+    answer = traitlets.Unicode().tag(sync=True)
+    complaint = traitlets.Unicode().tag(sync=True)
+
+
+class ExperimentPanel(ipywidgets.VBox):
+    """Follows an experiment until it is closed.
+
+    Args:
+        experiment: the race or sweep.
+        whole: see :class:`ExperimentControls`.
+        on: what the page's buttons do: ``close``; ``watch`` and ``compose`` with the index of a point; ``dot`` with one
+            that was clicked in a picture.
+        follow: look again by itself; else when :meth:`refresh` is called.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment[Any, Any],
+        on: Mapping[str, Callable[..., Any]],
+        *,
+        whole: bool = True,
+        follow: bool = True,
+    ) -> None:
+        self.experiment, self._on = experiment, on
+        # None until a page says which: Plotly's megabytes would keep the page from drawing the controls.
+        self._dark: bool | None = None
+        self._drawn = ""
+        self._closed, self._wake = threading.Event(), threading.Event()
+        self.controls = ExperimentControls(whole=whole)
+        self.output = ipywidgets.Output()
+        self.numbers, self.table = ipywidgets.HTML(), ipywidgets.HTML()
+        self.output.add_class("lab-experiment-figure")
+        for part in (self.numbers, self.table):
+            part.add_class("lab-experiment-table")
+        parts = [self.controls, self.output, self.numbers, *([self.table] if whole else [])]
+        super().__init__(parts)
+        self.add_class("lab-experiment")
+        self.controls.on_msg(lambda _widget, content, _buffers: self._heard(content))
+        if follow:
+            arguments = (weakref.ref(self), self._wake, self._closed)
+            threading.Thread(target=_follow, args=arguments, name=THREAD, daemon=True).start()
+
+    def refresh(self) -> bool:
+        """Look at it now and show what is new; returns whether it has ended."""
+        try:
+            ended = self.experiment.ended()
+            self._show(self.experiment.shown())
+        except (WorkbenchError, RuntimeError, OSError) as error:
+            # Deleted, or its drivers end without a word.
+            self.controls.complaint = str(error)
+            return False
+        self.controls.complaint = ""
+        return ended
+
+    def close(self) -> None:
+        """Stop following and leave the page; the experiment goes on."""
+        # ipywidgets closes widgets when they are collected, also one whose construction failed.
+        if hasattr(self, "_closed"):
+            self._closed.set()
+            self._wake.set()
+            for part in self.children:
+                part.layout.close()
+                part.close()
+        super().close()
+
+    def _show(self, found: Shown) -> None:
+        controls = self.controls
+        told = {
+            "noun": self.experiment.folder.noun, "title": found.title,
+            "status": found.status, "ended": found.status in ENDED,
+            "lines": [*found.lines], "more": [*found.more], "figures": [*map(list, found.figures.items())],
+            "points": [*map(list, found.points)],
+        }  # fmt: skip
+        with controls.hold_sync():
+            if controls.figure not in found.figures:
+                controls.figure = next(iter(found.figures))
+            if controls.point is None and found.points:
+                controls.point = found.points[0][0] if found.best is None else found.best
+            controls.shown = told
+        self._fill(self.table, found.table)
+        self._fill(self.numbers, found.numbers(controls.figure) if controls.numbers else "")
+        self._draw(found)
+
+    @staticmethod
+    def _fill(part: ipywidgets.HTML, text: str) -> None:
+        # It scrolls sideways where it is wide, and the keyboard must get there.
+        part.value, part.tabbable = text, bool(text)
+
+    def _draw(self, found: Shown) -> None:
+        if self._dark is None:
+            return
+        from workbench.plots.figure import template
+
+        figure = found.figure(self.controls.figure)
+        if self._dark:
+            figure.update_layout(template=template(dark=True))
+        # The place of curves is as wide as it is, and not much higher than this.
+        figure.update_layout(height=min(figure.layout.height or HEIGHT, HEIGHT))
+        bundle = bundle_of(figure)
+        if (drawn := json.dumps(bundle)) != self._drawn:
+            self._drawn = drawn
+            self.output.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
+
+    def _heard(self, content: Any) -> None:
+        """What the page asks for. Returns at once: drawing goes to the thread that follows."""
+        message = content if isinstance(content, dict) else {}
+        verb, controls = message.get("do"), self.controls
+        if verb == "look":
+            self._dark = message.get("dark") is True
+        elif verb == "figure" and message.get("figure") in dict(controls.shown.get("figures", [])):
+            controls.figure = message["figure"]
+        elif verb == "numbers":
+            controls.numbers = message.get("on") is True
+        elif verb in ("point", "dot") and message.get("point") in dict(controls.shown.get("points", [])):
+            controls.point = message["point"]
+            if verb == "dot":
+                self._do(verb)
+        elif verb == "cancel":
+            threading.Thread(target=self._cancel, name=f"{THREAD}-cancel", daemon=True).start()
+        elif verb in ("watch", "compose", "close"):
+            self._do(verb)
+        self._wake.set()
+
+    def _do(self, verb: str) -> None:
+        point = self.controls.point
+        try:
+            if verb == "close":
+                self._on["close"]()
+            elif point is not None:
+                self.controls.answer = str(self._on[verb](point) or "")
+        except Exception as error:  # the panel is where the user who pressed looks
+            self.controls.answer = str(error) or type(error).__name__
+
+    def _cancel(self) -> None:
+        try:
+            stopped = len(self.experiment.cancel())
+            runs = f"{stopped} run{'s' * (stopped != 1)} stopped, each with a checkpoint" if stopped else "nothing ran"
+            self.controls.answer = f"cancelled: {runs}"
+        except (WorkbenchError, OSError) as error:
+            self.controls.answer = str(error)
+        self._wake.set()
+
+
+def _follow(panel: weakref.ref[ExperimentPanel], wake: threading.Event, closed: threading.Event) -> None:
+    while not closed.is_set():
+        alive = panel()
+        # Without a reference, so that one that nobody has any more is not read for ever.
+        if alive is None:
+            return
+        try:
+            ended = alive.refresh()
+        except Exception as error:  # the thread goes on, and the page is where a user would see it
+            alive.controls.complaint, ended = f"{type(error).__name__}: {error}", False
+        del alive
+        wake.wait(None if ended else SECONDS)
+        wake.clear()
