@@ -24,9 +24,10 @@ def test_a_dry_run_only_says_how_the_budget_is_divided(tiny: Recipe, root: Path)
     assert isinstance(plan, TuningPlan)
     text = "\n".join(said)
     assert f"budget 20 min: {plan.division.tuning_runs + plan.division.race_runs} runs" in text
+    assert "; these axes have no use for more" in text
     assert "1. tuning, about" in text
     assert "2. race, about" in text
-    assert "    optimizer.lr: 3.125e-05 to 0.032, logarithmic" in text
+    assert "    optimizer.lr: 3.13e-05 to 0.032, logarithmic" in text
     assert not list(root.parent.glob("tunings*"))
     assert not list(root.parent.glob("sweeps*"))
 
@@ -59,6 +60,14 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert len(repr(result)) < 410
     with pytest.raises(AttributeError, match="a tuning's result has no 'heldout_loss'"):
         _ = result.heldout_loss
+
+
+def test_a_budget_that_ends_in_the_middle_keeps_what_pays_and_says_so(planned: Planned) -> None:
+    plan, sweep = planned()
+    tuning = held((plan, replace(sweep, runs=4)))
+    assert tuning.recipe.optimizer.lr == 4e-3
+    assert "the budget was spent before every axis had its turn" in tuning.summary
+    assert tuning.stage == "confirmed"
 
 
 def test_one_that_is_not_over(planned: Planned) -> None:

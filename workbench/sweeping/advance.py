@@ -131,7 +131,10 @@ def search(plan: SweepPlan, now: Standing) -> Walk:
         done = each.status == "done" and math.isfinite(each.score)
         return Seen(each.point.index, each.score if done else math.inf)
 
-    return walk(settings, plan.space, lambda drawn: settings.key(drawn) in points, look, noise(plan, now))
+    def known(drawn: Values) -> bool:
+        return settings.key(drawn) in points
+
+    return walk(settings, plan.space, known, look, noise(plan, now), spent=now.over)
 
 
 def noise(plan: SweepPlan, now: Standing) -> float:

@@ -83,8 +83,9 @@ class Walk:
 
     Attributes:
         current: the setting that is kept so far. steps: what it was decided by.
-        wanted: settings to train before anything more is decided; those that train are not among them.
-        over: nothing more pays, or the rounds are spent.
+        wanted: settings to train before anything more is decided; those that train are not among them. Where the
+            budget is spent, those that it had no room for.
+        over: nothing more pays, or the rounds are spent; never where the budget was spent before.
     """
 
     current: Values
@@ -98,20 +99,26 @@ class _Missing(Exception):
         self.wanted = wanted
 
 
-def walk(settings: Settings, space: Space, known: Callable[[Values], bool], look: Look, needed: float) -> Walk:
+def walk(
+    settings: Settings, space: Space, known: Callable[[Values], bool], look: Look, needed: float, *,
+    spent: bool = False,
+) -> Walk:  # fmt: skip
     """How far a search is that knows some settings: a pure function of them, so that nobody needs to remember it.
 
     Args:
         known: whether a setting was drawn. look: what it came to.
         needed: what a gain has to exceed; NaN keeps nothing.
+        spent: nothing more is trained, and what is known decides.
     """
     found = Walk(settings.start(space))
 
-    def seen(drawn: Sequence[Values]) -> list[Seen]:
+    def seen(drawn: Sequence[Values]) -> list[Seen | None]:
         results = [look(each) if known(each) else None for each in drawn]
-        if missing := [each for each, result in zip(drawn, results, strict=True) if result is None]:
+        missing = [each for each, result in zip(drawn, results, strict=True) if result is None]
+        if missing and not spent:
             raise _Missing([each for each in missing if not known(each)])
-        return [each for each in results if each is not None]
+        found.wanted += missing
+        return results
 
     try:
         for number in range(1, ROUNDS + 1):
@@ -123,7 +130,7 @@ def walk(settings: Settings, space: Space, known: Callable[[Values], bool], look
     except _Missing as missing:
         found.wanted = missing.wanted
         return found
-    found.over = True
+    found.over = not found.wanted
     return found
 
 
@@ -211,7 +218,7 @@ def _owner(fields: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
 
 def _step(
     found: Walk, settings: Settings, space: Space, path: str, knob: Knob, number: int,
-    seen: Callable[[Sequence[Values]], list[Seen]], needed: float,
+    seen: Callable[[Sequence[Values]], list[Seen | None]], needed: float,
 ) -> None:  # fmt: skip
     """One knob's turn; raises :class:`_Missing` where settings are not known yet."""
     here = found.current.get(path)
@@ -224,7 +231,9 @@ def _step(
 
     # All at once, so that they train side by side.
     present, *results = seen([found.current, *map(setting, values)])
-    tried = list(zip(values, results, strict=True))
+    tried = [(value, each) for value, each in zip(values, results, strict=True) if each is not None]
+    if present is None or not tried:
+        return
     if not knob.values and isinstance(here, int | float):
         value, best = min(tried, key=lambda each: each[1].score)
         for _ in range(_CLIMB - 1):
@@ -232,6 +241,8 @@ def _step(
             if not best.score < present.score or further is None:
                 break
             (result,) = seen([setting(further)])
+            if result is None:
+                break
             tried.append((further, result))
             if not result.score < best.score:
                 break

@@ -55,7 +55,7 @@ def _wanted(axis: str, recipe: Any) -> dict[str, Any]:
         "optimizer.lr", "architecture.layers", "architecture.width", "data.batch_size"))  # fmt: skip
     wanted: dict[str, dict[str, Any]] = {
         "rate": {
-            "optimizer.lr": f"{rate / 32:g}..{min(rate * 32, 100):g}" if rate else None,
+            "optimizer.lr": f"{rate / 32:.3g}..{min(rate * 32, 100):.3g}" if rate else None,
             # Shares of the budget; of schedules that count steps or tokens nobody knows what is usual.
             "optimizer.schedule.warmup": [0.02, 0.05, 0.1, 0.2] if number("optimizer.schedule.warmup") <= 1 else None,
         },

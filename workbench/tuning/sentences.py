@@ -26,11 +26,12 @@ def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str
     parts, seeds = plan.division, ", ".join(map(str, plan.seeds))
     hours = f", {parts.core_hours:.2g} core hours" if parts.core_hours else ""
     all_of = parts.tuning_seconds + parts.race_seconds
+    rest = "; these axes have no use for more" if all_of < 0.9 * parts.seconds else ""
     reach = ("which is enough for a whole round" if parts.points >= first_round else
              f"and a whole round is {first_round}: the last axes may not get their turn")  # fmt: skip
     return [
         f"budget {plan.budget}: {parts.tuning_runs + parts.race_runs} runs of {plan.each}, about {duration(all_of)} at "
-        f"most{hours}",
+        f"most{hours}{rest}",
         f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings on seeds {seeds}, "
         f"{reach}; scored on text that is held back from training, never on what results are scored on",
         f"  2. race, about {duration(parts.race_seconds)}: what was found against the recipe as it is, on fresh seeds "
@@ -109,6 +110,7 @@ def outcome(plan: TuningPlan, now: Standing) -> list[str]:
 def summary(plan: TuningPlan, now: Standing, status: str, note: str = "") -> str:
     """All that a tuning says, one line each."""
     head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}"
+    rest = ["the budget was spent before every axis had its turn: a larger one may find more"] if now.cut_short else []
     steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
-    return "\n".join([head, *([note] if note else []), *outcome(plan, now), *(["what was tried:", *steps] if steps
-                                                                             else [])])  # fmt: skip
+    tried = ["what was tried:", *steps] if steps else []
+    return "\n".join([head, *([note] if note else []), *outcome(plan, now), *rest, *tried])

@@ -32,7 +32,7 @@ class Standing:
         recipe: what is kept so far, on the text of results and with the seed that it had.
         changed: by path, the values before and now; empty where nothing was kept.
         race_plan, race: the second stage; None before it.
-        stage: how far the claim is.
+        stage: how far the claim is. cut_short: whether the budget was spent before every axis had its turn.
     """
 
     sweep_plan: SweepPlan
@@ -43,6 +43,7 @@ class Standing:
     race_plan: RacePlan | None = None
     race: RaceStanding | None = None
     stage: Stage = "tuning"
+    cut_short: bool = False
 
     @property
     def kept_point(self) -> int | None:
@@ -64,7 +65,7 @@ def standing(plan: TuningPlan) -> Standing:
     start = Settings.of(sweep_plan.recipe).start(sweep_plan.space)
     changed = {path: (start.get(path), value) for path, value in found.current.items() if start.get(path) != value}
     over = plan.sweep.read_state()["status"] in ENDED
-    begun = Standing(sweep_plan, sweep, found.steps, recipe, changed)
+    begun = Standing(sweep_plan, sweep, found.steps, recipe, changed, cut_short=over and not found.over)
     if not over or not plan.race.plan.is_file():
         stage: Stage = "tuning" if not over else "tuned, not yet confirmed" if changed else "nothing paid"
         return replace(begun, stage=stage)
