@@ -1,0 +1,131 @@
+"""Races and sweeps in the Lab: opened from the table, read, clicked at, cancelled, closed; the form of a race."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS
+from tests.browser.jupyter import Notebook, choose_theme, write_notebook
+from tests.browser.looks import unfit
+from tests.browser.servers import Server
+from tests.forecasting.machine_rates import RATES
+from tests.racing import conftest as racing
+from tests.runs.tiny import tiny_recipe
+from tests.sweeping import conftest as sweeping
+from workbench.racing.advance import advance
+from workbench.racing.entering import enter as enter_race
+from workbench.racing.race import Race
+from workbench.sweeping.entering import enter as enter_sweep
+from workbench.sweeping.sweep import Sweep
+
+pytestmark = pytest.mark.browser
+SCREEN: ViewportSize = {"width": 1280, "height": 720}
+
+
+@pytest.fixture
+def race(corpus: Path, tmp_path: Path) -> Iterator[Race]:
+    """One that goes on, of which nothing trains: its first look is over, and the test drives it."""
+    tiny = tiny_recipe(corpus, steps=200)
+    arms = {"baseline": tiny, "mine": tiny.with_(optimizer={"lr": 2e-3})}
+    plan = enter_race(arms, "200 steps", runs_dir=tmp_path / "runs", rates=RATES, seeds=6, name="faster")
+    folder = racing.written(plan)
+    # Better by about as much as seeds differ: it takes more of them.
+    starter = racing.Starter(plan, lambda entry: 2.0 - 0.03 * (entry.arm == "mine") * (1 + entry.seed % 2 * -3))
+    with folder.driver_lock():
+        while Race(folder).standing.look == 4:
+            advance(folder, starter)
+            starter.end_all()
+        yield Race(folder)
+
+
+@pytest.fixture
+def sweep(corpus: Path, tmp_path: Path) -> Sweep:
+    recipe = tiny_recipe(corpus, steps=200)
+    return sweeping.held(enter_sweep(recipe, sweeping.SPACE, runs_dir=tmp_path / "runs", rates=RATES, name="rates"))
+
+
+def test_a_race_and_a_sweep_in_the_lab(page: Page, server: Server, race: Race, sweep: Sweep) -> None:
+    write_notebook(
+        server.root / "experiments.ipynb", [f"import workbench as wb\nwb.Lab(runs_dir={race.plan.runs_dir!r})"]
+    )
+    notebook = Notebook(page, server, "experiments.ipynb")
+    page.set_viewport_size(SCREEN)
+    notebook.hide_sidebar()
+    notebook.run(0)
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    panel = page.locator(".lab-experiment")
+    title = panel.get_by_role("heading", level=3)
+
+    # From its line and back by keyboard alone.
+    line = page.locator(".lab-runs .lab-together", has_text="race faster")
+    line.focus()
+    page.keyboard.press("Enter")
+    expect(title).to_have_text("Race faster")
+    expect(page.locator(".lab-watch .wb-monitor")).to_be_hidden()
+    expect(panel.locator(".js-plotly-plot .scatterlayer").first).to_be_visible()
+    expect(panel.locator(".lab-experiment-lines")).to_contain_text("mine against baseline is undecided")
+    expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_be_attached()
+    panel.get_by_role("button", name="As a table").press("Enter")
+    expect(panel.get_by_role("columnheader", name=re.compile("reference seconds"))).to_be_attached()
+    page.screenshot(path=RESULTS / "lab-race.png")
+    assert violations(page, "race", roots=(".lab-experiment",)) == []
+    assert unfit(page) == []
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
+    expect(line).to_be_focused()
+
+    page.keyboard.press("Enter")
+    panel.get_by_role("button", name="Cancel…").click()
+    question = panel.get_by_role("alertdialog")
+    expect(question).to_contain_text("Cancel Race faster?")
+    question.get_by_role("button", name="Let it go on").click()
+    assert race.status == "racing"
+    panel.get_by_role("button", name="Cancel…").click()
+    question.get_by_role("button", name="Cancel this race").click()
+    expect(panel.locator(".lab-experiment-status")).to_have_text("cancelled")
+    assert race.status == "cancelled"
+
+    # A sweep in its place; a click on a dot is a click on its point.
+    page.locator(".lab-runs .lab-together", has_text="sweep rates").locator(".lab-open").click()
+    expect(title).to_have_text("Sweep rates")
+    point = panel.get_by_label("point", exact=True)
+    expect(point).to_have_value(str(sweep.best))
+    dots = panel.locator(".js-plotly-plot .points path.point")
+    expect(dots).to_have_count(6)
+    panel.locator(".lab-experiment-figure").scroll_into_view_if_needed()
+    # The first of those that are beaten in both.
+    dots.first.hover(force=True)
+    dots.first.click(force=True)
+    expect(point).not_to_have_value(str(sweep.best))
+    picked = int(point.input_value())
+    expect(page.locator(".lab-launching .lab-verdict")).to_contain_text(f"recipe of point {picked} of rates")
+    expect(page.locator(".lab-picked")).to_contain_text("1 selected")
+    choose_theme(page, "JupyterLab Dark")
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    page.screenshot(path=RESULTS / "lab-sweep-dark.png")
+    assert violations(page, "sweep, dark", roots=(".lab-experiment",)) == []
+    panel.get_by_role("button", name="Watch run").click()
+    expect(page.locator(".lab-watch .wb-run")).to_have_count(1)
+    expect(panel).to_have_count(0)
+
+    # What cannot be raced is said before anything begins.
+    page.get_by_role("button", name="Race…").click()
+    form = page.get_by_role("dialog", name="Race the composed recipe")
+    expect(form.get_by_label("against")).to_be_focused()
+    form.get_by_label("budget of each run").fill("2 fortnights")
+    expect(form.get_by_role("status")).to_contain_text("2 fortnights")
+    expect(form.get_by_role("button", name="Start race")).to_be_disabled()
+    page.screenshot(path=RESULTS / "lab-race-form-dark.png")
+    assert violations(page, "race form, dark", roots=(".lab-race",)) == []
+    page.keyboard.press("Escape")
+    expect(form).to_be_hidden()
+    expect(page.get_by_role("button", name="Race…")).to_be_focused()
+    choose_theme(page, "JupyterLab Light")
+    assert notebook.complaints == []
