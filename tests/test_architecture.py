@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.bench": {
         "workbench", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
         "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
-        "workbench.huge_pages", "workbench.demo", "workbench.plots", "workbench.racing",
+        "workbench.huge_pages", "workbench.atomic", "workbench.demo", "workbench.plots", "workbench.racing",
     },
     "workbench.experiments": {
         "workbench", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",

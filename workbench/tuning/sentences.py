@@ -80,7 +80,8 @@ def why(step: Step, score: str) -> str:
         return (f"{step.path} stays {here}: {_value(best.value)} is only {best.gain:.3f} {unit} better, which seeds "
                 f"alone explain (up to {step.needed:.3f})")  # fmt: skip
     if max(abs(each.gain) for each in step.tried) < step.needed:
-        return f"{step.path} stays {here}: {others} differs by less than seeds do; not tunable at this budget"
+        verdict = "; not tunable at this budget" if step.round == 1 else ""
+        return f"{step.path} stays {here}: {others} differs by less than seeds do{verdict}"
     return f"{step.path} stays {here}: {_value(best.value)} is {-best.gain:.3f} {unit} worse"
 
 
