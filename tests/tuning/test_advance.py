@@ -108,7 +108,8 @@ def test_cancelling_ends_both_stages_for_good(planned: Planned, monkeypatch: pyt
     tuning, starter = begin(*planned()), Starter()
     advance(tuning.folder, starter, RATES)
     assert tuning.cancel() == stopped != []
-    assert (tuning.status, tuning.sweep.status) == ("cancelled", "cancelled")
+    assert (tuning.status, tuning.sweep.status, tuning.stage) == ("cancelled", "cancelled", "tuning")
+    assert "nothing has paid so far" in tuning.summary
     launched = len(starter.launched)
     advance(tuning.folder, starter, RATES)
     assert len(starter.launched) == launched

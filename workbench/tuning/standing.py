@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.launching import refused
 from workbench.racing.plan import RacePlan
 from workbench.racing.standing import Standing as RaceStanding
@@ -64,7 +63,8 @@ def standing(plan: TuningPlan) -> Standing:
     recipe = applied(base, found.current).recipe
     start = Settings.of(sweep_plan.recipe).start(sweep_plan.space)
     changed = {path: (start.get(path), value) for path, value in found.current.items() if start.get(path) != value}
-    over = plan.sweep.read_state()["status"] in ENDED
+    # One that was cancelled, or has failed, has decided nothing.
+    over = plan.sweep.read_state()["status"] == "finished"
     begun = Standing(sweep_plan, sweep, found.steps, recipe, changed, cut_short=over and not found.over)
     if not over or not plan.race.plan.is_file():
         stage: Stage = "tuning" if not over else "tuned, not yet confirmed" if changed else "nothing paid"
