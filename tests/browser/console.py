@@ -12,7 +12,7 @@ KNOWN = (
     r"warning: Plugin \S+ \(with \d+ dependants\) took [\d.]+ms to activate\.",
     r"warning: Plugin \S+ is taking too long to activate\.",
     r"warning: Connection lost, reconnecting in \d+ seconds\.",
-    r"error: WebSocket connection to '\S+/channels\?\S*' failed: .*",
+    r"(error|warning): WebSocket connection to '\S+/channels\?\S*' failed: .*",
     r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",
     # Its debugger asks the kernel of a notebook that comes to the front, also one that was shut down.
     r"uncaught: Kernel is dead\n.*\.requestDebug .*",

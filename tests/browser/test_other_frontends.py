@@ -48,12 +48,15 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
 
 def run_first_cell(page: Page) -> None:
     """With the keyboard, again where it came too early: the page looks ready before its kernel can be asked."""
-    cell = page.locator(".jp-CodeCell").first
+    cell, accept = page.locator(".jp-CodeCell").first, page.locator(".jp-Dialog button.jp-mod-accept").first
+    # Without a kernel yet, Notebook asks which one it shall be.
+    page.add_locator_handler(accept, lambda button: button.click())
     for _ in range(5):
         cell.locator(".cm-content").click()
         page.keyboard.press("Control+Enter")
         with contextlib.suppress(AssertionError):
             expect(cell.locator(".jp-InputPrompt")).not_to_have_text("[ ]:", timeout=5000)
+            page.remove_locator_handler(accept)
             return
     raise AssertionError("the first cell was never run")
 

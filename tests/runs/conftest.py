@@ -38,14 +38,16 @@ def kill_processes_of(*places: Path) -> None:
                 process.send_signal(signal.SIGKILL)
 
 
-def processes_of(runs: Path) -> list[psutil.Process]:
-    """Supervisors and trainers whose run folder lies in ``runs``, zombies left out."""
+def processes_of(runs: Path, module: str = "") -> list[psutil.Process]:
+    """Supervisors and trainers (of a ``module``) whose run folder is or lies in ``runs``, zombies left out."""
     found = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
                 command = process.cmdline()
-                if any(part.startswith(str(runs) + os.sep) for part in command) and "-m" in command:
+                within = any(f"{part}{os.sep}".startswith(f"{runs}{os.sep}") for part in command)
+                # Here, where one that has ended meanwhile is passed over.
+                if within and "-m" in command and (not module or module in command):
                     found.append(process)
         except psutil.Error:
             continue

@@ -52,11 +52,11 @@ def launched_and_paused(corpus: Path, root: Path, steps: int) -> Run:
 
 
 def trainers(root: Path) -> list[psutil.Process]:
-    return [process for process in processes_of(root) if "workbench.training.worker" in process.cmdline()]
+    return processes_of(root, "workbench.training.worker")
 
 
 def supervisors(root: Path) -> list[psutil.Process]:
-    return [process for process in processes_of(root) if "workbench.runs.launchers.supervisor" in process.cmdline()]
+    return processes_of(root, "workbench.runs.launchers.supervisor")
 
 
 @pytest.mark.process

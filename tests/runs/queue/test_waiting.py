@@ -21,11 +21,7 @@ ENDLESS = 100_000
 
 
 def supervisor_of(run: Run) -> psutil.Process:
-    (found,) = (
-        process
-        for process in processes_of(run.folder.path.parent)
-        if "workbench.runs.launchers.supervisor" in process.cmdline() and str(run.folder.path) in process.cmdline()
-    )
+    (found,) = processes_of(run.folder.path, "workbench.runs.launchers.supervisor")
     return found
 
 
