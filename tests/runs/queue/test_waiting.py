@@ -77,11 +77,14 @@ def test_whoever_is_killed_leaves_its_place(corpus: Path, root: Path, queue: Que
 @pytest.mark.process
 def test_the_next_launch_starts_what_a_reboot_left(corpus: Path, root: Path, queue: Queue) -> None:
     runs = [launch(tiny_recipe(corpus, ENDLESS, name), runs_dir=root) for name in "abc"]
+    # One that has said nothing yet counts as starting for a while.
+    wait_until(lambda: runs[0].status == "running", 60, "the first to train")
     # All at once, as a power cut does.
     for run in runs[::-1]:
         supervisor_of(run).kill()
     wait_until(lambda: not processes_of(root), 10, "the end of all")
-    assert [run.status for run in runs] == ["lost", "queued", "queued"]
+    # A process that has ended counts as there until this one, its parent, has taken note.
+    wait_until(lambda: [run.status for run in runs] == ["lost", "queued", "queued"], 10, "one lost, two still queued")
     last = launch(tiny_recipe(corpus, ENDLESS, "d"), runs_dir=root)
     wait_until(lambda: runs[1].status == "starting", 10, "the turn of the one that has waited longest")
     found = outlook(queue)
