@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import plotly.io
 from plotly.offline import get_plotlyjs
 
+from workbench.atomic import write_bytes
 from workbench.plots.figure import template
 from workbench.plots.forecast_page import STYLE
 from workbench.plots.tables import escape
@@ -38,6 +39,18 @@ def page_html(title: str, body: str, figures: Mapping[str, go.Figure]) -> str:
             f"<script>\n{(_HERE / 'report.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n",
         )
     )
+
+
+def write_page(path: str | Path, page: str) -> Path:
+    """Write a page whole or not at all; returns its path.
+
+    Raises:
+        OSError: the file cannot be written; an older page there is untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, page.encode())
+    return path
 
 
 def place(name: str, variants: dict[str, str], caption: str) -> str:

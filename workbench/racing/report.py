@@ -5,9 +5,8 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from workbench.atomic import write_bytes
 from workbench.fields import differences, flatten
-from workbench.plots.page import page_html, place
+from workbench.plots.page import page_html, place, write_page
 from workbench.plots.race import race_curves, race_differences
 from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.tables import choices_table, table
@@ -30,10 +29,7 @@ def write_report(plan: RacePlan, now: Standing, summary: str, path: str | Path) 
     Raises:
         OSError: the file cannot be written; an older report there is untouched.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, report_html(plan, now, summary).encode())
-    return path
+    return write_page(path, report_html(plan, now, summary))
 
 
 def report_html(plan: RacePlan, now: Standing, summary: str) -> str:

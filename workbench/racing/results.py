@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.atomic import write_bytes
-from workbench.errors import RunFailed, TargetMissed, WorkbenchError, unknown
+from workbench.errors import TargetMissed, WorkbenchError, unknown
+from workbench.experiments.result import ExperimentResult
 from workbench.printable import plain, plain_lines
 from workbench.racing.plan import RacePlan
 from workbench.racing.sentences import sentence, summary
 from workbench.racing.standing import Standing, Verdict
-from workbench.runs.folder import write_json
 
 FAIL_ON = ("never", "worse", "undecided", "not-better")
 """What fails a race in CI, each with all before it: nothing; an arm that is worse, has failed, or left the floor on
@@ -41,7 +41,7 @@ def rows(plan: RacePlan, now: Standing) -> list[dict[str, Any]]:
     return found
 
 
-class RaceResult(dict[str, Any]):
+class RaceResult(ExperimentResult):
     """What a race says, or says so far: JSON-able, and each key is an attribute, too.
 
     Keys:
@@ -52,6 +52,8 @@ class RaceResult(dict[str, Any]):
         verdict, difference, interval, speedup, to_target, p: of the first arm beside the baseline, for races of two;
             None where unknown.
     """
+
+    noun = "race"
 
     @classmethod
     def of(cls, plan: RacePlan, now: Standing, status: str, note: str = "") -> RaceResult:
@@ -86,15 +88,6 @@ class RaceResult(dict[str, Any]):
             summary=summary(plan, now, status, note),
         )
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"a race's result has no '{name}'; it has {', '.join(self)}") from None
-
-    def __str__(self) -> str:
-        return str(self["summary"])
-
     def __repr__(self) -> str:
         # A notebook's last line: whole recipes would scroll the verdict away.
         sentences = "; ".join(str(verdict["sentence"]) for verdict in self["verdicts"])
@@ -128,9 +121,7 @@ class RaceResult(dict[str, Any]):
             TargetMissed: an arm fails it.
         """
         failed = self.failures(fail_on)
-        if self["status"] != "finished":
-            why = f": {self['error']}" if self["error"] else ""
-            raise RunFailed(f"race '{self['race']}' is {self['status']}{why}")
+        super().require()
         if failed:
             raise TargetMissed("; ".join(failed.values()))
 
@@ -140,9 +131,7 @@ class RaceResult(dict[str, Any]):
         Raises:
             OSError: the folder cannot be written.
         """
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, dict(self))
+        path = super().write(path)
         write_bytes(path.with_suffix(".xml"), self.junit(fail_on))
         return path
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from workbench.atomic import write_bytes
-from workbench.plots.page import page_html, place
+from workbench.plots.page import page_html, place, write_page
 from workbench.plots.static import experiment_html
 from workbench.plots.sweep import COSTS, figures, sweep_png
 from workbench.plots.tables import choices_table
@@ -36,10 +35,7 @@ def write_report(plan: SweepPlan, now: Standing, summary: str, path: str | Path)
     Raises:
         OSError: the file cannot be written; an older report there is untouched.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, report_html(plan, now, summary).encode())
-    return path
+    return write_page(path, report_html(plan, now, summary))
 
 
 def report_html(plan: SweepPlan, now: Standing, summary: str) -> str:

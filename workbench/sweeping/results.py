@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from workbench.errors import RunFailed
+from workbench.experiments.result import ExperimentResult
 from workbench.plots.pareto import front
 from workbench.printable import plain
-from workbench.runs.folder import write_json
 from workbench.sweeping.early_stopping import Audit, audit
 from workbench.sweeping.importance import METHOD, importance
 from workbench.sweeping.plan import SweepPlan
@@ -106,7 +104,7 @@ def lines(plan: SweepPlan, now: Standing, note: str = "", spared: Mapping[int, f
     return found
 
 
-class SweepResult(dict[str, Any]):
+class SweepResult(ExperimentResult):
     """What a sweep says, or says so far: JSON-able, and each key is an attribute, too.
 
     Keys:
@@ -117,6 +115,8 @@ class SweepResult(dict[str, Any]):
         would_have_ended: what early stopping would have done, by rung.
         cost, warnings, note, error, summary.
     """
+
+    noun = "sweep"
 
     @classmethod
     def of(cls, plan: SweepPlan, now: Standing, status: str, note: str = "", error: str = "",
@@ -156,40 +156,6 @@ class SweepResult(dict[str, Any]):
             error=error,
             summary=summary(plan, now, status, note, spared),
         )
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"a sweep's result has no '{name}'; it has {', '.join(self)}") from None
-
-    def __str__(self) -> str:
-        return str(self["summary"])
-
-    def __repr__(self) -> str:
-        # A notebook's last line: the whole recipe and all points would scroll it away.
-        return f"<{plain(self['summary'], 400)}>"
-
-    def require(self) -> None:
-        """Raise unless the sweep ended: the last line of a notebook that CI judges.
-
-        Raises:
-            RunFailed: it failed, was cancelled, or has not ended.
-        """
-        if self["status"] != "finished":
-            why = f": {self['error']}" if self["error"] else ""
-            raise RunFailed(f"sweep '{self['sweep']}' is {self['status']}{why}")
-
-    def write(self, path: str | Path) -> Path:
-        """Write it as JSON; returns the path.
-
-        Raises:
-            OSError: the folder cannot be written.
-        """
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, dict(self))
-        return path
 
 
 def _finite(value: float) -> float | None:

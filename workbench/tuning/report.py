@@ -5,9 +5,8 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from workbench.atomic import write_bytes
 from workbench.experiments.words import UNITS
-from workbench.plots.page import page_html, place
+from workbench.plots.page import page_html, place, write_page
 from workbench.plots.sweep import figures
 from workbench.plots.tables import choices_table
 from workbench.printable import decimal, plain
@@ -73,8 +72,6 @@ def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path
     Raises:
         OSError: the file cannot be written; an older report there is untouched.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     title, head = plain(plan.name), "</p><p>".join(map(escape, summary.splitlines()))
     knobs = place("knob", {each: f"against {each}" for each in now.sweep_plan.space}, _KNOB)
     race = f"<h2>Result: the race</h2>{_race(now)}" if now.race is not None else ""
@@ -86,5 +83,4 @@ def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path
     )
     shown_here = {name: figure for name, figure in figures(picture_of(now.sweep_plan, now.sweep)).items()
                   if name.startswith("knob/")}  # fmt: skip
-    write_bytes(path, page_html(title, body, shown_here).encode())
-    return path
+    return write_page(path, page_html(title, body, shown_here))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from workbench.errors import RunFailed
-from workbench.printable import plain
+from workbench.experiments.result import ExperimentResult
 from workbench.racing.results import RaceResult
-from workbench.runs.folder import write_json
 from workbench.sweeping import results as sweeping
 from workbench.sweeping.stepwise import Step
 from workbench.tuning.plan import TuningPlan
@@ -48,7 +45,7 @@ def _step(step: Step, score: str) -> dict[str, Any]:
     return {**asdict(step), "tried": tried, "needed": _finite(step.needed), "kept": step.kept, "why": why(step, score)}
 
 
-class TuningResult(dict[str, Any]):
+class TuningResult(ExperimentResult):
     """What a tuning says, or says so far: JSON-able, and each key is an attribute, too.
 
     Keys:
@@ -61,6 +58,8 @@ class TuningResult(dict[str, Any]):
             among: evidence, and no result.
         warnings, note, error, summary.
     """
+
+    noun = "tuning"
 
     @classmethod
     def of(cls, plan: TuningPlan, now: Standing, status: str, note: str = "", error: str = "") -> TuningResult:
@@ -91,40 +90,6 @@ class TuningResult(dict[str, Any]):
             error=error,
             summary=summary(plan, now, status, note),
         )
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"a tuning's result has no '{name}'; it has {', '.join(self)}") from None
-
-    def __str__(self) -> str:
-        return str(self["summary"])
-
-    def __repr__(self) -> str:
-        # A notebook's last line: the whole recipe and all settings would scroll it away.
-        return f"<{plain(self['summary'], 400)}>"
-
-    def require(self) -> None:
-        """Raise unless the tuning ended: the last line of a notebook that CI judges.
-
-        Raises:
-            RunFailed: it failed, was cancelled, or has not ended.
-        """
-        if self["status"] != "finished":
-            reason = f": {self['error']}" if self["error"] else ""
-            raise RunFailed(f"tuning '{self['tuning']}' is {self['status']}{reason}")
-
-    def write(self, path: str | Path) -> Path:
-        """Write it as JSON; returns the path.
-
-        Raises:
-            OSError: the folder cannot be written.
-        """
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, dict(self))
-        return path
 
 
 def _finite(value: float) -> float | None:

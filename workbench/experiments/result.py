@@ -1,0 +1,50 @@
+"""The outcome of a race, a sweep or a tuning for machines: one JSON object, whose keys are attributes, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from workbench.errors import RunFailed
+from workbench.printable import plain
+from workbench.runs.folder import write_json
+
+
+class ExperimentResult(dict[str, Any]):
+    """What an experiment says, or says so far: its id under its noun, ``status``, ``error``, ``summary``, and more."""
+
+    noun: ClassVar[str]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a {self.noun}'s result has no '{name}'; it has {', '.join(self)}") from None
+
+    def __str__(self) -> str:
+        return str(self["summary"])
+
+    def __repr__(self) -> str:
+        # A notebook's last line: whole recipes and all rows would scroll it away.
+        return f"<{plain(self['summary'], 400)}>"
+
+    def require(self) -> None:
+        """Raise unless it ended: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended.
+        """
+        if self["status"] != "finished":
+            why = f": {self['error']}" if self["error"] else ""
+            raise RunFailed(f"{self.noun} '{self[self.noun]}' is {self['status']}{why}")
+
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON; returns the path.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(self))
+        return path
