@@ -19,7 +19,7 @@ from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text, placed
-from workbench.printable import plain, plain_lines
+from workbench.printable import aligned, plain, plain_lines
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 from workbench.runs.measured import failure, heldout_loss
 
@@ -97,6 +97,15 @@ def image_html(png: bytes, described: str) -> str:
     return f'<img alt="{described}" style="max-width:100%;background:#fff" src="data:image/png;base64,{image}">'
 
 
+def inline_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table that needs no style sheet, every cell escaped."""
+    head = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{html.escape(text)}</th>" for text in titles)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='{_CELL}'>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines
+    )
+    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
 def experiment_html(summary: str, table: str, png: bytes) -> str:
     """Sentences (plain text), a table (HTML) and a picture, without scripts."""
     lines = "<br>".join(map(html.escape, summary.splitlines()))
@@ -145,8 +154,7 @@ def summary_text(views: Sequence[RunView]) -> str:
     labels = list(columns[0])
     table = [["", *(plain(view.name) for view in views)]]
     table += [[label, *(column[label] for column in columns)] for label in labels]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    lines = [aligned(table)]
     lines += [f"{plain(view.name)} {view.status}: {plain_lines(failure(view))}" for view in views if failure(view)]
     return "\n".join(lines)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
 from workbench.experiments.words import UNITS
+from workbench.plots.static import inline_table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows
 from workbench.sweeping.space import shown
 from workbench.sweeping.standing import Standing
 
-_CELL = "text-align:left;padding:2px 12px 2px 0"
 _GIB = 2**30
 
 
@@ -42,12 +41,7 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
 
 def table_html(plan: SweepPlan, now: Standing) -> str:
     """:func:`table` without scripts, every name escaped."""
-    titles, lines = table(plan, now)
-    head = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{escape(text)}</th>" for text in titles)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) + "</tr>" for line in lines
-    )
-    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return inline_table(*table(plan, now))
 
 
 def table_text(plan: SweepPlan, now: Standing) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from workbench.experiments.words import UNITS
 from workbench.plots.page import page_html, place, write_page
+from workbench.plots.static import inline_table
 from workbench.plots.sweep import figures
 from workbench.plots.tables import choices_table
-from workbench.printable import decimal, plain
+from workbench.printable import aligned, decimal, plain
 from workbench.racing.picture import race_html
 from workbench.racing.sentences import sentence
 from workbench.sweeping.picture import picture_of
@@ -18,7 +19,6 @@ from workbench.tuning.plan import TuningPlan
 from workbench.tuning.results import rows
 from workbench.tuning.standing import Standing
 
-_CELL = "text-align:left;padding:2px 12px 2px 0"
 _KNOB = "Grey: single seeds. Large: their mean. Scores of text that settings are chosen on: no result."
 
 
@@ -38,19 +38,12 @@ def table(plan: TuningPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
 def table_text(plan: TuningPlan, now: Standing) -> str:
     """:func:`table` for terminals."""
     titles, lines = table(plan, now)
-    widths = [max(len(line[at]) for line in [titles, *lines]) for at in range(len(titles))]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-                     for line in [titles, *lines])  # fmt: skip
+    return aligned([titles, *lines])
 
 
 def table_html(plan: TuningPlan, now: Standing) -> str:
     """:func:`table` without scripts, every name escaped."""
-    titles, lines = table(plan, now)
-    head = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in titles)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) + "</tr>" for line in lines
-    )
-    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return inline_table(*table(plan, now))
 
 
 def tuning_html(plan: TuningPlan, now: Standing, summary: str) -> str:
