@@ -53,14 +53,14 @@ def test_the_search_leaves_a_cliff_downwards() -> None:
     assert bench.sweep(presets.fast(), lambda at: math.inf)[1] == math.inf
 
 
-def test_a_longer_warmup_is_tried_with_a_higher_rate() -> None:
+@pytest.mark.parametrize("other", [0.05, 0.2, 0.4])
+def test_a_longer_warmup_is_tried_with_a_higher_rate(other: float) -> None:
     start = presets.fast().optimizer.lr
-    own = presets.fast().optimizer.schedule.warmup
-    other = next(share for share in reversed(bench.WARMUPS) if share != own)
     loss_of, seen = bowl(start, other)
     best, _ = bench.sweep(presets.fast(), loss_of)
     assert best.optimizer.schedule.warmup == other
     assert (start * 2, other) in seen
+    assert any(share == 0.4 for _, share in seen) == (other >= 0.2), "beyond the longest only where it won"
 
 
 def test_a_schedule_without_warmup_is_left_alone() -> None:

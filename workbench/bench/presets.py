@@ -1,7 +1,8 @@
 """Learning rate and warm-up of every preset, from a small sweep at the preset's own budget.
 
 One coordinate after the other: the rate on a grid of factors of two, extended while the best one is at its end; then
-the warm-up at that rate; then, where another warm-up won, the rate above. All on a seed that no result is reported on.
+the warm-up at that rate, and twice the longest where that one won; then, where another warm-up won, the rate above. All
+on a seed that no result is reported on.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ def sweep(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, f
         for share in WARMUPS:
             if share != own:
                 loss_at(found.with_(**{"optimizer.schedule.warmup": share}))
+        if _warmup(best()[1]) == WARMUPS[-1]:
+            loss_at(found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]}))
         _, found = best()
         if _warmup(found) != own:
             loss_at(_at(found, found.optimizer.lr * 2))
