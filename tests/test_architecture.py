@@ -66,8 +66,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.presets": {"workbench.choices", "workbench.recipe"},
     "workbench.recipe_code": {"workbench.choices", "workbench.presets"},
     "workbench.repeating": {
-        "workbench.atomic", "workbench.choices", "workbench.recipe_code", "workbench.runs", "workbench.racing",
-        "workbench.sweeping",
+        "workbench.atomic", "workbench.choices", "workbench.recipe_code", "workbench.runs", "workbench.experiments",
+        "workbench.racing", "workbench.sweeping", "workbench.tuning",
+    },
+    "workbench.opening": {
+        "workbench.runs", "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.tuning",
     },
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
@@ -123,12 +126,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.ui": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.recipe_code",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.live", "workbench.forecast",
-        "workbench.experiments", "workbench.racing", "workbench.sweeping",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.tuning", "workbench.opening",
     },
     "workbench.cli": {
         "workbench", "workbench.telemetry", "workbench.choices", "workbench.recipe", "workbench.changes",
         "workbench.presets", "workbench.runs", "workbench.plots", "workbench.forecast",
-        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.tuning", "workbench.repeating",
+        "workbench.experiments", "workbench.racing", "workbench.sweeping", "workbench.tuning", "workbench.opening",
+        "workbench.repeating",
     },
     "workbench.demo": {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
@@ -348,8 +352,8 @@ def test_public_names_have_docstrings() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Race", "Recipe", "Run", "Sweep", "Tuning", "accelerate", "choices", "compare", "forecast", "launch",
-        "presets", "race", "runs", "sweep", "tune",
+        "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "forecast", "launch", "presets",
+        "race", "runs", "sweep", "tune",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

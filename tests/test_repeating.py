@@ -25,6 +25,8 @@ from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
 from workbench.sweeping.entering import enter as enter_sweep
 from workbench.sweeping.sweep import begin
+from workbench.tuning.entering import enter as enter_tuning
+from workbench.tuning.tune import begin as begin_tuning
 
 
 @pytest.fixture
@@ -142,6 +144,18 @@ def test_a_sweep_is_planned_again(
     )  # fmt: skip
     assert {**same.to_dict(), "id": plan.id} == plan.to_dict()
     assert drawn == points
+
+
+def test_a_tuning_is_planned_again(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
+    space = {"optimizer.lr": "1e-4..1e-1", "architecture.layers": [2, 1]}
+    options: dict[str, Any] = {"runs_dir": root, "rates": RATES}
+    plan, sweep = enter_tuning(tiny_recipe(corpus, steps=200), "20 min", space, seeds=3, name="again", **options)
+    begin_tuning(plan, sweep)
+    names = composed(path := notebook("again"))
+    same, settings = enter_tuning(names["recipe"], names["budget"], names["space"], **names["options"], **options)
+    assert {**same.to_dict(), "id": plan.id} == plan.to_dict()
+    assert {**settings.to_dict(), "id": plan.id} == sweep.to_dict()
+    assert set(papermill.inspect_notebook(str(path))) == {"budget", "runs_dir"}
 
 
 def test_nothing_is_replaced(corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from workbench import choices, forecast, presets, runs
     from workbench.accelerated import accelerate
     from workbench.comparison import compare
-    from workbench.racing.race import Race, race
+    from workbench.opening import experiment
+    from workbench.racing.race import race
     from workbench.recipe import Recipe
     from workbench.runs.launch import launch
     from workbench.runs.run import Run
-    from workbench.sweeping.sweep import Sweep, sweep
-    from workbench.tuning.tune import Tuning, tune
+    from workbench.sweeping.sweep import sweep
+    from workbench.tuning.tune import tune
     from workbench.ui.lab.lab import Lab
 
 __version__ = "0.1.0"
@@ -32,19 +33,17 @@ _HOMES = {
     "forecast": "workbench.forecast",  # a callable module: see there
     "launch": "workbench.runs.launch:launch",
     "race": "workbench.racing.race:race",
-    "Race": "workbench.racing.race:Race",
     "runs": "workbench.runs",  # a callable package: see there
     "Run": "workbench.runs.run:Run",
     "sweep": "workbench.sweeping.sweep:sweep",
-    "Sweep": "workbench.sweeping.sweep:Sweep",
     "tune": "workbench.tuning.tune:tune",
-    "Tuning": "workbench.tuning.tune:Tuning",
+    "experiment": "workbench.opening:experiment",
     "Lab": "workbench.ui.lab.lab:Lab",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Race", "Recipe", "Run", "Sweep", "Tuning", "accelerate", "choices", "compare", "forecast", "launch",
-    "presets", "race", "runs", "sweep", "tune",
+    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "forecast", "launch", "presets", "race",
+    "runs", "sweep", "tune",
 ]  # fmt: skip
 
 

@@ -1,10 +1,10 @@
-"""A notebook that repeats a run, a race or a sweep: its recipes as Python, what was asked, and how it ended then."""
+"""A notebook that repeats a run or an experiment: its recipes as Python, what was asked, and how it ended then."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from workbench.atomic import write_bytes
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RunError
+from workbench.experiments.experiment import Experiment
 from workbench.printable import plain_lines
 from workbench.racing.race import Race, race
 from workbench.recipe_code import shortest_code
@@ -19,8 +20,9 @@ from workbench.runs.folder import runs_root
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.run import Run
 from workbench.sweeping.entering import TUNING_SEED
-from workbench.sweeping.space import Knob
+from workbench.sweeping.space import Space
 from workbench.sweeping.sweep import Sweep, sweep
+from workbench.tuning.tune import Tuning, tune
 
 Cell = tuple[str, str]
 """Its id, and its text; those of code are listed in :data:`_CODE`."""
@@ -30,12 +32,18 @@ _SPENT = ("budget.amount", "budget.unit")
 _RUNS_DIR = "None takes $WORKBENCH_RUNS, else ./runs"
 
 
-def run_cells(run: Run) -> list[Cell]:
-    """Cells that train the recipe of a run again.
+def cells_of(held: Run | Experiment[Any, Any]) -> list[Cell]:
+    """Cells that ask for the same training again.
 
     Raises:
-        RecipeError: parts of the recipe were objects of the user's.
+        RunError: a plan cannot be read. RecipeError: parts of a run's recipe were objects of the user's.
     """
+    if isinstance(held, Run):
+        return _run_cells(held)
+    return _CELLS[type(held)](held)
+
+
+def _run_cells(run: Run) -> list[Cell]:
     recipe = run.recipe
     recipe.check_whole()
     fields = recipe.to_dict()
@@ -57,12 +65,7 @@ def run_cells(run: Run) -> list[Cell]:
     ]  # fmt: skip
 
 
-def race_cells(held: Race) -> list[Cell]:
-    """Cells that race the same arms again.
-
-    Raises:
-        RunError: its plan cannot be read.
-    """
+def _race_cells(held: Race) -> list[Cell]:
     plan = held.plan
     lines = ["import workbench as wb", "", "arms = {}"]
     starts: dict[str, dict[str, Any]] = {}
@@ -90,19 +93,13 @@ def race_cells(held: Race) -> list[Cell]:
     ]  # fmt: skip
 
 
-def sweep_cells(held: Sweep) -> list[Cell]:
-    """Cells that sweep the same recipe over the same space again.
-
-    Raises:
-        RunError: its plan cannot be read.
-    """
+def _sweep_cells(held: Sweep) -> list[Cell]:
     plan = held.plan
     options = _unlike_defaults(sweep, {
         "sampler": plan.sampler, "runs": None if plan.sampler == "grid" else plan.runs, "seed": plan.seed,
         "early_stopping": plan.early_stopping or None, "score": plan.score, "clock": plan.clock,
         "name": None if plan.name == f"{plan.recipe['name']}: {', '.join(plan.space)}"[:80] else plan.name,
     })  # fmt: skip
-    space = {path: _values(knob) for path, knob in plan.space.items()}
     return [
         ("title", _title("sweep", held.id, held.summary)),
         ("parameters", _parameters(
@@ -111,13 +108,38 @@ def sweep_cells(held: Sweep) -> list[Cell]:
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
-        ("space", f"space = {_literal(space)}"),
+        ("space", f"space = {_space(plan.space)}"),
         ("options", f"options = {_literal(options)}"),
         ("launch", "sweep = wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)"),
         ("wait", "result = sweep.wait_blocking()"),
         ("compare", "sweep.watch()"),
         ("result", "print(sweep.table)\nprint(result)"),
     ]  # fmt: skip
+
+
+def _tuning_cells(held: Tuning) -> list[Cell]:
+    plan = held.plan
+    options = _unlike_defaults(tune, {
+        "each": plan.each, "seeds": _seeds(plan.seeds, TUNING_SEED), "race_seeds": _seeds(plan.race_seeds, 0),
+        "score": plan.score, "name": None if plan.name == f"{plan.recipe['name']} tuned"[:80] else plan.name,
+    })  # fmt: skip
+    return [
+        ("title", _title("tuning", held.id, held.summary)),
+        ("parameters", _parameters(
+            budget=(plan.budget, "of all runs together"),
+            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
+        )),
+        ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
+        ("space", f"space = {_space(held.sweep.plan.space)}"),
+        ("options", f"options = {_literal(options)}"),
+        ("launch", "tuning = wb.tune(recipe, budget, space, **options, runs_dir=runs_dir)"),
+        ("wait", "result = tuning.wait_blocking()"),
+        ("compare", "tuning.watch()"),
+        ("result", "print(tuning.table)\nprint(result)"),
+    ]  # fmt: skip
+
+
+_CELLS: dict[type, Callable[[Any], list[Cell]]] = {Race: _race_cells, Sweep: _sweep_cells, Tuning: _tuning_cells}
 
 
 def write_notebook(path: Path, cells: Sequence[Cell]) -> Path:
@@ -188,11 +210,10 @@ def _seeds(seeds: Sequence[int], first: int) -> int | list[int]:
     return len(seeds) if list(seeds) == list(range(first, first + len(seeds))) else list(seeds)
 
 
-def _values(knob: Knob) -> list[Any] | str:
-    """A knob of a space as it is asked for."""
-    if knob.values:
-        return list(knob.values)
-    return f"{knob.low!r}..{knob.high!r} {'log' if knob.log else 'linear'}"
+def _space(space: Space) -> str:
+    """A space as it is asked for."""
+    ranges = {path: f"{knob.low!r}..{knob.high!r} {'log' if knob.log else 'linear'}" for path, knob in space.items()}
+    return _literal({path: list(knob.values) or ranges[path] for path, knob in space.items()})
 
 
 def _unlike_defaults(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,8 +53,8 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
         (["fast", "bert_tiny"], ["--seeds", "many"], "neither a number of seeds nor a list"),
         (["fast", "bert_tiny"], ["--reference", "half"], "neither 'none' nor ratios"),
         (["fast", "bert_tiny"], ["--fail-on", "bad"], "legal: never, not-better, undecided, worse"),
-        (["nope"], ["--cancel"], "no race 'nope' to cancel"),
-        ([], ["--cancel"], "cancel which race? Here: none"),
+        (["nope"], ["--cancel"], "no race 'nope'; races here: none"),
+        ([], ["--cancel"], "which race? Here: none"),
     ],
 )
 def test_wrong_requests(
@@ -78,6 +78,8 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     asked = ["race", race.id[:20], "--runs", str(root)]
     assert main(asked) == 0
     assert "mine is worse than baseline by 0.5" in capsys.readouterr().out
+    assert main([*asked, "--show", "--fail-on", "worse"]) == 0, "how it stands fails nothing"
+    assert capsys.readouterr().out.splitlines()[0].startswith("arm ")
     assert main([*asked, "--json", "--fail-on", "worse", "--results", str(tmp_path / "race.json"),
                  "--report", str(tmp_path / "race.html")]) == 3  # fmt: skip
     out, err = capsys.readouterr()

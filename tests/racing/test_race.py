@@ -1,4 +1,4 @@
-"""``wb.race`` and ``wb.Race``: real runs, a driver that is killed, and a handle in another process's place."""
+"""``wb.race`` and a race that is held: real runs, a driver that is killed, and a handle in another process's place."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> Non
 def test_a_race_is_opened_by_its_id_and_says_what_it_found(planned: Planned, root: Path) -> None:
     plan = planned(seeds=6)
     race = held(plan)
-    again = wb.Race(plan.id[:24], root)
+    again = wb.experiment(plan.id[:24], root)
     assert again.status == "finished"
     assert again.verdicts["mine"].verdict == "worse"
     assert again.summary == race.wait_blocking(1)["summary"] == repr(again)

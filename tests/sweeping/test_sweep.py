@@ -1,4 +1,4 @@
-"""``wb.sweep`` and ``wb.Sweep``: real runs, a driver that is killed, and a handle in another process's place."""
+"""``wb.sweep`` and one that is held: real runs, a driver that is killed, a handle in another process's place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_sweep_survives_its_driver_and_trains_every_run_once(tiny: Recipe, roo
     driver.kill()
     wait_until(lambda: sweep.status == "interrupted", what="the end of the driver")
     # Whoever waits brings it a new driver; found by its name, as another process would.
-    found = wb.Sweep("rates", root).wait(240)
+    found = wb.experiment("rates", root).wait(240)
     assert isinstance(found, dict)
     assert found["status"] == "finished", found["summary"]
     assert [point["status"] for point in found["points"]] == ["done"] * 2
@@ -63,7 +63,7 @@ def test_a_sweep_is_opened_and_gives_its_runs_and_recipes(planned: Planned, root
     plan, points = planned(name="mine", seeds=2)
     sweep = held((plan, points))
     for which in (plan.id, plan.id[:24], "mine", sweep.folder.path, str(sweep.folder.path)):
-        assert wb.Sweep(which, root).id == plan.id
+        assert wb.experiment(which, root).id == plan.id
     assert sweep.summary == sweep.wait_blocking(1)["summary"] == repr(sweep)
     assert asyncio.run(sweep.wait_async(1))["best"]["point"] == 3
     assert len(sweep.rows) == len(sweep.frame()) == 6

@@ -1,4 +1,4 @@
-"""``wb.tune`` and ``wb.Tuning``: what it says, handles, results and reports."""
+"""``wb.tune`` and a tuning that is held: what it says, handles, results and reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert (live.title, live.status, list(live.figures)) == ("Tuning <mine>", "finished", ["curves", "differences"])
     assert live.lines[0] in tuning.summary
     for which in (tuning.id, "<mine>", tuning.folder.path):
-        assert wb.Tuning(which, root).id == tuning.id
+        assert wb.experiment(which, root).id == tuning.id
     result = tuning.result
     assert tuning.summary == result.summary == repr(tuning) == str(result)
     assert "confirmed: optimizer.lr 0.001 -> 0.008, architecture.layers 2 -> 1" in tuning.summary
@@ -74,7 +74,8 @@ def test_one_that_is_not_over(planned: Planned) -> None:
     plan, sweep = planned()
     tuning = begin(replace(plan, version="0.0.1"), sweep)
     assert tuning.stage == "tuning"
-    assert "nothing has paid so far" in tuning.summary
+    assert ": 0 of at most 19 settings done, now optimizer.lr\n" in tuning.summary
+    assert "no knob has been decided" in tuning.summary
     assert "begun by workbench 0.0.1, and this is" in tuning.summary
     assert tuning.recipe == plan.base()
     with pytest.raises(RunError, match="has no race: it is tuning"):

@@ -166,8 +166,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
     _run_verb(verbs, "report", "runs:report", "write report.html from the run's records so far")
-    repeat = _verb(verbs, "notebook", "notebook:notebook", "write a notebook that repeats a run, a race or a sweep")
-    repeat.add_argument("run", metavar="RUN|RACE|SWEEP", help="an id, a unique prefix of one, a name, or a folder")
+    repeat = _verb(verbs, "notebook", "notebook:notebook", "write a notebook that repeats a run, race, sweep or tuning")
+    repeat.add_argument("run", metavar="RUN|EXPERIMENT", help="an id, a unique prefix of one, a name, or a folder")
     repeat.add_argument("--out", metavar="FILE", help="where to (default: its id with .ipynb, here)")
     _run_verb(verbs, "graphs", "runs:graphs", "print the files of the graphs that execution 'onnxruntime' optimised")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
@@ -265,8 +265,7 @@ def _add_race(verbs: Any) -> None:
                       "trained as well, for speed-ups (default 0.5,2; none)")  # fmt: skip
     race.add_argument("--fail-on", default="never", metavar="never|worse|undecided|not-better",
                       help="exit with 3 where an arm is that (default never)")  # fmt: skip
-    race.add_argument("--results", metavar="FILE", help="write the result there as JSON, and as JUnit XML beside it")
-    _add_experiment(race, "race", "arms")
+    _add_experiment(race, "race", "arms", results="as JSON, and as JUnit XML beside it")
 
 
 def _add_sweep(verbs: Any) -> None:
@@ -287,8 +286,6 @@ def _add_sweep(verbs: Any) -> None:
     sweep.add_argument(
         "--early-stopping", metavar="halving", help="end weak points at a quarter and half of the budget"
     )
-    sweep.add_argument("--results", metavar="FILE", help="write the result there as JSON")
-    sweep.add_argument("--show", action="store_true", help="print how a sweep stands, and do not follow it")
     _add_experiment(sweep, "sweep", "points")
 
 
@@ -306,21 +303,23 @@ def _add_tune(verbs: Any) -> None:
     tune.add_argument("--seeds", default="2", metavar="N", help="to tune on (default 2, from 1000 on), or which")
     tune.add_argument("--race-seeds", metavar="N", help="of the race (default 10, 6 or 4, as the budget allows)")
     tune.add_argument("--share", type=float, default=0.6, metavar="X", help="of the budget, for tuning (default 0.6)")
-    tune.add_argument("--results", metavar="FILE", help="write the result with all evidence there as JSON")
     tune.add_argument("--tuned", metavar="FILE", help="write the recipe that was found there")
-    tune.add_argument("--show", action="store_true", help="print how a tuning stands, and do not follow it")
-    _add_experiment(tune, "tuning", "settings", clock=False)
+    _add_experiment(tune, "tuning", "settings", results="with all evidence as JSON", clock=False)
 
 
-def _add_experiment(parser: argparse.ArgumentParser, noun: str, parts: str, *, clock: bool = True) -> None:
+def _add_experiment(
+    parser: argparse.ArgumentParser, noun: str, parts: str, *, results: str = "as JSON", clock: bool = True
+) -> None:
     """What every experiment takes: what is compared, on which clock, and how it is begun, left and ended."""
     parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
     if clock:
         parser.add_argument("--clock", default="reference", metavar="reference|measured",
                             help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
+    parser.add_argument("--results", metavar="FILE", help=f"write the result there {results}")
     parser.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would take")
     parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; prints the {noun} id")
+    parser.add_argument("--show", action="store_true", help=f"print how a {noun} stands, and do not follow it")
     parser.add_argument("--cancel", action="store_true", help=f"end a {noun} that there is, and stop its runs")
     parser.add_argument(
         "--set", action="append", default=[], metavar="PATH=VALUE", help=f"change a knob in all {parts}; repeatable"

@@ -6,85 +6,110 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from workbench.assignments import assignment
 from workbench.cli.command import DONE, FAILED
 from workbench.cli.training import text_edits
-from workbench.errors import RecipeError, RunFailed
+from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.experiments.experiment import Experiment
-from workbench.experiments.experiment_folder import ExperimentFolder
 from workbench.printable import plain
 from workbench.sweeping.space import read_values
+from workbench.tuning.tune import Tuning
 
 LINE_SECONDS, POLL_SECONDS = 10.0, 0.5
 Held = Experiment[Any, Any]
 
 
-def listed(all_of: Iterable[Held], kind: type[ExperimentFolder], options: argparse.Namespace) -> int:
-    """Print all of a kind, newest first."""
-    rows = [{kind.noun: each.id, "name": each.plan.name, "status": each.status, "message": each.message}
-            for each in all_of]  # fmt: skip
-    if options.json:
-        print(json.dumps({kind.plural: rows}))
-        return DONE
-    for row in rows:
-        print("  ".join(plain(text, 100) for text in row.values() if text))
-    if not rows:
-        print(f"no {kind.plural} in {kind.root(options.runs)}")
-    return DONE
-
-
-def found(text: str, kind: type[ExperimentFolder], options: argparse.Namespace) -> ExperimentFolder | None:
-    """The experiment that a word names, by folder, id, beginning of an id, or name; None where it names none."""
-    if (folder := kind(Path(text).absolute())).plan.is_file():
-        return folder
-    known = kind.ids(options.runs)
-    named = any(each.startswith(text) or kind(kind.root(options.runs) / each).name == text for each in known)
-    return kind.find(text, options.runs) if named else None
-
-
-def latest(kind: type[ExperimentFolder], options: argparse.Namespace) -> str:
-    """The newest ids, for a message."""
-    return ", ".join(kind.ids(options.runs)[-3:]) or "none"
-
-
-def cancelled(held: Held, options: argparse.Namespace) -> int:
-    """End one, and say so."""
-    stopped, noun = held.cancel(), held.folder.noun
-    print(json.dumps({noun: held.id, "status": "cancelled", "stopped": stopped}) if options.json else
-          f"{noun} {held.id} cancelled; stopping {len(stopped)} runs")  # fmt: skip
-    return DONE
-
-
-def followed(
-    held: Held, options: argparse.Namespace, write: Callable[[Any], None], require: Callable[[Any], None]
-) -> int:
-    """Wait for the end and print the result, unless it is to go on alone.
+def existing(kind: type[Held], word: str, options: argparse.Namespace, *, new: bool = False) -> int | None:
+    """List all of a kind; follow, show or cancel the one that a word names; None where one is to be begun.
 
     Args:
-        write: keeps the result where ``--results`` and the like say. require: raises where it fails.
+        word: empty to list them.
+        new: what else is said begins one: a preset may be called as an experiment is.
+
+    Raises:
+        WorkbenchError: one that is not there is to be shown or cancelled.
     """
-    noun = held.folder.noun
+    noun = kind.kind.noun
+    if not word:
+        if options.cancel or options.show:
+            raise WorkbenchError(f"which {noun}? Here: {latest(kind, options)}")
+        return _listed(kind, options)
+    if not new and kind.kind.matching(word, options.runs):
+        held = kind(word, options.runs)
+        return _cancelled(held, options) if options.cancel else followed(held, options)
+    if options.cancel or options.show:
+        raise WorkbenchError(f"no {noun} '{word}'; {kind.kind.plural} here: {latest(kind, options)}")
+    return None
+
+
+def latest(kind: type[Held], options: argparse.Namespace) -> str:
+    """The newest ids, for a message."""
+    return ", ".join(kind.kind.ids(options.runs)[-3:]) or "none"
+
+
+def followed(held: Held, options: argparse.Namespace) -> int:
+    """Wait for the end and print the result; how it stands now with ``--show``, its id alone with ``--detach``."""
+    noun = held.kind.noun
     if options.detach:
         print(json.dumps({noun: held.id, "status": held.status}) if options.json else held.id)
         return DONE
-    try:
-        _wait(held)
-    except KeyboardInterrupt:
-        print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
-        raise
+    if not options.show:
+        try:
+            _wait(held)
+        except KeyboardInterrupt:
+            print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
+            raise
     result = held.result
-    write(result)
-    print(json.dumps(result) if options.json else result)
+    # Of a race alone an arm may fail it.
+    judged = [options.fail_on] if "fail_on" in options else []
+    if options.results:
+        result.write(options.results, *judged)
+    if options.report:
+        held.report(options.report)
+    if isinstance(held, Tuning) and options.tuned:
+        held.recipe.save(options.tuned)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(f"{held.table}\n{result}" if options.show else result)
     try:
-        require(result)
+        if not options.show:
+            result.require(*judged)
     except RunFailed as error:
         # The JSON object on stdout says it all; a second one would break its readers.
         print(f"error: {error}", file=sys.stderr)
         return FAILED
+    return DONE
+
+
+def begun(held: Held, options: argparse.Namespace) -> int:
+    """Say how to find what was begun again, and follow it."""
+    say(f"{held.kind.noun} {held.id}; `{held.folder.command}` follows it, `--cancel` ends it")
+    return followed(held, options)
+
+
+def _listed(kind: type[Held], options: argparse.Namespace) -> int:
+    """Print all of a kind, newest first."""
+    noun, plural = kind.kind.noun, kind.kind.plural
+    all_of = [kind(each, options.runs) for each in reversed(kind.kind.ids(options.runs))]
+    rows = [{noun: each.id, "name": each.plan.name, "status": each.status, "message": each.message} for each in all_of]
+    if options.json:
+        print(json.dumps({plural: rows}))
+        return DONE
+    for row in rows:
+        print("  ".join(plain(text, 100) for text in row.values() if text))
+    if not rows:
+        print(f"no {plural} in {kind.kind.root(options.runs)}")
+    return DONE
+
+
+def _cancelled(held: Held, options: argparse.Namespace) -> int:
+    """End one, and say so."""
+    stopped, noun = held.cancel(), held.kind.noun
+    print(json.dumps({noun: held.id, "status": "cancelled", "stopped": stopped}) if options.json else
+          f"{noun} {held.id} cancelled; stopping {len(stopped)} runs")  # fmt: skip
     return DONE
 
 

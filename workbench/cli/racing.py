@@ -8,11 +8,10 @@ import shlex
 from dataclasses import asdict
 
 from workbench.cli.command import DONE
-from workbench.cli.following import cancelled, changed, followed, found, latest, listed, say, seeds
-from workbench.errors import RecipeError, WorkbenchError
+from workbench.cli.following import begun, changed, existing, latest, say, seeds
+from workbench.errors import RecipeError
 from workbench.racing.race import Race
-from workbench.racing.race_folder import RaceFolder
-from workbench.racing.results import RaceResult, check_fail_on
+from workbench.racing.results import check_fail_on
 
 
 def race(options: argparse.Namespace) -> int:
@@ -23,22 +22,13 @@ def race(options: argparse.Namespace) -> int:
         TargetMissed: an arm fails it by ``--fail-on``.
     """
     check_fail_on(options.fail_on)
-    if not options.arms:
-        if options.cancel:
-            raise WorkbenchError(f"cancel which race? Here: {latest(RaceFolder, options)}")
-        return listed(
-            (Race(each, options.runs) for each in reversed(RaceFolder.ids(options.runs))), RaceFolder, options
-        )
-    if len(options.arms) == 1 and (folder := found(options.arms[0], RaceFolder, options)) is not None:
-        held = Race(folder.path)
-        return cancelled(held, options) if options.cancel else _follow(held, options)
-    if options.cancel:
-        raise WorkbenchError(f"no race '{options.arms[0]}' to cancel; races here: {latest(RaceFolder, options)}")
+    if (code := existing(Race, " ".join(options.arms), options, new=len(options.arms) > 1)) is not None:
+        return code
     if len(options.arms) == 1:
         raise RecipeError(
             f"a race needs at least two arms, and no race is called '{options.arms[0]}': `workbench race "
             f"{shlex.quote(options.arms[0])} mine=fast:optimizer.lr=1e-3` (each arm is NAME=RECIPE:CHANGES); races "
-            f"here: {latest(RaceFolder, options)}"
+            f"here: {latest(Race, options)}"
         )
     from workbench.racing.entering import arms_of
     from workbench.racing.race import race as start
@@ -61,18 +51,7 @@ def race(options: argparse.Namespace) -> int:
             shares = {arm: asdict(share) for arm, share in started.shares.items()}
             print(json.dumps({"arms": shares, "cost": asdict(started.cost), "warnings": started.warnings}))
         return DONE
-    say(f"race {started.id}; `workbench race {started.id}` follows it, `--cancel` ends it")
-    return _follow(started, options)
-
-
-def _follow(held: Race, options: argparse.Namespace) -> int:
-    def write(result: RaceResult) -> None:
-        if options.results:
-            result.write(options.results, options.fail_on)
-        if options.report:
-            held.report(options.report)
-
-    return followed(held, options, write, lambda result: result.require(options.fail_on))
+    return begun(started, options)
 
 
 def _ratios(text: str) -> list[float]:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from workbench.errors import RunFailed
 from workbench.experiments.driver import start_driver
@@ -31,17 +31,24 @@ Result = TypeVar("Result", bound=dict[str, Any])
 
 
 class Experiment(ABC, Generic[Folder, Result]):
-    """What races and sweeps have in common: they are found, followed, waited for and cancelled alike.
+    """What races, sweeps and tunings have in common: they are found, followed, waited for and cancelled alike.
 
     Args:
-        folder: of one that there is.
+        which: its id, a unique beginning of it, its name, or its folder.
+        runs_dir: the runs folder, beside which all of its kind lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: no such one.
     """
 
+    kind: ClassVar[type[ExperimentFolder]]
+    """Its folder's class, which says what it is called and where all of its kind lie."""
     view: ClassVar[str] = "workbench.ui.watch.experiment_view:ExperimentView"
     """What :meth:`watch` shows, as ``module:class``: it stands above and must not be imported."""
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    def __init__(self, which: str | Path | Folder, runs_dir: str | Path | None = None) -> None:
+        found = which if isinstance(which, ExperimentFolder) else self.kind.find(which, runs_dir)
+        self.folder = cast(Folder, found)
         self._drivers = 0
 
     @property
@@ -63,6 +70,22 @@ class Experiment(ABC, Generic[Folder, Result]):
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """Its runs as a table: one mapping per row."""
+
+    @property
+    @abstractmethod
+    def table(self) -> str:
+        """What was compared, as text for terminals."""
+
+    @abstractmethod
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with tables and pictures; returns its path.
+
+        Args:
+            path: the file, replaced whole; None for ``report.html`` in its folder.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
 
     @abstractmethod
     def html(self) -> str:

@@ -99,21 +99,28 @@ class ExperimentFolder:
         Raises:
             RunError: no such one; the message names the latest.
         """
+        matching = cls.matching(which, runs_dir)
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            ids = ", ".join(each.id for each in matching[-5:])
+            raise RunError(f"'{which}' stands for {len(matching)} {cls.plural}: {ids}; write more of its id")
         if isinstance(which, Path) or os.sep in which:
             folder = cls(Path(which).expanduser().absolute())
-            if not folder.plan.is_file():
-                raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
-            return folder
+            raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
         known = cls.ids(runs_dir)
-        matching = [which] if which in known else [each for each in known if each.startswith(which)] if which else []
-        matching = matching or [each for each in known if cls(cls.root(runs_dir) / each).name == which]
-        if len(matching) == 1:
-            return cls(cls.root(runs_dir) / matching[0])
-        if matching:
-            raise RunError(f"'{which}' stands for {len(matching)} {cls.plural}: {', '.join(matching[-5:])}; write more "
-                           "of its id")  # fmt: skip
         latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
         raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
+
+    @classmethod
+    def matching(cls, which: str | Path, runs_dir: str | Path | None = None) -> list[Self]:
+        """The folders that a word stands for, oldest first: by path, id, else beginning of an id, else name."""
+        if which and (folder := cls(Path(which).expanduser().absolute())).plan.is_file():
+            return [folder]
+        known = cls.ids(runs_dir)
+        ids = [which] if which in known else [each for each in known if each.startswith(str(which))] if which else []
+        ids = ids or [each for each in known if cls(cls.root(runs_dir) / each).name == which]
+        return [cls(cls.root(runs_dir) / str(each)) for each in ids]
 
     @classmethod
     def of_runs(cls, tag: str, begun: str, runs_dir: str | Path | None = None) -> Self:

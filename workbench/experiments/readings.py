@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from workbench.floors import Yardstick
@@ -67,6 +67,20 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
         error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
         return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
     return Reading("going", doing=status, progress=state.progress)
+
+
+def underway(readings: Iterable[Reading]) -> list[str]:
+    """How many runs train, and how many wait for their turn on this machine, in words; nothing of none.
+
+    Example:
+        >>> underway([Reading("going", doing="running"), Reading("going", doing="queued"), Reading("done")])
+        ['1 run going', '1 waiting for its turn']
+    """
+    doing = [each.doing for each in readings if each.status == "going"]
+    waiting = doing.count("queued")
+    going = len(doing) - waiting
+    found = [f"{going} run{'s' * (going > 1)} going"] if going else []
+    return [*found, f"{waiting} waiting for {'its' if waiting == 1 else 'their'} turn"] if waiting else found
 
 
 def _done(evaluations: Mapping[str, Any]) -> Reading:

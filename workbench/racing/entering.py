@@ -96,7 +96,7 @@ def enter(
         cost=Cost(0, 0.0, 0.0, 0, 0.0), at_once=side_by_side, warnings=tuple(warnings),
         runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
     )  # fmt: skip
-    return _priced(plan)
+    return priced(plan)
 
 
 def arms_of(texts: Sequence[str]) -> dict[str, str]:
@@ -173,8 +173,8 @@ def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, runs
     return []
 
 
-def _priced(plan: RacePlan) -> RacePlan:
-    """The plan with what it costs: all of it, and up to its first look."""
+def priced(plan: RacePlan) -> RacePlan:
+    """The plan with what it costs, forecast: all of it, and up to its first look."""
 
     def cost(seeds: int) -> tuple[int, float, float]:
         entries = plan.entries(seeds, plan.others)

@@ -1,4 +1,4 @@
-"""``wb.race`` and ``wb.Race``: begin a race, and hold one that any process began."""
+"""``wb.race``: begin a race, and hold one that any process began."""
 
 from __future__ import annotations
 
@@ -26,20 +26,12 @@ if TYPE_CHECKING:
 class Race(Experiment[RaceFolder, RaceResult]):
     """A race that this or any other process began.
 
-    Args:
-        race: its id, a unique beginning of it, or its folder.
-        runs_dir: the runs folder, beside which races lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
-
-    Raises:
-        RunError: no such race.
-
     Example:
-        >>> race = Race("20260131-0815")  # doctest: +SKIP
+        >>> race = wb.experiment("20260131-0815")  # doctest: +SKIP
         >>> print(race.summary)  # doctest: +SKIP
     """
 
-    def __init__(self, race: str | Path | RaceFolder, runs_dir: str | Path | None = None) -> None:
-        super().__init__(race if isinstance(race, RaceFolder) else RaceFolder.find(race, runs_dir))
+    kind = RaceFolder
 
     @property
     def plan(self) -> RacePlan:
@@ -83,14 +75,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
         return arms_text(self.plan, self.standing)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with verdicts, tables and pictures; returns its path.
-
-        Args:
-            path: the file, replaced whole; None for ``report.html`` in the race's folder.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write one HTML page with verdicts, tables and pictures; returns its path."""
         from workbench.racing.report import write_report
 
         return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.experiments.readings import underway
 from workbench.experiments.words import UNITS, duration
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.printable import plain
@@ -106,9 +107,8 @@ def _more(verdict: Verdict) -> str:
 def progress(plan: RacePlan, now: Standing) -> str:
     """How far the race is, in one line."""
     counted = [each.status for each in now.readings.values()]
-    done, going = counted.count("done"), counted.count("going")
-    look = f"look at {now.look} seeds"
-    return f"{done} of at most {len(counted)} runs done" + (f", {going} going" if going else "") + f"; {look}"
+    parts = [f"{counted.count('done')} of at most {len(counted)} runs done", *underway(now.readings.values())]
+    return f"{', '.join(parts)}; look at {now.look} seeds"
 
 
 def summary(plan: RacePlan, now: Standing, status: str, note: str = "") -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from workbench.experiments.readings import underway
 from workbench.experiments.words import UNITS, duration
 from workbench.printable import plain
 from workbench.sweeping.early_stopping import Audit
 from workbench.sweeping.plan import Point, SweepPlan
+from workbench.sweeping.samplers import STEPWISE
 from workbench.sweeping.space import shown
 from workbench.sweeping.standing import Standing
 
@@ -21,7 +23,8 @@ def cost_lines(plan: SweepPlan, points: list[Point]) -> list[str]:
     cost = plan.cost
     hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
     seeds = f" on {len(plan.seeds)} seeds each" if len(plan.seeds) > 1 else ""
-    lines = [f"{plan.runs} points{seeds}, {cost.runs} runs, {plan.at_once} at a time: about "
+    most = "at most " if plan.sampler == STEPWISE else ""
+    lines = [f"{most}{plan.runs} points{seeds}, {cost.runs} runs, {plan.at_once} at a time: about "
              f"{duration(cost.seconds)}{hours}"]  # fmt: skip
     lines += [f"  {path}: {knob}" for path, knob in plan.space.items()]
     shares = [point.share for point in points if point.share is not None and not point.error]
@@ -40,11 +43,10 @@ def cost_lines(plan: SweepPlan, points: list[Point]) -> list[str]:
 def progress(plan: SweepPlan, now: Standing) -> str:
     """How far a sweep is, in one line."""
     counted = [each.status for each in now.points]
-    parts = [f"{counted.count('done')} of {plan.runs} points done"]
+    most = "at most " if plan.sampler == STEPWISE and not now.over else ""
+    parts = [f"{counted.count('done')} of {most}{plan.runs} points done"]
     parts += [f"{counted.count(status)} {status}" for status in ("ended early", "failed") if status in counted]
-    if now.going:
-        parts.append(f"{now.going} run{'s' * (now.going > 1)} going")
-    return ", ".join(parts)
+    return ", ".join([*parts, *underway(now.readings)])
 
 
 def best_lines(plan: SweepPlan, now: Standing) -> list[str]:

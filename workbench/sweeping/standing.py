@@ -71,9 +71,14 @@ class Standing:
     over: bool = False
 
     @property
+    def readings(self) -> list[Reading]:
+        """Of all runs."""
+        return [each for point in self.points for each in point.readings.values()]
+
+    @property
     def going(self) -> int:
         """Runs that train or wait for their turn."""
-        return sum(each.status == "going" for point in self.points for each in point.readings.values())
+        return sum(each.status == "going" for each in self.readings)
 
 
 def standing(

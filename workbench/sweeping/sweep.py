@@ -1,4 +1,4 @@
-"""``wb.sweep`` and ``wb.Sweep``: begin a sweep, and hold one that any process began."""
+"""``wb.sweep``: begin a sweep, and hold one that any process began."""
 
 from __future__ import annotations
 
@@ -27,22 +27,13 @@ if TYPE_CHECKING:
 class Sweep(Experiment[SweepFolder, SweepResult]):
     """A sweep that this or any other process began.
 
-    Args:
-        sweep: its id, a unique beginning of it, its name, or its folder.
-        runs_dir: the runs folder, beside which sweeps lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
-
-    Raises:
-        RunError: no such sweep.
-
     Example:
-        >>> sweep = Sweep("20260131-0815")  # doctest: +SKIP
+        >>> sweep = wb.experiment("20260131-0815")  # doctest: +SKIP
         >>> wb.race({"baseline": "fast", "best": sweep.recipe(sweep.best)})  # doctest: +SKIP
     """
 
+    kind = SweepFolder
     view = "workbench.ui.watch.sweep_view:SweepView"
-
-    def __init__(self, sweep: str | Path | SweepFolder, runs_dir: str | Path | None = None) -> None:
-        super().__init__(sweep if isinstance(sweep, SweepFolder) else SweepFolder.find(sweep, runs_dir))
 
     @property
     def plan(self) -> SweepPlan:
@@ -115,14 +106,7 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         return on_own_text(plan.recipe_of(self._point(index), plan.recipe["seed"]))
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with table and pictures; returns its path.
-
-        Args:
-            path: the file, replaced whole; None for ``report.html`` in the sweep's folder.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write one HTML page with table and pictures; returns its path."""
         from workbench.sweeping.report import write_report
 
         return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
@@ -208,7 +192,7 @@ def sweep(
         score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
         clock: ``measured`` gives every run its seconds by its own clock instead, and holds scores against those; other
             work on the machine then changes results.
-        name: of the sweep, by which :class:`Sweep` finds it.
+        name: of the sweep, by which :func:`workbench.experiment` finds it.
         runs_dir: the runs folder; the sweep's own folder is ``sweeps`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
         dry_run: start nothing, return the plan.

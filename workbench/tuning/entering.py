@@ -16,6 +16,8 @@ from workbench.experiments.turns import START_SECONDS, at_once
 from workbench.experiments.version import version_here
 from workbench.experiments.words import duration
 from workbench.racing.entering import enter as enter_race
+from workbench.racing.entering import priced
+from workbench.racing.plan import RacePlan
 from workbench.racing.sequential import MOST_SEEDS
 from workbench.runs.folder import new_run_id, runs_root
 from workbench.sweeping.entering import TUNING_SEED
@@ -86,9 +88,8 @@ def enter(
         name=f"{title[:60]} (tuning)", runs_dir=runs_dir, rates=rates, say=say,
     )  # fmt: skip
     _, own = shared(base, parse(text), "reference", ahead)
-    of_race = race.cost.seconds / len(race.seeds)
     fewest = len(Settings.of(sweep.recipe).first(sweep.space))
-    costs = _Costs(own, len(chosen), len(sweep.space), of_race)
+    costs = _Costs(own, len(chosen), len(sweep.space), race)
     raced = _race_seeds(costs, total, share, fewest, asked)
     if spoiled := set(raced) & set(chosen):
         raise RecipeError(f"race_seeds: {', '.join(map(str, sorted(spoiled)))} would be tuned on, and what is tuned on "
@@ -120,20 +121,20 @@ class _Costs:
 
     Args:
         own: of the recipe. seeds: of a setting. axes: knobs that are searched, each of which may compile anew.
-        of_race: seconds of one seed of the race.
+        race: of any number of seeds.
     """
 
-    def __init__(self, own: Share, seeds: int, axes: int, of_race: float) -> None:
+    def __init__(self, own: Share, seeds: int, axes: int, race: RacePlan) -> None:
         side_by_side = at_once([own])
         self._point = seeds * (own.seconds + START_SECONDS) / side_by_side
         self._compiling = axes * own.compile_seconds / side_by_side
-        self._of_race = of_race
+        self._race = race
 
     def tuning(self, points: int) -> float:
         return points * self._point + self._compiling
 
     def race(self, seeds: int) -> float:
-        return seeds * self._of_race
+        return priced(replace(self._race, seeds=tuple(range(seeds)))).cost.seconds
 
     def points(self, seconds: float) -> int:
         return int((seconds - self._compiling) / self._point)

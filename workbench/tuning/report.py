@@ -24,14 +24,14 @@ _KNOB = "Grey: single seeds. Large: their mean. Scores of text that settings are
 
 def table(plan: TuningPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text: every setting in the order in which it was tried."""
-    titles = ["setting", "differs in", f"tuning score ({UNITS[plan.score]})", "seeds", "kept"]
+    titles = ["setting", "differs in", f"tuning score ({UNITS[plan.score]})", "seeds", "state"]
     lines = []
     for row in rows(now):
         changed = ", ".join(f"{short(path)}={shown(value)}" for path, value in row["changed"].items())
-        state = "" if row["status"] == "done" else f"{row['status']}{': ' * bool(row['error'])}{row['error']}"
-        kept = "yes" if row["kept"] and row["status"] == "done" else plain(state, 80)
+        done = "kept" if row["kept"] else ""
+        state = done if row["status"] == "done" else f"{row['status']}{': ' * bool(row['error'])}{row['error']}"
         lines.append([str(row["point"]), plain(changed, 100) or "nothing: the recipe as it is",
-                      decimal(row["tuning_score"], 3), str(len(row["scores"])), kept])  # fmt: skip
+                      decimal(row["tuning_score"], 3), str(len(row["scores"])), plain(state, 80)])  # fmt: skip
     return titles, lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.words import UNITS, duration
 from workbench.printable import plain
 from workbench.racing.sentences import progress as race_progress
@@ -47,11 +48,11 @@ def _seeds(seeds: tuple[int, ...]) -> str:
     return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
 
 
-def progress(plan: TuningPlan, now: Standing) -> str:
+def progress(plan: TuningPlan, now: Standing, *, ended: bool = False) -> str:
     """How far a tuning is, in one line."""
     if now.race is not None and now.race_plan is not None:
         return f"{now.stage}; its race: {race_progress(now.race_plan, now.race)}"
-    turn = f", now {path}" if (path := _turn(now)) and now.stage == "tuning" else ""
+    turn = f", now {_turn(now)}" if now.stage == "tuning" and not ended else ""
     return f"{sweep_progress(now.sweep_plan, now.sweep).replace('points', 'settings')}{turn}"
 
 
@@ -97,6 +98,8 @@ def _value(value: Any) -> str:
 def outcome(plan: TuningPlan, now: Standing) -> list[str]:
     """What a tuning says, the claim first; never a score that settings were chosen on."""
     if now.stage == "tuning":
+        if not now.steps:
+            return ["no knob has been decided"]
         return [f"so far: {changes(now)}" if now.changed else "nothing has paid so far"]
     if now.stage == "nothing paid":
         return ["nothing that was tried pays by more than seeds explain: the recipe stays as it was, and there is "
@@ -104,13 +107,13 @@ def outcome(plan: TuningPlan, now: Standing) -> list[str]:
     if now.race is None or now.race_plan is None or now.stage == "tuned, not yet confirmed":
         return [f"tuned, not yet confirmed: {changes(now)}"]
     verdict = now.race.verdicts[TUNED]
-    head = "confirmed" if now.stage == "confirmed" else "not confirmed: keep the recipe that you began from"
-    return [f"{head}: {changes(now)}", sentence(now.race_plan, verdict)]
+    rest = "" if now.stage == "confirmed" else "; keep the recipe that you began from"
+    return [f"{now.stage}: {changes(now)}{rest}", sentence(now.race_plan, verdict)]
 
 
 def summary(plan: TuningPlan, now: Standing, status: str, note: str = "") -> str:
     """All that a tuning says, one line each."""
-    head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}"
+    head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now, ended=status in ENDED)}"
     rest = ["the budget was spent before every axis had its turn: a larger one may find more"] if now.cut_short else []
     steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
     tried = ["what was tried:", *steps] if steps else []

@@ -1,4 +1,4 @@
-"""``wb.tune`` and ``wb.Tuning``: find a recipe under a total budget, and hold a tuning that any process began."""
+"""``wb.tune``: find a recipe under a total budget, and hold a tuning that any process began."""
 
 from __future__ import annotations
 
@@ -31,20 +31,12 @@ if TYPE_CHECKING:
 class Tuning(Experiment[TuningFolder, TuningResult]):
     """A tuning that this or any other process began.
 
-    Args:
-        tuning: its id, a unique beginning of it, its name, or its folder.
-        runs_dir: the runs folder, beside which tunings lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
-
-    Raises:
-        RunError: no such tuning.
-
     Example:
-        >>> tuning = Tuning("20260131-0815")  # doctest: +SKIP
+        >>> tuning = wb.experiment("20260131-0815")  # doctest: +SKIP
         >>> tuning.recipe.save("tuned.json")  # doctest: +SKIP
     """
 
-    def __init__(self, tuning: str | Path | TuningFolder, runs_dir: str | Path | None = None) -> None:
-        super().__init__(tuning if isinstance(tuning, TuningFolder) else TuningFolder.find(tuning, runs_dir))
+    kind = TuningFolder
 
     @property
     def plan(self) -> TuningPlan:
@@ -125,14 +117,7 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         )  # fmt: skip
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with the race, all settings and pictures; returns its path.
-
-        Args:
-            path: the file, replaced whole; None for ``report.html`` in the tuning's folder.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write one HTML page with the race, all settings and pictures; returns its path."""
         from workbench.tuning.report import write_report
 
         return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
@@ -180,7 +165,7 @@ def tune(
         race_seeds: at most so many from 0 on, or which ones; None for 10, 6 or 4, as many as the budget has room for.
         share: of the budget, that settings may take before the race has ten seeds.
         score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
-        name: of the tuning, by which :class:`Tuning` finds it.
+        name: of the tuning, by which :func:`workbench.experiment` finds it.
         runs_dir: the runs folder; the tuning's own folder is ``tunings`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
         dry_run: start nothing, return the plan.

@@ -1,0 +1,39 @@
+"""``wb.experiment``: what a word stands for among races, sweeps and tunings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import written
+from tests.tuning.conftest import Planned, held, planned, root, tiny
+from workbench.errors import RunError
+from workbench.racing.entering import enter as enter_race
+from workbench.recipe import Recipe
+
+__all__ = ["planned", "root", "tiny"]
+
+
+def test_a_tuning_stands_before_its_sweep_and_its_race(planned: Planned, root: Path) -> None:
+    tuning = held(planned(name="mine", axes={"architecture.layers": [2, 1]}))
+    assert tuning.id == tuning.sweep.id == tuning.race.id
+    for which in (tuning.id, "mine", tuning.folder.path):
+        assert wb.experiment(which, root).folder == tuning.folder
+    # A part by what is its own alone.
+    assert wb.experiment("mine (tuning)", root).folder == tuning.sweep.folder
+    assert wb.experiment(tuning.race.folder.path).folder == tuning.race.folder
+
+
+def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root: Path, tiny: Recipe) -> None:
+    with pytest.raises(RunError, match=r"no race, sweep or tuning 'nope' beside .*; the latest: none"):
+        wb.experiment("nope", root)
+    tuning = held(planned(name="mine", axes={"architecture.layers": [2, 3]}))
+    arms = {"baseline": tiny, "other": tiny.with_(optimizer={"lr": 2e-3})}
+    race = written(enter_race(arms, "200 steps", name="mine", runs_dir=root, rates=RATES))
+    with pytest.raises(RunError, match=f"'mine' stands for 2 experiments: tuning {tuning.id}, race {race.id}"):
+        wb.experiment("mine", root)
+    with pytest.raises(RunError, match=rf"'nope' beside .*; the latest: tuning {tuning.id}, race {race.id}, sweep"):
+        wb.experiment("nope", root)

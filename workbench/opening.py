@@ -1,0 +1,50 @@
+"""``wb.experiment``: hold any race, sweep or tuning that this or any other process began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.experiments.experiment import Experiment
+from workbench.racing.race import Race
+from workbench.runs.folder import runs_root
+from workbench.sweeping.sweep import Sweep
+from workbench.tuning.tune import Tuning
+
+Held = Experiment[Any, Any]
+KINDS: dict[str, type[Held]] = {held.kind.noun: held for held in (Tuning, Race, Sweep)}
+"""By noun. Tunings first: the sweep and the race of one have its id, and it stands for them."""
+
+
+def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | Sweep | Tuning:
+    """The race, sweep or tuning of an id.
+
+    Args:
+        which: its id, a unique beginning of it, its name, or its folder.
+        runs_dir: the runs folder, beside which all of them lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
+
+    Raises:
+        RunError: no such one, or several; the message names them, or the latest.
+
+    Example:
+        >>> wb.experiment("20260131-0815").cancel()  # doctest: +SKIP
+    """
+    found = matching(which, runs_dir)
+    if len(found) == 1:
+        return found[0]  # type: ignore[return-value]
+    if found:
+        named = ", ".join(f"{each.folder.noun} {each.id}" for each in found[-5:])
+        raise RunError(f"'{which}' stands for {len(found)} experiments: {named}; write more of its id")
+    latest = [f"{noun} {kind.kind.ids(runs_dir)[-1]}" for noun, kind in KINDS.items() if kind.kind.ids(runs_dir)]
+    raise RunError(f"no race, sweep or tuning '{which}' beside {runs_root(runs_dir)}; "
+                   f"the latest: {', '.join(latest) or 'none'}")  # fmt: skip
+
+
+def matching(which: str | Path, runs_dir: str | Path | None = None) -> list[Held]:
+    """All that a word stands for, by path, id, beginning of an id or name."""
+    found: dict[str, Held] = {}
+    for kind in KINDS.values():
+        for folder in kind.kind.matching(which, runs_dir):
+            found.setdefault(folder.id, kind(folder))
+    return list(found.values())
