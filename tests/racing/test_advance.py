@@ -26,7 +26,7 @@ def test_a_race_goes_from_look_to_look_and_launches_nothing_twice(planned: Plann
     assert [entry for entry, _ in starter.launched] == plan.entries(4, ["mine"])[:3]
     advance(folder, starter)
     assert len(starter.launched) == 3
-    message = "0 of at most 24 runs done, 3 runs going; look at 4 seeds"
+    message = "0 of at most 24 runs done, 3 runs waiting for their turn; look at 4 seeds"
     assert folder.read_state() == {"status": "racing", "message": message, "time": folder.read_state()["time"]}
     while folder.read_state()["status"] == "racing":
         starter.end_all()

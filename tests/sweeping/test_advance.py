@@ -30,7 +30,7 @@ def test_every_run_is_launched_once_the_first_seed_of_all_points_first(planned: 
     advance(folder, starter)
     advance(folder, starter)
     assert [recipe.seed for recipe in starter.launched] == [1000, 1000], "two at a time"
-    assert folder.read_state()["message"] == "0 of 6 points done, 2 runs going"
+    assert folder.read_state()["message"] == "0 of 6 points done, 2 runs waiting for their turn"
     while folder.read_state()["status"] == "sweeping":
         starter.end_all()
         advance(folder, starter)

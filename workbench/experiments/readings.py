@@ -74,13 +74,14 @@ def underway(readings: Iterable[Reading]) -> list[str]:
 
     Example:
         >>> underway([Reading("going", doing="running"), Reading("going", doing="queued"), Reading("done")])
-        ['1 run going', '1 waiting for its turn']
+        ['1 run going', '1 run waiting for its turn']
     """
     doing = [each.doing for each in readings if each.status == "going"]
     waiting = doing.count("queued")
     going = len(doing) - waiting
-    found = [f"{going} run{'s' * (going > 1)} going"] if going else []
-    return [*found, f"{waiting} waiting for {'its' if waiting == 1 else 'their'} turn"] if waiting else found
+    counted = ((going, "run going", "runs going"),
+               (waiting, "run waiting for its turn", "runs waiting for their turn"))  # fmt: skip
+    return [f"{count} {one if count == 1 else several}" for count, one, several in counted if count]
 
 
 def _done(evaluations: Mapping[str, Any]) -> Reading:
