@@ -74,5 +74,6 @@ test("runs of a race stand together where the first of them is; two races of one
 test("the line of a race names it as the kernel does", () => {
   const id = experimentOf(row("20260131-081500-mine-s0-0a1b2c", 3, { tags: ["good", "race:deep-or-wide"] }));
   assert.equal(experimentName(id), "race:deep-or-wide 20260131-081500");
+  for (const noun of ["sweep", "tuning"]) assert.equal(experimentName(experimentOf(row("20260131-081500-p0-s1000-0a1b2c", 3, { tags: [`${noun}:mine`] }))), `${noun}:mine 20260131-081500`);
   assert.deepEqual([id, "group:[1]", "20260131-081500-a"].map(isExperiment), [true, false, false]);
 });

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.sweeping.conftest import Starter, Trained, finish
+from tests.sweeping.conftest import FLOOR, Starter, Trained, finish
 from tests.tuning.conftest import Planned, held
 from workbench.errors import RunError
 from workbench.recipe import Recipe
@@ -83,6 +83,22 @@ def test_what_tuning_likes_and_the_race_does_not_is_not_confirmed(planned: Plann
     assert (tuning.status, tuning.stage) == ("finished", "not confirmed")
     assert "not confirmed: architecture.layers 2 -> 3; keep the recipe that you began from" in tuning.summary
     assert "tuned is worse than before by 0.300 nats" in tuning.summary
+
+
+def test_runs_that_stay_at_word_frequencies_are_not_raced(planned: Planned) -> None:
+    class TooShort(Trained):
+        """A layer less is better, and no seed gets further below word frequencies than nothing is learned from."""
+
+        def end_all(self) -> None:
+            for folder, recipe in self.going:
+                finish(folder, FLOOR - 0.05 + 0.3 * (recipe.architecture.layers - 1) + 0.001 * (recipe.seed % 2))
+            self.going.clear()
+
+    tuning = held(planned(axes={"architecture.layers": [2, 1]}, each="5 s"), TooShort())
+    assert (tuning.status, tuning.stage) == ("failed", "tuned, not yet confirmed")
+    assert "in 5 s not even the best setting got more than 0.1 nats below word frequencies" in tuning.summary
+    assert tuning.result.error in tuning.summary
+    assert not tuning.plan.race.path.exists()
 
 
 def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> None:

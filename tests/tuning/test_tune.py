@@ -35,8 +35,15 @@ def test_a_dry_run_only_says_how_the_budget_is_divided(tiny: Recipe, root: Path)
 def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Path) -> None:
     tuning = held(planned(name="<mine>"))
     live = tuning.shown()
-    assert (live.title, live.status, list(live.figures)) == ("Tuning <mine>", "finished", ["curves", "differences"])
+    assert (live.title, live.status) == ("Tuning <mine>", "finished")
+    assert list(live.figures) == ["curves", "differences", "knob/optimizer.lr", "knob/architecture.layers"]
     assert live.lines[0] in tuning.summary
+    assert (live.best, len(live.points)) == (6, len(tuning.rows))
+    for key in live.figures:
+        assert live.figure(key).data
+        assert "<table" in live.numbers(key)
+    # All of its runs are the tuning's: of a sweep and a race nobody asked for.
+    assert tuning.sweep.folder.tag == tuning.race.folder.tag == tuning.folder.tag == "tuning:mine"
     for which in (tuning.id, "<mine>", tuning.folder.path):
         assert wb.experiment(which, root).id == tuning.id
     result = tuning.result

@@ -156,9 +156,14 @@ class ExperimentFolder:
 
     @property
     def tag(self) -> str:
-        """Of its runs: ``race:NAME``, with dashes for what no tag may hold."""
-        slug = re.sub(r"[^\w.-]+", "-", self.name).strip("-")
-        return f"{self.noun}:{slug}"[:LONGEST_TAG].rstrip("-:")
+        """Of its runs: ``race:NAME``, with dashes for what no tag may hold; a tuning's for its stages."""
+        return str(read_object(self.plan).get("part_of") or self.tag_of(self.name))
+
+    @classmethod
+    def tag_of(cls, name: str) -> str:
+        """The tag of runs of one of that name."""
+        slug = re.sub(r"[^\w.-]+", "-", name).strip("-")
+        return f"{cls.noun}:{slug}"[:LONGEST_TAG].rstrip("-:")
 
     @property
     def plan(self) -> Path:

@@ -70,6 +70,7 @@ class RacePlan:
         warnings: what was said before it began.
         runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
         version: of the package that began it.
+        part_of: tag of the tuning that it is a stage of; empty else.
     """
 
     id: str
@@ -91,6 +92,7 @@ class RacePlan:
     folder: str
     version: str
     schema_version: int = SCHEMA_VERSION
+    part_of: str = ""
 
     def __repr__(self) -> str:
         return (f"<race of {plain(' and '.join(self.arms), 100)}: at most {len(self.seeds)} seeds, {self.cost.runs} "

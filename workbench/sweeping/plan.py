@@ -70,6 +70,7 @@ class SweepPlan:
         warnings: what was said before it began.
         runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
         version: of the package that began it.
+        part_of: tag of the tuning that it is a stage of; empty else.
     """
 
     id: str
@@ -91,6 +92,7 @@ class SweepPlan:
     folder: str
     version: str
     schema_version: int = field(default=SCHEMA_VERSION)
+    part_of: str = ""
 
     def __repr__(self) -> str:
         return (f"<sweep of {plain(', '.join(self.space), 100)}: {self.runs} points, {self.cost.runs} runs, about "

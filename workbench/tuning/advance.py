@@ -21,6 +21,7 @@ from workbench.runs.state import exclusive
 from workbench.sweeping import advance as sweeping
 from workbench.tuning.plan import BEFORE, TUNED, TuningPlan
 from workbench.tuning.results import TuningResult
+from workbench.tuning.sentences import cannot_race, progress
 from workbench.tuning.standing import Standing, standing
 from workbench.tuning.tuning_folder import TuningFolder
 
@@ -50,6 +51,8 @@ def advance(folder: TuningFolder, start: Callable[..., Run] = launch, rates: Any
         if not now.changed:
             return _end(folder, plan, "finished")
         if not plan.race.plan.is_file():
+            if why := cannot_race(plan, now):
+                return _end(folder, plan, "failed", why)
             try:
                 _begin_race(folder, plan, now, rates)
             except RunError:
@@ -101,12 +104,10 @@ def _begin_race(folder: TuningFolder, plan: TuningPlan, now: Standing, rates: An
     folder.add_event("tuned", changed={path: list(values) for path, values in now.changed.items()})
     # What a driver that was killed left there is no race yet: its plan is written last.
     shutil.rmtree(plan.race.path, ignore_errors=True)
-    plan.race.create(replace(race, id=plan.id, folder=plan.folder).to_dict())
+    plan.race.create(replace(race, id=plan.id, folder=plan.folder, part_of=folder.tag).to_dict())
 
 
 def _going(folder: TuningFolder, plan: TuningPlan) -> Standing:
-    from workbench.tuning.sentences import progress
-
     now, state = standing(plan), folder.read_state()
     if state["message"] != (message := progress(plan, now)):
         folder.write_state(state["status"], message)

@@ -27,6 +27,7 @@ from workbench.sweeping.space import MOST_POINTS
 from workbench.sweeping.stepwise import FEWEST_SEEDS, ROUNDS, Settings, alternatives
 from workbench.tuning.axes import space_asked
 from workbench.tuning.plan import BEFORE, TUNED, Division, TuningPlan
+from workbench.tuning.tuning_folder import TuningFolder
 
 if TYPE_CHECKING:
     from workbench.forecast import Forecast
@@ -113,7 +114,7 @@ def enter(
         runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
     )  # fmt: skip
     cost = replace(sweep.cost, runs=runs, seconds=seconds, core_hours=own.threads * seconds * sweep.at_once / 3600)
-    return plan, replace(sweep, id=plan.id, runs=points, cost=cost)
+    return plan, replace(sweep, id=plan.id, runs=points, cost=cost, part_of=TuningFolder.tag_of(plan.name))
 
 
 class _Costs:

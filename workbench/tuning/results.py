@@ -88,7 +88,7 @@ class TuningResult(ExperimentResult):
             warnings=plan.warnings,
             note=note,
             error=error,
-            summary=summary(plan, now, status, note),
+            summary=summary(plan, now, status, note, error),
         )
 
 

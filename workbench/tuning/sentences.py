@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.words import UNITS, duration
+from workbench.floors import MARGIN_NATS
 from workbench.printable import plain
 from workbench.racing.sentences import progress as race_progress
 from workbench.racing.sentences import sentence
@@ -16,6 +17,8 @@ from workbench.sweeping.space import shown
 from workbench.sweeping.stepwise import Step
 from workbench.tuning.plan import TUNED, TuningPlan
 from workbench.tuning.standing import Standing
+
+TRIED = "what was tried:"
 
 
 def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str]:
@@ -86,6 +89,19 @@ def why(step: Step, score: str) -> str:
     return f"{step.path} stays {here}: {_value(best.value)} is {-best.gain:.3f} {unit} worse"
 
 
+def cannot_race(plan: TuningPlan, now: Standing) -> str:
+    """Why a race would end undecided for certain; empty where it may find something.
+
+    Means are compared only where all seeds leave word frequencies: of a large budget, all of the race would be spent
+    on saying so.
+    """
+    kept = now.sweep.points[now.kept_point or 0].readings.values()
+    if any(reading.left_floor for reading in kept):
+        return ""
+    return (f"in {plan.each} not even the best setting got more than {MARGIN_NATS} nats below word frequencies, and a "
+            "race of such runs is decided by nothing: give each run more time (each=..., `--each`)")  # fmt: skip
+
+
 def changes(now: Standing) -> str:
     """What differs from the recipe that it began from, in one line."""
     return ", ".join(f"{path} {_value(before)} -> {_value(after)}" for path, (before, after) in now.changed.items())
@@ -111,10 +127,10 @@ def outcome(plan: TuningPlan, now: Standing) -> list[str]:
     return [f"{now.stage}: {changes(now)}{rest}", sentence(now.race_plan, verdict)]
 
 
-def summary(plan: TuningPlan, now: Standing, status: str, note: str = "") -> str:
+def summary(plan: TuningPlan, now: Standing, status: str, note: str = "", error: str = "") -> str:
     """All that a tuning says, one line each."""
     head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now, ended=status in ENDED)}"
     rest = ["the budget was spent before every axis had its turn: a larger one may find more"] if now.cut_short else []
     steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
-    tried = ["what was tried:", *steps] if steps else []
-    return "\n".join([head, *([note] if note else []), *outcome(plan, now), *rest, *tried])
+    tried = [TRIED, *steps] if steps else []
+    return "\n".join([head, *filter(None, (note, error)), *outcome(plan, now), *rest, *tried])

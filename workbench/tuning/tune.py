@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from workbench.tuning import advance
 from workbench.tuning.entering import SHARE, enter, first_round
 from workbench.tuning.plan import Score, TuningPlan
 from workbench.tuning.results import TuningResult, rows
-from workbench.tuning.sentences import cost_lines, summary
+from workbench.tuning.sentences import TRIED, cost_lines, summary
 from workbench.tuning.standing import Standing, standing
 from workbench.tuning.tuning_folder import TuningFolder
 
@@ -79,14 +78,12 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
     @property
     def result(self) -> TuningResult:
         """All of it, JSON-able; verdict and difference are those of the race."""
-        status = self.status
-        error = self.message if status == "failed" else ""
-        return TuningResult.of(self.plan, self.standing, status, self.note, error)
+        return TuningResult.of(self.plan, self.standing, self.status, self.note, self._error)
 
     @property
     def summary(self) -> str:
         """How it stands, in plain words."""
-        return summary(self.plan, self.standing, self.status, self.note)
+        return summary(self.plan, self.standing, self.status, self.note, self._error)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -107,13 +104,24 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         return tuning_html(self.plan, self.standing, self.summary)
 
     def shown(self) -> Shown:
-        """As it is now, for a page that draws it live: with pictures of its race; of its settings until that began."""
-        race = self.plan.race
-        beneath = Race(race).shown() if race.plan.is_file() else self.sweep.shown()
-        head, *lines = self.summary.splitlines()
-        return replace(
-            beneath, title=f"Tuning {plain(self.folder.name, 60)}", status=self.status,
-            lines=[head.partition(": ")[2] or head, *lines], more=beneath.lines, points=(), best=None,
+        """As it is now, for a page that draws it live: pictures of its race, once that has begun, and of each knob."""
+        from workbench.tuning.report import table_html
+
+        plan, now, status = self.plan, self.standing, self.status
+        sweep, race = self.sweep.shown(), Race(plan.race).shown() if now.race is not None else None
+        knobs = {key: title for key, title in sweep.figures.items() if key.startswith("knob/")}
+
+        def of(key: str) -> Shown:
+            return sweep if key in knobs or race is None else race
+
+        head, *lines = summary(plan, now, status, self.note, self._error).splitlines()
+        steps = [line for line in lines if line.startswith("  ")]
+        return Shown(
+            f"Tuning {plain(plan.name, 60)}", status,
+            [head.partition(": ")[2], *(line for line in lines if line not in (TRIED, *steps))],
+            (race.table if race else "") + table_html(plan, now), {**(race.figures if race else {}), **knobs},
+            lambda key: of(key).figure(key), lambda key: of(key).numbers(key), [line.strip() for line in steps],
+            sweep.points, now.kept_point,
         )  # fmt: skip
 
     def report(self, path: str | Path | None = None) -> Path:
@@ -121,6 +129,10 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         from workbench.tuning.report import write_report
 
         return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
+
+    @property
+    def _error(self) -> str:
+        return self.message if self.status == "failed" else ""
 
     def cancel(self) -> list[str]:
         """End the tuning and stop its runs, each with a checkpoint; returns their ids. What has ended stays.

@@ -1,4 +1,4 @@
-"""Races and sweeps in the Lab: opened by what the table calls them, in the place of curves."""
+"""Races, sweeps and tunings in the Lab: opened by what the table calls them, in the place of curves."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tests.racing import conftest as racing
 from tests.racing.conftest import planned, root, tiny
 from tests.sweeping import conftest as sweeping
 from tests.sweeping.conftest import planned as planned_sweep
+from tests.tuning import conftest as tunings
+from tests.tuning.conftest import planned as planned_tuning
 from tests.ui.messages import say
 from workbench.errors import RunError
 from workbench.ui.lab.experiments import find_experiment, name_of
 from workbench.ui.lab.lab import Lab
 
-__all__ = ["planned", "planned_sweep", "root", "tiny"]
+__all__ = ["planned", "planned_sweep", "planned_tuning", "root", "tiny"]
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_a_race_is_found_by_the_tag_of_its_runs_and_their_moment(planned: Any, r
     name = name_of(race)
     assert name == f"race:deep-or-wide {race.id[:15]}"
     assert find_experiment(name, root).id == race.id
-    for gone, why in ((name[:-1] + "x", "not in"), ("race:other " + race.id[:15], "not in"), ("run:x 1", "neither")):
+    for gone, why in ((name[:-1] + "x", "not in"), ("race:other " + race.id[:15], "not in"), ("run:x 1", "no race")):
         with pytest.raises(RunError, match=why):
             find_experiment(gone, root)
 
@@ -66,6 +68,21 @@ def test_it_stands_in_the_place_of_curves_until_runs_are_watched(planned: Any, l
     assert (lab.experiments.children, lab.table.experiment) == ((), "")
     lab.table.experiment = "race:gone 20260101-000000"
     assert lab.table.experiment == ""
+
+
+def test_a_tuning_is_opened_alike_and_gives_the_recipe_that_it_kept(planned_tuning: Any, lab_of: Any) -> None:
+    tuning = tunings.held(planned_tuning(name="mine", axes={"architecture.layers": [2, 1]}))
+    lab = lab_of()
+    lab.table.experiment = name_of(tuning)
+    panel = lab.experiments.panel
+    assert panel.experiment.folder == tuning.folder
+    panel.refresh()
+    assert panel.controls.point == 1
+    say(panel.controls, {"do": "compose"})
+    assert lab.composer.recipe == tuning.sweep.recipe(1)
+    assert lab.composer.recipe.architecture == tuning.recipe.architecture
+    say(panel.controls, {"do": "watch"})
+    assert [run.id for run in lab.monitor.runs] == [tuning.sweep.run(1).id]
 
 
 def test_a_dot_selects_its_run_and_composes_its_recipe(planned_sweep: Any, lab_of: Any) -> None:

@@ -1,4 +1,4 @@
-"""The race or sweep that stands in the Lab in the place of curves, opened from its line in the table of runs."""
+"""The experiment that stands in the Lab in the place of curves, opened from its line in the table of runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ import ipywidgets
 
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
-from workbench.experiments.experiment_folder import ExperimentFolder
-from workbench.racing.race import Race
-from workbench.racing.race_folder import RaceFolder
+from workbench.opening import KINDS
 from workbench.recipe import Recipe
 from workbench.sweeping.sweep import Sweep
-from workbench.sweeping.sweep_folder import SweepFolder
+from workbench.tuning.tune import Tuning
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
 from workbench.ui.watch.experiment_panel import ExperimentPanel
 
-_KINDS: dict[str, tuple[type[ExperimentFolder], Callable[..., Experiment[Any, Any]]]] = {
-    kind.noun: (kind, held) for kind, held in ((RaceFolder, Race), (SweepFolder, Sweep))
-}
 _BEGUN = len("20260131-081500")
 
 
@@ -32,16 +27,16 @@ def name_of(experiment: Experiment[Any, Any]) -> str:
 
 
 def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment[Any, Any]:
-    """The race or sweep that :func:`name_of` names.
+    """The race, sweep or tuning that :func:`name_of` names.
 
     Raises:
         RunError: it is not there (any more).
     """
     tag, _, begun = name.rpartition(" ")
-    folder, held = _KINDS.get(tag.partition(":")[0], (None, None))
-    if folder is None or held is None:
-        raise RunError(f"'{name}' is neither a race nor a sweep")
-    return held(folder.of_runs(tag, begun, runs_dir))
+    held = KINDS.get(tag.partition(":")[0])
+    if held is None:
+        raise RunError(f"'{name}' is no race, sweep or tuning")
+    return held(held.kind.of_runs(tag, begun, runs_dir))
 
 
 class LabExperiments(ipywidgets.VBox):
@@ -51,7 +46,7 @@ class LabExperiments(ipywidgets.VBox):
         table: of the runs. compose: puts a recipe into the forms, with words about it.
 
     Attributes:
-        panel: the race or sweep that stands there; None for none.
+        panel: the experiment that stands there; None for none.
     """
 
     def __init__(self, table: RunsTable, compose: Callable[[Recipe, str], None]) -> None:
@@ -90,10 +85,16 @@ class LabExperiments(ipywidgets.VBox):
 
     @property
     def _sweep(self) -> Sweep:
-        # Only a sweep has points that could be asked for.
+        # Only a sweep has points that could be asked for; of a tuning it is the first stage.
         assert self.panel is not None
-        assert isinstance(self.panel.experiment, Sweep)
-        return self.panel.experiment
+        held = self.panel.experiment
+        found = held.sweep if isinstance(held, Tuning) else held
+        assert isinstance(found, Sweep)
+        return found
+
+    @property
+    def _name(self) -> str:
+        return self.panel.experiment.folder.name if self.panel is not None else ""
 
     def _watch(self, point: int) -> None:
         run = self._sweep.run(point)
@@ -102,7 +103,7 @@ class LabExperiments(ipywidgets.VBox):
         self._table.watch(run.id)
 
     def _compose(self, point: int) -> str:
-        self._put(self._sweep.recipe(point), f"recipe of point {point} of {self._sweep.folder.name}")
+        self._put(self._sweep.recipe(point), f"recipe of point {point} of {self._name}")
         return f"the recipe of point {point} is in the forms; undo takes it back"
 
     def _dot(self, point: int) -> str:

@@ -4,7 +4,7 @@
 //   state:running tag:x    a word in one column; `tag:` and `state:` want its beginning
 //   loss<2.5 lr>=1e-3      a number of the table or of the recipe (the end of its path is enough)
 //   optimizer:lans         a choice or text of the recipe
-//   race:mine              the runs of a race, or of a sweep
+//   race:mine              the runs of a race; sweep: and tuning: alike
 //   -tag:old "two words"   not; words with spaces
 
 const TERM = /(-?)(?:([a-z_][\w./-]*)(<=|>=|!=|[:=<>]))?(?:"([^"]*)"?|(\S*))\s*/giy;
@@ -18,6 +18,7 @@ const TEXTS = {
   tags: (row) => row.tags,
   race: (row) => experimentsNamed(row, "race"),
   sweep: (row) => experimentsNamed(row, "sweep"),
+  tuning: (row) => experimentsNamed(row, "tuning"),
   note: (row) => [row.notes, row.message],
   notes: (row) => [row.notes],
   owner: (row) => [row.owner],

@@ -6,7 +6,7 @@ import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
 export const BY_RECIPE = "recipe";
-/** No groups at all; without a choice the runs of races and sweeps stand together. */
+/** No groups at all; without a choice the runs of an experiment stand together: of a race, a sweep or a tuning. */
 export const FLAT = "flat";
 // What tells repetitions apart, and what people call them.
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
@@ -45,7 +45,7 @@ export function groupsOf(rows, by, knobs, sort = null) {
 }
 
 /**
- * Lines of a table in which the runs of a race or a sweep stand together, in the place of the first of them.
+ * Lines of a table in which the runs of an experiment stand together, in the place of the first of them.
  * @param {object[]} rows as they are sorted
  * @returns {({id: string, row: object, inside: false} | {id: string, group: object})[]}
  */
@@ -66,19 +66,19 @@ export function withExperiments(rows) {
   return lines;
 }
 
-/** The group of a run's race or sweep; empty for any other run. Its id begins with the time of the race, which tells two of one name apart. */
+/** The group of a run's experiment; empty for any other run. Its id begins with the time of that, which tells two of one name apart. */
 export function experimentOf(row) {
   const tag = tagOf(row);
   return tag ? `experiment:${tag} ${row.id.slice(0, 15)}` : "";
 }
 
-/** Whether a line of the table is a race or a sweep. */
+/** Whether a line of the table is an experiment. */
 export const isExperiment = (id) => id.startsWith("experiment:");
 
-/** What the kernel calls the race or sweep of such a line: "race:NAME 20260131-081500". */
+/** What the kernel calls the experiment of such a line: "race:NAME 20260131-081500". */
 export const experimentName = (id) => id.slice("experiment:".length);
 
-const tagOf = (row) => row.tags.find((tag) => /^(race|sweep):/.test(tag));
+const tagOf = (row) => row.tags.find((tag) => /^(race|sweep|tuning):/.test(tag));
 
 // Of a thousand runs once per set of recipes, not with every letter of a filter.
 const known = new WeakMap();

@@ -1,4 +1,4 @@
-// What a race or a sweep says, above its picture: the kernel tells, this shows; which picture, which point, cancel, close.
+// What a race, a sweep or a tuning says, above its picture: the kernel tells, this shows; which picture, which point, cancel, close.
 
 import "./experiment.css";
 
@@ -9,10 +9,9 @@ import { bindDots } from "./dots.js";
 const FIGURE = ".js-plotly-plot";
 const THEMES = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
 
-/** How to ask whether a race or sweep is to be cancelled. */
+/** How to ask whether an experiment is to be cancelled. */
 export function endQuestion({ noun, title }) {
-  const kept = noun === "race" ? "Its verdicts so far stay." : "Points that have ended stay.";
-  return { text: `Cancel ${title}? Its runs stop, each with a checkpoint. ${kept}`, yes: `Cancel this ${noun}`, no: "Let it go on" };
+  return { text: `Cancel ${title}? Its runs stop, each with a checkpoint. What it has found so far stays.`, yes: `Cancel this ${noun}`, no: "Let it go on" };
 }
 
 /** Lines as paragraphs. Those that stay are left in peace: a screen reader says what is new. */
@@ -38,7 +37,7 @@ class Controls {
     this.figures = dropdown("picture", (figure) => ask({ do: "figure", figure }));
     this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => ask({ do: "numbers", on: !model.get("numbers") }) } });
     this.points = dropdown("point", (point) => ask({ do: "point", point: Number(point) }));
-    this.points.node.title = "a setting of the sweep; a click on a dot or a line of a picture picks it, too";
+    this.points.node.title = "a setting that was tried; a click on a dot or a line of a picture picks it, too";
     const button = (verb, text, title) => el("button", { type: "button", text, title, on: { click: () => ask({ do: verb }) } });
     this.picked = el("span", { class: "lab-experiment-group" }, this.points.node, button("watch", "Watch run", "curves of the run of this point"), button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
     this.tools = el("div", { class: "lab-experiment-tools" }, el("span", { class: "lab-experiment-group" }, this.figures.node, this.numbers), this.picked);
