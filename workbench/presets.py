@@ -15,6 +15,9 @@ from workbench.recipe import Recipe
 _FAST_TOKENS = "614_400 tokens"  # what fast() reads in its 600 steps: a budget in steps would favour large batches
 DEFAULT = "fast"
 """Where the Lab begins: of the presets that learn something, the quickest."""
+EXAMPLE = "quickstart"
+"""What the Lab's first view starts: its curve is there in seconds, where a preset that compiles first takes a minute
+or two on a busy machine with two cores."""
 BERT_VOCABULARY = 30_528
 """BERT's 30,522 word pieces, padded to a multiple of 64."""
 

@@ -189,7 +189,7 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
     expect(lab.locator(".wb-welcome")).to_be_hidden()
     example = runs(server.runs)[0]
-    assert example.recipe.hash == presets.get(presets.DEFAULT).hash
+    assert example.recipe.hash == presets.get(presets.EXAMPLE).hash
     example.stop()
 
     # With the page it comes back, and takes a run that is clicked in the side panel: no view of its own opens.

@@ -279,11 +279,14 @@ def test_the_page_keeps_what_another_kernel_goes_on_with(tmp_path: Path) -> None
 
 
 @pytest.mark.process
-def test_the_example_is_a_run_of_the_preset_that_a_lab_begins_with(
+def test_the_example_is_a_run_that_is_not_compiled_and_leaves_what_is_composed(
     lab: Lab, tmp_path: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = presets.fast().with_assignments([*learnable, "budget.amount=100000"])
-    monkeypatch.setattr(presets, "get", lambda _name: quick)
+    example = presets.get(presets.EXAMPLE)
+    # Its first point is what a newcomer waits for: a compilation takes minutes where the machine is busy.
+    assert not example.to_dict()["execution"]["compile"]
+    quick = example.with_assignments([*learnable, "budget.amount=100000"])
+    monkeypatch.setattr(presets, "get", lambda name: {presets.EXAMPLE: quick}[name])
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     lab.monitor._handle_custom_msg({"type": "example"}, [])
     assert lab.composer.recipe is not None

@@ -11,6 +11,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
+from workbench import presets
 from workbench.errors import RunError
 from workbench.racing.race import Race
 from workbench.recipe import Recipe
@@ -352,8 +353,8 @@ class Lab(ipywidgets.Box):
         return "" if self._recipe is None else self._recipe.hash
 
     def _example(self) -> None:
-        """A run to look at, of the preset that a Lab begins with; what is composed stays as it is."""
-        self._start(default_recipe())
+        """A run to look at, of a preset that nothing is waited for; what is composed stays as it is."""
+        self._start(presets.get(presets.EXAMPLE))
 
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""

@@ -16,7 +16,7 @@ export class Welcome {
     const steps = STEPS.map(([what, text]) => el("li", {}, el("b", { text: what }), el("span", { text })));
     this.button = el("button", { type: "button", class: "wb-start", text: "Start a running example", on: { click: () => this.#start(start) } });
     this.said = el("p", { class: "wb-said", role: "status" });
-    const note = el("p", { class: "wb-note", text: "A small model on a small text, which learns something within minutes. It is a run as any other: stop it whenever you like." });
+    const note = el("p", { class: "wb-note", text: "A small model on a small text, which learns something within a minute. It is a run as any other: stop it whenever you like." });
     this.root = el("section", { class: "wb-welcome", "aria-label": "First steps", hidden: true }, el("h3", { text: "No run is watched yet" }), el("ol", {}, ...steps), this.button, note, this.said);
   }
 
