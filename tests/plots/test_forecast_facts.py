@@ -90,12 +90,21 @@ def test_forecast_beside_a_run_that_ended(view) -> None:
 
 def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view, empty) -> None:
     rows = compared(FOUND, view)
-    assert beside_line(rows, ended=True) == (
+    assert beside_line(rows, "finished") == (
         "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, alone on the machine"
     )
-    assert beside_line(rows, ended=False) == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
-    nothing = beside_line(compared(FOUND, empty), ended=False)
+    assert beside_line(rows, "running") == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
+    nothing = beside_line(compared(FOUND, empty), "running")
     assert nothing == "forecast 8,192 tokens/s, alone on the machine; not measured yet"
+
+
+def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
+    state = {**view.state, "status": "stopped", "step": 100, "seconds": 51.2, "progress": 0.5}
+    rows = compared(FOUND, replace(view, status="stopped", state=state))
+    assert beside_line(rows, "stopped").startswith("stopped, would have taken 1 min 42 s at 8,000 tokens/s; forecast")
+    assert "present" not in rows[3].note
+    early = compared(FOUND, replace(view, status="stopped", state={**state, "progress": 0.01}))
+    assert beside_line(early, "stopped") == "stopped at 8,000 tokens/s; forecast 8,192, alone on the machine"
 
 
 def test_what_a_forecast_assumes() -> None:

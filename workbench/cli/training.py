@@ -237,7 +237,7 @@ def summary(run: Run, result: Result) -> str:
 
         view = run.view()
         if promised := whole_forecast(view.forecast):
-            lines.append(beside_line(compared(promised, view), ended=True))
+            lines.append(beside_line(compared(promised, view), view.status))
     if profile := read_object(run.folder.profile):
         lines.append(profile_table(profile))
     if run.folder.report.exists():

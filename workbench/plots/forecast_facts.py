@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.plots.curves import curve
 from workbench.printable import UNKNOWN, count
 from workbench.runs.measured import measured
+from workbench.runs.state import FINAL
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     # What is left takes as long as what is done: fair from a twentieth on, a guess before.
     total = None if not seconds or not progress or progress < 0.05 else seconds / progress
     reached = None if not steps or not progress or progress < 0.05 else steps / progress
-    pace = "" if ended or total is None else "at the present pace"
+    pace = "" if ended or total is None else ("at its pace" if view.final else "at the present pace")
     speed, memory = measured(view, "tokens_per_second"), measured_memory(view)
     return [
         _compared("parameters", found["parameters"], parameters, count),
@@ -205,19 +206,22 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     ]  # fmt: skip
 
 
-def beside_line(rows: Sequence[Compared], ended: bool) -> str:
+def beside_line(rows: Sequence[Compared], status: str) -> str:
     """Speed and time as measured, beside the forecast and what that assumed, in one sentence.
 
     Args:
-        ended: the run is over, so that its speed is no present one.
+        status: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
     """
     found = {row.name: row for row in rows}
     speed, seconds = found["tokens/s"], found["training time"]
     if speed.off is None:
         return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
-    if not ended:
+    if status not in FINAL:
         return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
-    return f"took {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {ALONE}"
+    if seconds.off is None:
+        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
+    took = "took" if status == "finished" else f"{status}, would have taken"
+    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {ALONE}"
 
 
 def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:

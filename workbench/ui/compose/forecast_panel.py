@@ -300,7 +300,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            table, line = comparison_html(rows, view.name), beside_line(rows, view.final)
+            table, line = comparison_html(rows, view.name), beside_line(rows, view.status)
         except (NotMeasuredError, OvertakenError):
             line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
