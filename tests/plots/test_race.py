@@ -28,7 +28,7 @@ def line(*losses: float, seconds: float = 1.0) -> Curve:
 @pytest.fixture
 def picture() -> RacePicture:
     arms = [Arm("baseline", [line(3, 2, 1), line(5, 4, 3)]), Arm("<b>mine", [line(2, 1)]), Arm("none yet", [])]
-    gaps = [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better"), Gap("none yet", [])]
+    gaps = [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better", seeds=[0, 3]), Gap("none yet", [])]
     return RacePicture("nats", "reference seconds", arms, gaps, 0.02, {"word frequencies": 3.5})
 
 
@@ -45,7 +45,7 @@ def test_a_band_is_drawn_as_far_as_all_seeds_have_got() -> None:
 def test_curves_have_a_band_and_a_mean_per_arm(picture: RacePicture) -> None:
     figure = race_curves(picture)
     means = [trace for trace in figure.data if trace.mode == "lines+markers"]
-    assert [trace.name for trace in means] == ["baseline (2 seeds)", "&lt;b&gt;mine (1 seeds)", "none yet (0 seeds)"]
+    assert [trace.name for trace in means] == ["baseline (2 seeds)", "&lt;b&gt;mine (1 seed)", "none yet (0 seeds)"]
     assert list(means[0].y) == [4, 3, 2]
     bands = [trace for trace in figure.data if trace.fill == "toself"]
     assert list(bands[0].y) == [5, 4, 3, 1, 2, 3]
@@ -68,6 +68,7 @@ def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -
     figure = race_differences(picture)
     points, mean, empty = figure.data
     assert list(points.x) == [-0.1, -0.2]
+    assert list(points.customdata) == [0, 3], "a dot says which seed it is"
     assert (mean.error_x.array[0], mean.error_x.arrayminus[0]) == pytest.approx((0.14, 0.15))
     assert mean.text == ("better",)
     assert len(empty.x) == 0
@@ -85,3 +86,10 @@ def test_the_same_without_a_browser(picture: RacePicture) -> None:
     assert race_png(picture).startswith(b"\x89PNG")
     empty = RacePicture("nats", "s", [Arm("a", []), Arm("b", [])], [Gap("b", [])], 0.02)
     assert len(race_png(empty)) > 1000
+    for drawn, why in (
+        (race_curves(empty), "no run has been scored yet"),
+        (race_differences(empty), "no seed has ended"),
+    ):
+        assert drawn.layout.annotations[0].text.startswith(why)
+        assert not drawn.layout.xaxis.visible, "axes without a number would have numbers of their own"
+        assert not drawn.layout.shapes

@@ -83,14 +83,18 @@ def finish(
     # The legend's groups are runs: one click hides the raw, the smoothed and the held-out line together.
     figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
     if not any(_has_points(trace) for trace in figure.data):
-        note = "nothing was measured" if all(view.final for view in views) else "nothing measured yet"
-        # Replaced, not merged: titles of empty panels would only be in the way.
-        figure.layout.annotations = [{"text": note, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
-        figure.update_xaxes(visible=False)
-        figure.update_yaxes(visible=False)
+        say_nothing(figure, "nothing was measured" if all(view.final for view in views) else "nothing measured yet")
     for view in views:
         mark_events(figure, view, x, panels, whose=f"{plotly_text(view.name)}: " if len(views) > 1 else "")
     return figure
+
+
+def say_nothing(figure: go.Figure, why: str) -> None:
+    """Words in the place of axes that would have numbers of nothing."""
+    # Replaced, not merged: titles of empty panels would only be in the way.
+    figure.layout.annotations = [{"text": why, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
 
 
 def _is_shown_request(event: Record) -> bool:

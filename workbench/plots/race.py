@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench.plots.curves import Curve
-from workbench.plots.figure import template
+from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
@@ -18,6 +18,7 @@ from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run
 
 _BAND_OPACITY = 0.18
 _TARGET = "baseline's final score"
+_NO_SCORE, _NO_PAIR = "no run has been scored yet", "no seed has ended in both arms yet"
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 
 
@@ -34,7 +35,7 @@ class Gap:
     """An arm against the baseline.
 
     Attributes:
-        points: paired differences by seed, below 0 where the arm is better.
+        points: paired differences by seed, below 0 where the arm is better. seeds: which, in the same order.
         mean, low, high: with the repeated confidence interval; None before the first look.
         text: the verdict in a word.
     """
@@ -45,6 +46,7 @@ class Gap:
     low: float | None = None
     high: float | None = None
     text: str = ""
+    seeds: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def race_curves(picture: RacePicture) -> go.Figure:
             fillcolor=_faint(colour), legendgroup=name, showlegend=False, hoverinfo="skip",
         )  # fmt: skip
         figure.add_scatter(
-            x=x_P, y=mean_P, mode="lines+markers", name=f"{name} ({len(arm.lines)} seeds)", legendgroup=name,
+            x=x_P, y=mean_P, mode="lines+markers", name=f"{name} ({_seeds(arm)})", legendgroup=name,
             line={"color": colour, "dash": plotly_dash(run_dash(index))},
             hovertemplate="%{y:.3f} at %{x:.4~g} s<extra>%{fullData.name}</extra>",
         )  # fmt: skip
@@ -142,6 +144,9 @@ def race_curves(picture: RacePicture) -> go.Figure:
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
     figure.update_xaxes(title=picture.x_label)
     figure.update_yaxes(title=f"held-out loss ({picture.unit})")
+    if not any(arm.lines for arm in picture.arms):
+        figure.layout.shapes = ()
+        say_nothing(figure, _NO_SCORE)
     return figure
 
 
@@ -153,8 +158,9 @@ def race_differences(picture: RacePicture) -> go.Figure:
     for index, gap in enumerate(picture.gaps, start=1):
         name, colour = plotly_text(gap.name), run_colour(index)
         figure.add_scatter(x=list(gap.points), y=[name] * len(gap.points), mode="markers", showlegend=False,
-                           marker={"color": colour, "opacity": 0.45, "size": 7}, name=name,
-                           hovertemplate="%{x:+.3f} at one seed<extra>%{fullData.name}</extra>")  # fmt: skip
+                           marker={"color": colour, "opacity": 0.7, "size": 8}, name=name,
+                           customdata=list(gap.seeds),
+                           hovertemplate="%{x:+.3f} at seed %{customdata}<extra>%{fullData.name}</extra>")  # fmt: skip
         if gap.mean is not None and gap.low is not None and gap.high is not None:
             figure.add_scatter(
                 x=[gap.mean], y=[name], mode="markers+text", showlegend=False, name=name, text=[plotly_text(gap.text)],
@@ -165,9 +171,12 @@ def race_differences(picture: RacePicture) -> go.Figure:
             )  # fmt: skip
     figure.update_layout(template=template(), title="Difference to the baseline, with its interval",
                          height=160 + 70 * len(picture.gaps))  # fmt: skip
-    figure.update_xaxes(title=f"{picture.unit}; left of 0 is better")
+    figure.update_xaxes(title=f"{picture.unit}; left of 0 is better, grey is called equivalent")
     # In the order of the arms, with room for the word above the first.
     figure.update_yaxes(range=[len(picture.gaps) - 0.5, -0.7])
+    if not any(gap.points for gap in picture.gaps):
+        figure.layout.shapes = ()
+        say_nothing(figure, _NO_PAIR)
     return figure
 
 
@@ -186,7 +195,7 @@ def race_png(picture: RacePicture) -> bytes:
     for index, arm in enumerate(picture.arms):
         x_P, mean_P, low_P, high_P = band(arm.lines)
         dash = (0, run_dash(index)) if run_dash(index) else "-"
-        label = f"{matplotlib_text(arm.name)} ({len(arm.lines)} seeds)"
+        label = f"{matplotlib_text(arm.name)} ({_seeds(arm)})"
         curves.fill_between(x_P, low_P, high_P, color=run_colour(index), alpha=_BAND_OPACITY, linewidth=0)
         curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=3, label=label)
     for text, level in levels_near(picture).items():
@@ -212,11 +221,20 @@ def race_png(picture: RacePicture) -> bytes:
     gaps.set_yticks(range(len(picture.gaps)), [matplotlib_text(gap.name) for gap in picture.gaps], fontsize=9)
     gaps.set_ylim(len(picture.gaps) - 0.5, -0.5)
     gaps.set_xlabel(f"difference ({picture.unit}); left of 0 is better", fontsize=9)
-    for axes in (curves, gaps):
+    for axes, why in ((curves, "" if any(arm.lines for arm in picture.arms) else _NO_SCORE),
+                      (gaps, "" if any(gap.points for gap in picture.gaps) else _NO_PAIR)):  # fmt: skip
+        if why:
+            axes.clear()
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, why, ha="center", va="center", fontsize=9, transform=axes.transAxes)
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     canvas.draw()
     return small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def _seeds(arm: Arm) -> str:
+    return f"{len(arm.lines)} seed{'s' * (len(arm.lines) != 1)}"
 
 
 def _faint(colour: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.plots.figure import template
+from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
 from workbench.plots.pareto import front
@@ -215,9 +215,7 @@ def _add_dots(
 def _finish(figure: go.Figure, title: str, drawn: bool, height: int = 420) -> go.Figure:
     figure.update_layout(template=template(), title=title, height=height)
     if not drawn:
-        figure.layout.annotations = [
-            {"text": "no point has ended yet", "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        ]
+        say_nothing(figure, "no point has ended yet")
     return figure
 
 

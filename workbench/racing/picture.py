@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html import escape
 from statistics import fmean
 
@@ -45,11 +46,12 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
     floors = {text: level for text, level in levels.items() if text in ("word frequencies", "neighbours")}
     gaps = []
     for name, verdict in now.verdicts.items():
-        pairs = zip(*(now.scores(plan, arm, plan.seeds) for arm in (name, plan.baseline)), strict=True)
-        points = [ours - base for ours, base in pairs if math.isfinite(ours - base)]
-        gap = Gap(name, points)
-        if (found := verdict.estimate) is not None:
-            gap = Gap(name, points, found.mean, found.low, found.high, verdict.verdict)
+        ours_S, base_S = (now.scores(plan, arm, plan.seeds) for arm in (name, plan.baseline))
+        found = {seed: ours - base for seed, ours, base in zip(plan.seeds, ours_S, base_S, strict=True)}
+        known = {seed: gap for seed, gap in found.items() if math.isfinite(gap)}
+        gap = Gap(name, [*known.values()], seeds=[*known])
+        if (estimate := verdict.estimate) is not None:
+            gap = replace(gap, mean=estimate.mean, low=estimate.low, high=estimate.high, text=verdict.verdict)
         gaps.append(gap)
     return RacePicture(
         UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors,
