@@ -348,7 +348,9 @@ def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, f
         shutil.copytree(few[0].path, folder.path)
         label(folder, add=["race:deep"])
     page.get_by_label("group runs by").select_option("")
-    expect(names(page)).to_have_text(["run 1", "run 0", "▸ race deep (2)", "run 3", "run 2", "run 5", "run 4"])
+    expect(names(page)).to_have_text(
+        ["run 1", "run 0", "▸ race deep (2 runs, finished)", "run 3", "run 2", "run 5", "run 4"]
+    )
     page.get_by_role("searchbox", name="filter runs").fill("race:deep")
     expect(names(page)).to_have_text(["run 0", "run 0"])
 

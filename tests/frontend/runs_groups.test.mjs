@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, standingText, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -47,6 +47,13 @@ test("any knob is a column, sorts and groups", () => {
   assert.deepEqual(groups.map((group) => [group.label, group.rows.length]), [["seed = 2", 2], ["seed = 1", 3]]);
   assert.equal(shared(column, groups[0].rows), "", "they differ");
   assert.equal(shared(columnOf(knobKey("seed"), KNOBS), groups[0].rows), "2");
+});
+
+test("the line of an experiment says how its runs stand, without being unfolded", () => {
+  const runs = ["finished", "running", "finished", "queued"].map((status, i) => row(`r${i}`, 1, { status }));
+  assert.equal(standingText(runs), "4 runs: 1 running, 1 queued, 2 finished");
+  assert.equal(standingText([runs[0], runs[2]]), "2 runs, finished");
+  assert.equal(standingText([runs[3]]), "1 run, queued");
 });
 
 test("groups have room for a mean with its spread", () => {

@@ -81,6 +81,8 @@ test("runs on one text share their floors; an old run has none", () => {
   const levels = levelsOf({ runs, target: 5 });
   assert.deepEqual(levels.map(({ text, always }) => [text, always]), [["word frequencies 6.390", false], ["neighbours 3.860", false], ["target 5.000", true]]);
   assert.equal(new Set(levels.map(({ dash }) => String(dash))).size, 3);
+  const texts = [["fast", 6.51], ["slow", 6.51], ["causal", 6.21]].map(([name, y]) => ({ name, status: { levels: { "word frequencies": y, neighbours: 4 } } }));
+  assert.deepEqual(levelsOf({ runs: texts }).map(({ text }) => text), ["word frequencies 6.510 · fast and 1 more", "neighbours 4.000", "word frequencies 6.210 · causal"], "of several texts it is said whose");
 });
 
 test("text of a run never becomes markup", () => {

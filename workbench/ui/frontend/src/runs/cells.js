@@ -3,7 +3,7 @@
 import { el, say } from "../dom.js";
 import { lineSample } from "../watch/samples.js";
 import { BY_KEY, whenText } from "./columns.js";
-import { isExperiment, shared, statText } from "./groups.js";
+import { isExperiment, shared, standingText, statText } from "./groups.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
@@ -90,7 +90,7 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
   for (const column of columns) {
     const cell = cells.get(column.key);
     if (column.key === "name") {
-      text(cell, `${closed ? "▸" : "▾"} ${group.label} (${group.rows.length})`);
+      text(cell, `${closed ? "▸" : "▾"} ${group.label} (${named ? standingText(group.rows) : group.rows.length})`);
       cell.title = group.label;
     } else if (column.mean) {
       const stat = group.stats.get(column.key);

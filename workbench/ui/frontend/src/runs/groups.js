@@ -1,7 +1,7 @@
 // Runs put together: by their recipe without its seed, or by the value of a knob; mean and spread of what they reached.
 // Pure.
 
-import { columnOf, COLUMNS, ordered, pathOf, titleOf } from "./columns.js";
+import { BY_KEY, columnOf, COLUMNS, ordered, pathOf, titleOf } from "./columns.js";
 import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
@@ -10,6 +10,7 @@ export const BY_RECIPE = "recipe";
 export const FLAT = "flat";
 // What tells repetitions apart, and what people call them.
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
+const STATE = BY_KEY.get("state");
 const SPREAD = COLUMNS.filter((column) => column.mean);
 // Of a label with its knobs, and of "3.215 ± 0.012", in pixels.
 const LABEL_WIDTH = 240;
@@ -112,6 +113,14 @@ export function widened(column) {
 export function statText(column, stat) {
   if (!stat) return "";
   return stat.spread === null ? column.mean(stat.mean) : `${column.mean(stat.mean)} ± ${column.mean(stat.spread)}`;
+}
+
+/** How the runs of a group stand: "8 runs: 1 running, 7 finished", most urgent first; "8 runs, finished" where all do. */
+export function standingText(rows) {
+  const counts = new Map();
+  for (const row of ordered(rows, STATE.value, 1)) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
+  const runs = `${rows.length} run${rows.length === 1 ? "" : "s"}`;
+  return counts.size === 1 ? `${runs}, ${rows[0].status}` : `${runs}: ${[...counts].map(([status, count]) => `${count} ${status}`).join(", ")}`;
 }
 
 /** The value of a knob that all of a group have, else empty. */

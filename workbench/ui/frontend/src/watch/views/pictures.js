@@ -98,11 +98,18 @@ export function smoothed({ steps, y }, share, rate = false) {
 
 /** Losses to compare with: the floors of every run, and the target, which alone is shown however far it is. */
 export function levelsOf({ runs, target }) {
-  const all = runs.flatMap(({ status }) => Object.entries(status.levels ?? {}));
-  if (Number.isFinite(target)) all.push(["target", target]);
-  // Runs on one text share their lines.
-  const texts = new Map(all.map(([name, y]) => [`${name} ${lossText(y)}`, [name, y]]));
-  return [...texts].map(([text, [name, y]]) => ({ text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+  const all = runs.flatMap(({ name: run, status }) => Object.entries(status.levels ?? {}).map(([name, y]) => ({ name, y, run })));
+  if (Number.isFinite(target)) all.push({ name: "target", y: target });
+  // Runs on one text share their lines; of others it is said whose they are.
+  const texts = new Map();
+  for (const level of all) {
+    const text = `${level.name} ${lossText(level.y)}`;
+    if (!texts.has(text)) texts.set(text, { ...level, runs: new Set() });
+    texts.get(text).runs.add(level.run);
+  }
+  const several = ({ name }) => [...texts.values()].filter((other) => other.name === name).length > 1;
+  const whose = ({ runs: [first, ...rest] }) => ` · ${shortName(first)}${rest.length ? ` and ${rest.length} more` : ""}`;
+  return [...texts].map(([text, level]) => ({ ...level, text: several(level) ? text + whose(level) : text })).map(({ name, text, y }) => ({ text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
 }
 
 const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));
