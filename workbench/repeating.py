@@ -76,6 +76,7 @@ def _race_cells(held: Race) -> list[Cell]:
         "baseline": plan.baseline, "score": plan.score, "reference": plan.reference, "clock": plan.clock,
         "margin": plan.margin, "alpha": round(plan.design.alpha * len(plan.others), 12),
         "name": None if plan.name == " vs ".join(plan.arms) else plan.name,
+        "initial": {int(seed): path for seed, path in plan.initial.items()} or None,
     })  # fmt: skip
     return [
         ("title", _title("race", held.id, held.summary)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ import pytest
 
 from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import held, planned, root, tiny
+from tests.sweeping.conftest import FLOOR, finish
 from workbench.bench import study
 from workbench.bench.command import main
 from workbench.bench.result import ResultsFile
-from workbench.bench.study import TRACKS, Track, arms_of, missing, section_of
+from workbench.bench.study import TRACKS, Track, arms_of, missing, section_of, warm_starts
 from workbench.choices.choice import registry
 from workbench.errors import TargetMissed, WorkbenchError
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
 from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder
+from workbench.runs.run import Run
 
 __all__ = ["planned", "root", "tiny"]
 SECTION = {"Optimizer": {"mine": {"optimizer": {"kind": "lion"}}, "no: heads": {"architecture": {"heads": 7}}}}
@@ -100,8 +104,46 @@ def test_what_has_no_evidence_or_evidence_of_another_recipe_is_named(tmp_path: P
         main(["study", "--check", "--out", str(tmp_path / "none.json")])
 
 
+@pytest.mark.process  # git, for the revision
+def test_what_masked_arms_begin_with_is_trained_once_per_seed(
+    tiny: Recipe, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    launched: list[int] = []
+
+    def start(recipe: Recipe, **options: Any) -> Run:
+        folder = RunFolder(root / f"20260101-00000{len(launched)}-before-000000-0000")
+        launched.append(recipe.seed)
+        finish(folder, FLOOR - 0.6)
+        (folder.checkpoints / "step-200").mkdir(parents=True)
+        return Run(folder)
+
+    def ask(recipe: Recipe, *seeds: int) -> dict[int, str]:
+        return warm_starts("masked", recipe, seeds, ResultsFile(tmp_path / "study.json", "study"), start)
+
+    first = ask(tiny, 100, 0)
+    assert [Path(path).parent.parent.parent for path in first.values()] == [root, root]
+    assert ask(tiny, 100, 0, 1) == {**first, 1: ask(tiny, 1)[1]}
+    assert launched == [100, 0, 1]
+    ask(tiny.with_(optimizer={"lr": 2e-3}), 0)
+    assert launched == [100, 0, 1, 0], "another recipe is another beginning"
+    monkeypatch.setattr(study, "LEFT", 0.7)
+    with pytest.raises(WorkbenchError, match=r"seed 0, is 0\.60 nats below word frequencies, and needs 0\.7"):
+        ask(tiny, 0)
+
+
+def test_arms_of_the_masked_track_can_begin_with_the_weights_of_what_is_trained_before() -> None:
+    track = TRACKS["masked"][0](400)
+    assert track.before is not None
+    for recipe in (track.base, *arms_of(track, "Objective")[0].values()):
+        assert (recipe.architecture, recipe.data) == (track.before.architecture, track.before.data)
+    assert "masked/Objective/corruption all_mask: no evidence" in missing({})
+    moved = replace(track, before=track.before.with_(budget="700 steps"))
+    assert study.definitions(moved, "Objective") != study.definitions(track, "Objective")
+
+
 def test_what_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
-    for option in (["--track", "masks"], ["--only", "optimiser"]):
+    for option in (["--track", "mask"], ["--only", "optimiser"]):
         with pytest.raises(WorkbenchError, match=r"causal|Optimizer"):
             main(["study", "--out", str(tmp_path / "study.json"), *option])
     assert not (tmp_path / "study.json").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import end
+from tests.racing.conftest import Starter, end, written
 from workbench.errors import RecipeError
 from workbench.forecast import forecast
+from workbench.racing.advance import advance
 from workbench.racing.entering import enter
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sentences import cost_lines
 from workbench.recipe import Recipe
+from workbench.runs.checkpoints import FORMAT, MANIFEST, file_hash
 from workbench.runs.folder import write_json
+from workbench.runs.run import Run
 
 Planned = Callable[..., RacePlan]
 
@@ -174,6 +178,31 @@ def test_earlier_runs_say_whether_a_recipe_leaves_the_floor(planned: Planned) ->
     assert folder.id in warning
     write_json(folder.evaluations, {"result": {"steps": 150, "learned": "neighbours"}})
     assert planned(budget="155 steps").warnings == ()
+
+
+def test_all_arms_begin_with_one_checkpoint_per_seed(planned: Planned, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "checkpoints" / "step-6"
+    path.mkdir(parents=True)
+    (path / "state.json").write_text("{}")
+    manifest = {"format": FORMAT, "sha256": {"state.json": file_hash(path / "state.json")}}
+    (path / MANIFEST).write_text(json.dumps(manifest))
+    plan = planned(seeds=4, initial=dict.fromkeys(range(4), path))
+    assert (plan.initial["3"], plan.warnings) == (str(path), ())
+    assert any("weights of one checkpoint per seed" in line for line in cost_lines(plan))
+    begun: list[str] = []
+    starter = Starter(plan, lambda entry: 2.0)
+
+    def start(recipe: Recipe, *, initial: str, **options: str) -> Run:
+        begun.append(initial)
+        return starter(recipe, **options)
+
+    advance(written(plan), start)
+    assert begun == [str(path)] * plan.at_once
+    with pytest.raises(RecipeError, match="initial: seed 1 has no checkpoint to begin with"):
+        planned(seeds=4, initial={0: path})
+    (path / "state.json").write_text("{ }")
+    with pytest.raises(RecipeError, match=r"step-6' is no checkpoint to begin with \(state.json is damaged"):
+        planned(seeds=4, initial=dict.fromkeys(range(4), path))
 
 
 def test_a_plan_reads_back_also_that_of_another_version(planned: Planned, tmp_path: Path) -> None:

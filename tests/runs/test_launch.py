@@ -72,6 +72,12 @@ def test_what_is_no_recipe_is_refused(recipe: object, root: Path) -> None:
     assert not root.exists() or not list(root.iterdir())
 
 
+def test_weights_that_are_no_checkpoint_are_refused_and_nothing_stays(corpus: Path, root: Path) -> None:
+    with pytest.raises(RunError, match=r"initial: '/nowhere/step-6' is no checkpoint .*there is no such folder"):
+        launch(tiny_recipe(corpus), runs_dir=root, initial="/nowhere/step-6")
+    assert list(root.iterdir()) == []
+
+
 def test_a_name_must_fit(corpus: Path, root: Path) -> None:
     with pytest.raises(RecipeError, match="name"):
         launch(tiny_recipe(corpus), runs_dir=root, name="x" * 100)

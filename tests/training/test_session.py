@@ -18,6 +18,7 @@ from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
+from workbench.runs.launch import _with_weights
 from workbench.runs.resumed import resuming
 from workbench.runs.state import read_state
 from workbench.telemetry import read_telemetry
@@ -49,6 +50,23 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         if not session.writer._closed.is_set():  # run() has closed it
             session.writer.close()
         session.status.close()
+
+
+def test_a_run_begins_with_the_weights_of_another_and_nothing_else_of_it(tiny: Recipe, begin: Begin) -> None:
+    parent = begin(tiny.with_(budget={"amount": 6}))
+    parent.run()
+    last = checkpoints(parent.folder.checkpoints)[-1]
+    _with_weights(parent.folder, tiny, last)
+    session = begin(tiny.with_(budget={"amount": 6}, seed=5, objective={"mask_rate": 0.3}))
+    saved = checkpoint.load(last).tensors["model"]
+    there = session.assembled.model.state_dict()
+    assert all(torch.equal(there[name], tensor) for name, tensor in saved.items())
+    assert (session.training.progress.step, dict(session.assembled.optimizer.state)) == (0, {})
+    origin = json.loads((parent.folder.initial / "origin.json").read_text())
+    assert (origin["run"], origin["data"]) == (parent.folder.id, session.task.fingerprint)
+    (parent.folder.initial / "origin.json").write_text(json.dumps({"run": "x", "data": {}}))
+    with pytest.raises(checkpoint.CheckpointError, match="data have changed since run x"):
+        begin(tiny)
 
 
 def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) -> None:

@@ -3,13 +3,15 @@
 Claim 2 of an honest comparison. A track is a baseline and sections of methods, each a change to it. Every arm's rate
 and warm-up are swept by the same search on a seed that no race sees, at the steps that the budget gives this arm; then
 a section is one race (:mod:`workbench.racing`): paired seeds, looks after 4, 6 and 10, an error rate shared by its
-arms, and the baseline at half and twice the budget, so that a difference can be said as a speed-up. Resumable.
+arms, and the baseline at half and twice the budget, so that a difference can be said as a speed-up. Masked arms begin
+from a checkpoint per seed that has left the plateau, so that none is judged by when it would have. Resumable.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,13 +27,18 @@ from workbench.bench.compared_methods import Methods, all_methods, depth_and_opt
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
 from workbench.bench.result import ResultsFile, definition
-from workbench.errors import RecipeError, TargetMissed, WorkbenchError, unknown
+from workbench.errors import RecipeError, RunError, TargetMissed, WorkbenchError, unknown
 from workbench.racing.entering import enter
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, race
 from workbench.recipe import Recipe
+from workbench.runs.checkpoints import checkpoints
+from workbench.runs.launch import launch
+from workbench.runs.run import Run
 
 RESULTS, PAGE = Path("docs/results/study.json"), Path("docs/methods.md")
+LEFT = 0.5
+"""Nats below word frequencies at which what arms begin with must be."""
 LEARNED = 1.0
 """Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
 SEEDS = 10
@@ -48,10 +55,12 @@ class Track:
     Attributes:
         base: tuned before anything else.
         methods: by section and name, each as changes to ``base``.
+        before: what is trained first, once per seed; all arms begin with its weights. None: with those of their seed.
     """
 
     base: Recipe
     methods: Methods
+    before: Recipe | None = None
 
 
 def causal(steps: int) -> Track:
@@ -81,6 +90,23 @@ def large_batch(steps: int) -> Track:
     return Track(base, {"Optimizer": depth_and_optimizers()["Optimizer"]})
 
 
+def masked(steps: int) -> Track:
+    """What masks are worth to a model that reads context: ``fast`` on one thread, from where it has left the plateau.
+
+    Its rate and steps are those that end 1.2 nats below word frequencies; 3e-3 after as many is still on the plateau.
+    """
+    before = presets.fast().with_(
+        optimizer={"lr": 1e-3}, execution={"threads": 1, "device": "cpu"}, budget="600 steps", seed=TUNING_SEED
+    )
+    base = before.with_(budget=f"{steps} steps", objective={"mask_rate": 0.15})
+    linear = {"kind": "linear", "start": 0.3, "end": 0.15}
+    return Track(base, {"Objective": {
+        "masks 30% throughout": {"objective.mask_rate": 0.3},
+        "masks 30% falling to 15%": {"objective.mask_rate": linear},
+        "corruption all_mask": {"objective.corruption": "all_mask"},
+    }}, before)  # fmt: skip
+
+
 def schedules() -> dict[str, dict[str, Any]]:
     """Shapes of the learning rate beside a rise and a straight fall."""
     shapes: dict[str, dict[str, Any]] = {
@@ -94,7 +120,11 @@ def schedules() -> dict[str, dict[str, Any]]:
     return {name: {"optimizer.schedule": shape} for name, shape in shapes.items()}
 
 
-TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {"causal": (causal, 600), "large_batch": (large_batch, 300)}
+TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {
+    "causal": (causal, 600),
+    "large_batch": (large_batch, 300),
+    "masked": (masked, 400),
+}
 """By name: how it is built, and its steps."""
 
 
@@ -114,13 +144,17 @@ def arms_of(track: Track, section: str) -> tuple[dict[str, Recipe], dict[str, st
 
 
 def tuned(
-    track: str, recipes: Mapping[str, Recipe], results: ResultsFile, at_once: int
+    track: str, recipes: Mapping[str, Recipe], results: ResultsFile, at_once: int, initial: str = ""
 ) -> dict[str, tuple[Recipe, float]]:
-    """Every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by side."""
+    """Every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by side.
+
+    Args:
+        initial: the checkpoint whose weights all begin with; empty for those of the seed.
+    """
 
     def tune(name: str) -> tuple[Recipe, float]:
         recipe = recipes[name]
-        with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
+        with Contender(WORKER, {"name": name, "recipe": recipe.to_dict(), "initial": initial}) as child:
             results.put(unigram_entropy=child.ready["unigram_entropy"])
             found, loss = sweep(recipe, partial(trained_loss, f"{track}/{name}", results, child))
         note(f"{name}: lr {found.optimizer.lr:g}, {loss:.3f} nats")
@@ -128,6 +162,44 @@ def tuned(
 
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(recipes, pool.map(tune, recipes), strict=True))
+
+
+def warm_starts(
+    track: str, before: Recipe, seeds: Iterable[int], results: ResultsFile, start: Callable[..., Run] = launch
+) -> dict[int, str]:
+    """The last checkpoint of a run per seed, each trained once, however often this is asked.
+
+    Args:
+        start: as :func:`workbench.runs.launch.launch`; the runs take their turns.
+
+    Raises:
+        WorkbenchError: one is not :data:`LEFT` nats below word frequencies. RunFailed: one failed.
+    """
+    runs = {seed: _before(track, before.with_(seed=seed), results, start) for seed in seeds}
+    found = {}
+    for seed, run in runs.items():
+        result = run.wait_blocking()
+        if (below := result["unigram_entropy"] - result["heldout_loss"]) < LEFT:
+            raise WorkbenchError(f"track '{track}': what arms begin with, seed {seed}, is {below:.2f} nats below word "
+                                 f"frequencies, and needs {LEFT}; train it longer")  # fmt: skip
+        found[seed] = str(checkpoints(run.folder.checkpoints)[-1])
+    return found
+
+
+def _before(track: str, recipe: Recipe, results: ResultsFile, start: Callable[..., Run]) -> Run:
+    """The run of this very recipe that an earlier start began, resumed where it was lost; else a new one."""
+    known, key = results.data.get("before", {}), f"{track}/{recipe.seed}"
+    kept = known.get(key, {})
+    if kept.get("definition") == definition(recipe):
+        with contextlib.suppress(RunError):  # deleted
+            run = Run(kept["run"])
+            if run.status == "lost":
+                run.resume()
+            if run.status not in ("failed", "stopped"):
+                return run
+    run = start(recipe, name=f"study {track} before, seed {recipe.seed}", say=note)
+    results.put(before={**known, key: {"run": run.id, "definition": definition(recipe)}})
+    return run
 
 
 def section_of(
@@ -151,6 +223,10 @@ def section_of(
     Raises:
         WorkbenchError: the tuned baseline is not :data:`LEARNED` nats below word frequencies. RunFailed: the race.
     """
+    warm = warm_starts(track, built.before, [TUNING_SEED, *range(seeds)], results) if built.before else {}
+    if warm:
+        tune = partial(tune, initial=warm.pop(TUNING_SEED))
+        begin = partial(begin, initial=warm)
     base, loss = tune(track, {BASELINE: built.base}, results, 1)[BASELINE]
     if (below := results.data["unigram_entropy"] - loss) < LEARNED:
         raise WorkbenchError(f"track '{track}': the baseline ends {below:.2f} nats below word frequencies, and needs "
@@ -160,7 +236,7 @@ def section_of(
     plan = enter({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
     candidates = {name: Recipe(**plan.arms[name]).with_(seed=TUNING_SEED) for name in arms}
     ready = {BASELINE: base, **{name: found for name, (found, _) in tune(track, candidates, results, at_once).items()}}
-    outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin).wait_blocking()
+    outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin, warm).wait_blocking()
     return {
         "race": outcome.race, "steps": int(built.base.budget.amount), "budget": outcome.budget, "seeds": outcome.seeds,
         "baseline_below_unigram": below, "recipes": {name: recipe.to_dict() for name, recipe in ready.items()},
@@ -170,10 +246,14 @@ def section_of(
     }  # fmt: skip
 
 
-def _raced(key: str, arms: Mapping[str, Recipe], budget: str, seeds: int, results: ResultsFile, begin: Begin) -> Race:
+def _raced(
+    key: str, arms: Mapping[str, Recipe], budget: str, seeds: int, results: ResultsFile, begin: Begin,
+    warm: Mapping[int, str],
+) -> Race:  # fmt: skip
     """The race of these very arms that an earlier start began, else a new one."""
     races = results.data.get("races", {})
-    wanted = {name: definition(recipe) for name, recipe in arms.items()}
+    wanted: dict[str, Any] = {name: definition(recipe) for name, recipe in arms.items()}
+    wanted |= {"initial": sorted(warm.values())} if warm else {}
     if races.get(key, {}).get("arms") == wanted:
         known = Race(races[key]["race"])
         if known.status not in ("failed", "cancelled"):
@@ -187,7 +267,8 @@ def _raced(key: str, arms: Mapping[str, Recipe], budget: str, seeds: int, result
 def definitions(built: Track, section: str) -> dict[str, str]:
     """What each arm of a section was before it was tuned: another one is another method."""
     arms, _ = arms_of(built, section)
-    return {name: definition(recipe) for name, recipe in {BASELINE: built.base, **arms}.items()}
+    before = f" after {definition(built.before)}" if built.before else ""
+    return {name: f"{definition(recipe)}{before}" for name, recipe in {BASELINE: built.base, **arms}.items()}
 
 
 def missing(data: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,17 +19,23 @@ from workbench.training.assemble import assemble, heldout_set
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
+from workbench.training.restored import take_weights
 from workbench.training.warmup import compile_ahead
 
 
-def train(recipe: Recipe, prepared: PreparedData) -> dict[str, Any]:
+def train(recipe: Recipe, prepared: PreparedData, initial: str = "") -> dict[str, Any]:
     """Train a recipe to the end of its budget and evaluate it once, as a run's own process would.
+
+    Args:
+        initial: the checkpoint whose weights it begins with; empty for those of its seed.
 
     Returns:
         ``loss`` (held-out, nats; None when the run diverged), ``evaluated_tokens``, ``steps``, ``tokens``,
         ``compile_seconds``, ``cpu_seconds`` and ``wall_seconds`` of training, ``flops`` (useful ones).
     """
     assembled = assemble(recipe, prepared)
+    if initial:
+        take_weights(assembled.model, Path(initial))
     training = Training(recipe, assembled)
     answer: dict[str, Any] = {"loss": None, "compile_seconds": round(compile_ahead(training), 2)}
     wall, cpu = time.perf_counter(), time.process_time()
@@ -73,7 +80,7 @@ def serve(answer: Callable[[Recipe, PreparedData, dict[str, Any]], dict[str, Any
 
 def main() -> None:
     """Child process: ``python -m workbench.bench.tuning_worker '{"recipe": ..., "name": ...}'``."""
-    serve(lambda recipe, prepared, _: train(recipe, prepared))
+    serve(lambda recipe, prepared, setting: train(recipe, prepared, setting.get("initial", "")))
 
 
 if __name__ == "__main__":

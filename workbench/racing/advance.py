@@ -44,8 +44,10 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
                 start_orphan(run_folder(plan, entry))
         room = plan.at_once - sum(reading.status == "going" for reading in now.readings.values())
         for entry in [entry for entry in now.wanted if now.readings[entry].status != "going"][: max(0, room)]:
+            weights = plan.initial.get(str(entry.seed))
+            begin = functools.partial(start, initial=weights) if weights else start
             bring(
-                folder, run_folder(plan, entry), now.readings[entry], functools.partial(plan.recipe, entry), start,
+                folder, run_folder(plan, entry), now.readings[entry], functools.partial(plan.recipe, entry), begin,
                 title=entry.title, **entry._asdict(),
             )  # fmt: skip
         if folder.read_state()["message"] != (message := progress(plan, now)):

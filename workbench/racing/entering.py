@@ -21,6 +21,7 @@ from workbench.experiments.version import version_here
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.racing.plan import Cost, RacePlan, Score
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
+from workbench.runs.checkpoints import problem_with
 from workbench.runs.folder import new_run_id, runs_root
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def enter(
     name: str | None = None,
     runs_dir: str | Path | None = None,
     rates: Any = None,
+    initial: Mapping[int, str | Path] | None = None,
     say: Say | None = None,
 ) -> RacePlan:
     """The plan of a race; see :func:`workbench.racing.race.race`.
@@ -68,7 +70,7 @@ def enter(
     check_clock(clock)
     if not (is_number(alpha) and 0 < alpha < 1 and is_number(margin) and margin >= 0):
         raise RecipeError(f"alpha must be between 0 and 1 and margin at least 0, got {alpha!r:.60} and {margin!r:.60}")
-    ratios = _ratios(reference)
+    ratios, weights = _ratios(reference), _weights(initial or {}, chosen)
     for recipe in recipes.values():
         recipe.check_whole()
         recipe.check_here()
@@ -87,14 +89,17 @@ def enter(
     side_by_side = at_once(shares.values())
     design = Design.of(len(chosen), len(recipes) - 1, alpha)
     warnings = _twins(recipes) + [
-        line for arm in recipes for line in _doubts(arm, recipes[arm], shares[arm], prepared[f"arm '{arm}'"], runs_dir)
+        line
+        for arm in recipes
+        if not weights
+        for line in _doubts(arm, recipes[arm], shares[arm], prepared[f"arm '{arm}'"], runs_dir)
     ]
     plan = RacePlan(
         id=new_run_id(name or "race", recipes[first].hash), name=name or " vs ".join(recipes),
         arms={arm: recipe.to_dict() for arm, recipe in recipes.items()}, baseline=first, seeds=chosen, design=design,
         margin=margin, score=score, reference=ratios, budget=text, clock=clock, shares=shares,
         cost=Cost(0, 0.0, 0.0, 0, 0.0), at_once=side_by_side, warnings=tuple(warnings),
-        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
+        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(), initial=weights,
     )  # fmt: skip
     return priced(plan)
 
@@ -145,6 +150,16 @@ def _ratios(reference: Sequence[float]) -> tuple[float, ...]:
         raise RecipeError("reference: give ratios of the budget between 0.01 and 100, such as (0.5, 2), or () for "
                           f"none, got {reference!r:.60}")  # fmt: skip
     return tuple(sorted({float(ratio) for ratio in reference} - {1.0}))
+
+
+def _weights(initial: Mapping[int, str | Path], seeds: Sequence[int]) -> dict[str, str]:
+    if initial and (lacking := [seed for seed in seeds if seed not in initial]):
+        raise RecipeError(f"initial: seed {lacking[0]} has no checkpoint to begin with; give each seed of the race one")
+    found = {str(seed): str(Path(initial[seed]).expanduser().absolute()) for seed in seeds if initial}
+    for path in found.values():
+        if (problem := problem_with(Path(path))) is not None:
+            raise RecipeError(f"initial: '{path}' is no checkpoint to begin with ({problem})")
+    return found
 
 
 def _twins(recipes: Mapping[str, Recipe]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from workbench.experiments.budget import Share
@@ -71,6 +71,7 @@ class RacePlan:
         runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
         version: of the package that began it.
         part_of: tag of the tuning that it is a stage of; empty else.
+        initial: by seed, the checkpoint whose weights all arms begin with; empty where seeds draw them.
     """
 
     id: str
@@ -93,6 +94,7 @@ class RacePlan:
     version: str
     schema_version: int = SCHEMA_VERSION
     part_of: str = ""
+    initial: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (f"<race of {plain(' and '.join(self.arms), 100)}: at most {len(self.seeds)} seeds, {self.cost.runs} "

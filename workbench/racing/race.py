@@ -109,6 +109,7 @@ def race(
     name: str | None = None,
     runs_dir: str | Path | None = None,
     rates: Any = None,
+    initial: Mapping[int, str | Path] | None = None,
     dry_run: bool = False,
     say: Say | None = print,
 ) -> Race | RacePlan:
@@ -132,6 +133,8 @@ def race(
         margin: of equivalence, nats. alpha: of the whole race, shared by its arms.
         runs_dir: the runs folder; the race's own folder is ``races`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
+        initial: by seed, a checkpoint (a folder ``step-N``) whose weights all arms begin with, see
+            :func:`workbench.launch`; None draws them from the seed.
         dry_run: start nothing, return the plan.
         say: called with lines about what is prepared, and what the race will take.
 
@@ -147,7 +150,7 @@ def race(
     say = say or (lambda line: None)
     plan = enter(
         arms, budget, seeds, baseline=baseline, score=score, reference=reference, clock=clock, margin=margin,
-        alpha=alpha, name=name, runs_dir=runs_dir, rates=rates, say=say,
+        alpha=alpha, name=name, runs_dir=runs_dir, rates=rates, initial=initial, say=say,
     )  # fmt: skip
     for line in cost_lines(plan):
         say(line)

@@ -28,6 +28,8 @@ def cost_lines(plan: RacePlan) -> list[str]:
             f"  {plain(arm)}: {share.steps:,} steps of {1000 * share.seconds_per_step:.3g} ms = {share.tokens:,} "
             f"tokens, {duration(share.seconds)}{whose}"
         )
+    if plan.initial:
+        lines.append("  all arms begin with the weights of one checkpoint per seed, and with fresh optimizers")
     return [*lines, f"  {_findable(plan)}", *(f"  note: {line}" for line in plan.warnings)]
 
 

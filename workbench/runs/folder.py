@@ -104,6 +104,8 @@ class RunFolder:
     """What may be set in the running run; written by the trainer."""
     lease = _Part("control/lease.json")
     """Who steers the run."""
+    initial = _Part("initial")
+    """A checkpoint of another run whose weights it begins with; absent where they are drawn from its seed."""
     checkpoints = _Part("checkpoints")
     """Folder of ``step-N`` folders."""
     graphs = _Part("graphs")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import RunError
+from workbench.runs.checkpoints import duplicate, problem_with
 from workbench.runs.create import create
-from workbench.runs.folder import runs_root
+from workbench.runs.folder import RunFolder, read_object, runs_root, write_json
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Say
 from workbench.runs.queue.orphans import start_orphans
@@ -27,6 +28,7 @@ def launch(
     run_id: str | None = None,
     queue: bool = True,
     priority: int = 0,
+    initial: str | Path | None = None,
     say: Say | None = print,
 ) -> Run:
     """Start training in the background and return at once; on a busy machine the run waits for its turn.
@@ -41,13 +43,16 @@ def launch(
         run_id: of the run, for programs that must not launch it twice; else a new one.
         queue: else it trains at once, beside whatever else does, and slows it down.
         priority: among the runs that wait; higher ones go first.
+        initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run begins with its
+            weights, at its own step 0 and with a fresh optimizer. Copied; None draws them from the seed.
         say: called with one line where the run waits, or shares the machine.
 
     Raises:
         RecipeError: the name does not fit a recipe, parts of it were objects of the user's, or this machine cannot
             carry it out.
-        RunError: not a recipe, no such launcher, a run of ``run_id`` is there, the runs folder cannot be written to
-            (for example a full disk), or the process could not be started. Nothing half-written stays behind.
+        RunError: not a recipe, no such launcher, ``initial`` is no whole checkpoint, a run of ``run_id`` is there, the
+            runs folder cannot be written to (for example a full disk), or the process could not be started. Nothing
+            half-written stays behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
@@ -63,7 +68,25 @@ def launch(
     if queue:
         check_room()
     start_orphans(root, unless_known=True)
-    folder, lock = create(root, lambda draft: recipe, run_id)
+    folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id)
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     launcher.submit(folder, lock, queue=queue, priority=priority, say=told)
     return Run(folder)
+
+
+def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) -> Recipe:
+    """The recipe, once the weights that it begins with lie in the draft of its run."""
+    if initial is None:
+        return recipe
+    path = Path(initial).expanduser().absolute()
+    try:
+        # Checked after the copy, which nobody else deletes.
+        duplicate(path, draft.initial)
+        problem = problem_with(draft.initial)
+    except FileNotFoundError:
+        problem = "there is no such folder"
+    if problem is not None:
+        raise RunError(f"initial: '{path}' is no checkpoint to begin with ({problem}); give a folder step-N of a run")
+    parent = RunFolder(path.parent.parent)
+    write_json(draft.initial / "origin.json", {"run": parent.id, "data": read_object(parent.environment).get("data")})
+    return recipe

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution.engine import Engine
@@ -16,6 +19,7 @@ from workbench.runs.state import read_state
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
+from workbench.training.forks import check_data
 
 
 def say(line: str) -> None:
@@ -45,6 +49,31 @@ def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.C
             raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
         saved = checkpoint.load(path)
     return saved
+
+
+def take_weights(model: nn.Module, path: Path) -> None:
+    """Put the weights of a checkpoint into a model that has not trained yet.
+
+    Raises:
+        CheckpointError: it is damaged, or of another model.
+    """
+    saved = checkpoint.load(path)
+    checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
+
+
+def begin_with(folder: RunFolder, model: nn.Module, fingerprint: dict[str, Any]) -> None:
+    """Put the weights that a run begins with into its model; without any, those that its seed has drawn stay.
+
+    Args:
+        fingerprint: of the data at hand.
+
+    Raises:
+        CheckpointError: they are damaged, of another model, or were trained on other tokens.
+    """
+    if folder.initial.is_dir():
+        origin = read_object(folder.initial / "origin.json")
+        check_data(str(origin.get("run")), origin.get("data"), fingerprint)
+        take_weights(model, folder.initial)
 
 
 def resumed_checkpoint(folder: RunFolder, writer: TelemetryWriter) -> checkpoint.Checkpoint | None:

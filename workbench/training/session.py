@@ -28,7 +28,7 @@ from workbench.training.measurements import held_gib
 from workbench.training.profiling import profiled
 from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
-from workbench.training.restored import resumed_checkpoint
+from workbench.training.restored import begin_with, resumed_checkpoint
 from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
 from workbench.training.turned import Turned
@@ -62,6 +62,7 @@ class Session:
         self.task = task or RecipeTask(self.launched)
         self.assembled = self._prepare(resume)
         self._yardstick = self.task.yardstick(self._say)
+        begin_with(self.folder, self.assembled.model, self.task.fingerprint)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
@@ -378,7 +379,6 @@ class Session:
     def _result(self) -> dict[str, Any]:
         progress, recorder = self.training.progress, self.training.recorder
         last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
-        heldout = last.get("loss")
         measured_with = Yardstick.of(self._evaluations, {}, causal=self.launched.objective.causal)
         seconds = max(progress.seconds, 1e-9)
         return {
@@ -387,11 +387,11 @@ class Session:
             "seconds": progress.seconds,
             "tokens_per_second": mean_speed(progress.tokens, progress.seconds),
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
-            "heldout_loss": heldout,
+            "heldout_loss": last.get("loss"),
             "bits_per_byte": last.get("bits_per_byte"),
             "unigram_entropy": self._yardstick["unigram_entropy"],
             "bigram_entropy": self._yardstick["bigram_entropy"],
-            "learned": measured_with.learned(heldout),
+            "learned": measured_with.learned(last.get("loss")),
             "mfu": recorder.useful_flops / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,
