@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
+from tests.browser.second_try import pytest_runtest_setup as pytest_runtest_setup
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
-from tests.runs.tiny import wait_until
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
 
@@ -28,6 +28,8 @@ RESULTS = REPOSITORY / "test-results"
 PATIENCE_MS = 60_000  # two cores that also train
 expect.set_options(timeout=PATIENCE_MS)
 SIZE: ViewportSize = {"width": 1280, "height": 800}
+SLOWDOWN = float(os.environ.get("WORKBENCH_TEST_SLOWDOWN", 1))
+"""How many times slower than this machine pages are to be: what reads a page before it has changed then fails here."""
 Open = Callable[..., Page]
 _FAILED = pytest.StashKey[bool]()
 
@@ -94,14 +96,6 @@ def stop_all(folder: Path) -> None:
             run.stop()
 
 
-def clear(folder: Path) -> None:
-    """Take away what a failed attempt of a test has left behind, for a test that counts runs."""
-    stop_all(folder)
-    for run in runs(folder):
-        wait_until(lambda run=run: run.status in FINAL, 120)  # type: ignore[misc]
-        shutil.rmtree(run.folder.path)
-
-
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     """Chromium. Not for the session: as long as Playwright is open, asyncio counts as running in this thread."""
@@ -112,6 +106,12 @@ def browser(chromium: str) -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def slow_down(page: Page) -> None:
+    """Give the page a part of the processor's time alone, where ``WORKBENCH_TEST_SLOWDOWN`` says so."""
+    if SLOWDOWN > 1:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
 
 
 @contextmanager
@@ -125,6 +125,7 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
     def open_one(**options: Any) -> Page:
         page = browser.new_context(**{"viewport": SIZE, **options}).new_page()
         page.set_default_timeout(PATIENCE_MS)
+        slow_down(page)
         opened.append((page, Console(page)))
         return page
 
@@ -177,6 +178,7 @@ def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -
     See :class:`tests.browser.jupyter.Notebook`, which closes what is open.
     """
     page = desk.pages[0] if desk.pages else desk.new_page()
+    slow_down(page)
     if not page.url.startswith(server.url):
         page.goto("about:blank")  # the server that it shows may have ended
     page.set_viewport_size(SIZE)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import RESULTS, Open, clear
+from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook
 from tests.browser.lab import open_lab
 from tests.browser.servers import Server
@@ -27,7 +27,6 @@ MOST_STOPS = 60
 
 def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
     """One Lab for all of it, in a page of its own: JupyterLab asks about a dead kernel when it likes."""
-    clear(server.runs)  # of an earlier attempt
     page = new_page()
     notebook = open_lab(page, server, corpus)
     for name, (width, height) in SCREENS.items():

@@ -49,24 +49,15 @@ print(len(_instances), threads("workbench") - threads("workbench-keepsake"), thr
 
 
 @pytest.fixture(scope="module")
-def lasting(server: Server) -> Iterator[list[Run]]:
-    """Runs that would go on for long."""
-    runs: list[Run] = []
-    yield runs
-    for run in runs:
-        end(run)
-
-
-@pytest.fixture
-def run(lasting: list[Run], server: Server, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """One that goes on: the last test here ends it, so that another attempt of that test needs another one."""
-    if not lasting or lasting[-1].status in FINAL:
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def run(server: Server, corpus: Path) -> Iterator[Run]:
+    """One that goes on until the last test that looks at it ends it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
         live = launch(tiny_recipe(corpus, steps=1_000_000, name="lasting"), runs_dir=server.runs)
-        lasting.append(live)
-        wait_until(lambda: live.status == "running" and live.state.step > 5, seconds=180)
-        yield_to_others(live)
-    return lasting[-1]
+    wait_until(lambda: live.status == "running" and live.state.step > 5, seconds=180)
+    yield_to_others(live)
+    yield live
+    end(live)
 
 
 def end(run: Run) -> None:
