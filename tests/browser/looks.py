@@ -1,18 +1,53 @@
-"""What can be asserted of a page's looks: nothing sticks out, no words are cut, every control has a name."""
+"""What can be asserted of a page's looks: nothing sticks out, no words are cut, every control has a name.
+
+What a test has done shows a few frames later, on a busy machine much later: what Playwright's ``expect`` cannot say is
+read until it is so (:func:`soon`) or changes no more (:func:`still`).
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import ROOTS
 
 SCROLLING = "table, pre, .wb-sheet, .lab-runs, .lab-card, .lab-card *, .wb-events"
 """What may be wider than its box, which then scrolls by itself and is reached with the keyboard."""
 
+PATIENCE_SECONDS = 60.0
+T = TypeVar("T")
+
+_FRAMES = """() => new Promise(done => {
+    const frame = left => left ? requestAnimationFrame(() => frame(left - 1)) : setTimeout(done, 30);
+    frame(3);
+})"""
 _UNFIT = (Path(__file__).parent / "unfit.js").read_text(encoding="utf-8").rstrip(";\n")
+
+
+def soon(read: Callable[[], T], wanted: T | Callable[[T], bool]) -> T:
+    """Read the page until what it shows is what is wanted, or fits; returns it."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = read()
+        if wanted(found) if callable(wanted) else found == wanted:
+            return found
+        assert time.monotonic() < deadline, f"the page still shows {found!r}"
+        time.sleep(0.05)
+
+
+def still(page: Page, read: Callable[[], T]) -> T:
+    """Read the page until some frames later it shows the same."""
+    last = read()
+    for _ in range(100):
+        page.evaluate(_FRAMES)
+        if (now := read()) == last:
+            return now
+        last = now
+    raise AssertionError(f"the page does not come to rest: {last!r}")
 
 
 def unfit(page: Page) -> list[str]:
@@ -28,7 +63,11 @@ def drawn_pixels(monitor: Locator, plot: int = 0) -> int:
         .nth(plot)
         .evaluate(
             """canvas => {
-                const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                // Of a copy: Chromium warns of a canvas that is drawn for the eye and read more than once.
+                const read = {willReadFrequently: true};
+                const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", read);
+                copy.drawImage(canvas, 0, 0);
+                const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
                 let coloured = 0;
                 for (let i = 0; i < data.length; i += 4) {
                     const [r, g, b, a] = data.subarray(i, i + 4);
@@ -38,6 +77,17 @@ def drawn_pixels(monitor: Locator, plot: int = 0) -> int:
             }"""
         )
     )
+
+
+def expect_curve(monitor: Locator, pixels: int = 100) -> None:
+    """Until the first plot shows more than ``pixels`` of curves."""
+    soon(lambda: drawn_pixels(monitor), lambda count: count > pixels)
+
+
+def expect_picture(picture: Locator, width: int = 300) -> None:
+    """Until an image is seen and has more than ``width`` pixels of its own from left to right."""
+    expect(picture).to_be_visible()
+    soon(lambda: picture.evaluate("image => image.naturalWidth"), lambda found: found > width)
 
 
 def controls(page: Page, root: str) -> list[tuple[str, str]]:

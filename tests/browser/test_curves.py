@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, write_notebook
-from tests.browser.looks import controls, unfit
+from tests.browser.looks import controls, soon, still, unfit
 from tests.browser.servers import Server
 from tests.runs.tiny import tiny_recipe
 
@@ -43,13 +43,7 @@ def box(page: Page, label: str) -> Locator:
 
 def until_value(page: Page, label: str, fits: Callable[[float], bool]) -> None:
     """Until the number in a box is as it should be: the page sends moves one by one, the last may take a moment."""
-    value = 0.0
-    for _ in range(300):
-        value = float(box(page, label).input_value())
-        if fits(value):
-            return
-        page.wait_for_timeout(100)
-    pytest.fail(f"{label} ended at {value}")
+    soon(lambda: float(box(page, label).input_value()), fits)
 
 
 def drag(page: Page, handle: Locator, dx: float, dy: float) -> None:
@@ -67,7 +61,7 @@ def drag(page: Page, handle: Locator, dx: float, dy: float) -> None:
 
 def swipe(page: Page, handle: Locator, dx: float) -> None:
     """The same with a finger."""
-    place = handle.bounding_box()
+    place = still(page, handle.bounding_box)
     assert place is not None
     x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
     session = page.context.new_cdp_session(page)
@@ -147,7 +141,7 @@ def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: 
     page.keyboard.press("ArrowUp")
     curve.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "curves.png")
-    assert notebook.run(1).inner_text().startswith("points ")
+    expect(notebook.run(1)).to_have_text(re.compile("^points "))
 
     # Meanwhile the machine was measured, once for all tests; the numbers followed every change.
     expect(page.locator(".wb-line-of-all")).to_contain_text("tokens/s", timeout=240_000)
@@ -159,7 +153,7 @@ def test_curves_are_edited_by_mouse_finger_and_keyboard(new_page: Open, server: 
     expect(page.locator(".wb-tiles")).to_contain_text("cost")
     page.screenshot(path=RESULTS / "forecast.png")
     assert violations(page, "curves and forecast") == []
-    assert unfit(page) == []
+    assert still(page, lambda: unfit(page)) == []
     assert [role for role, name in controls(page, ".lab-root") if not name] == []
 
 

@@ -11,9 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.lab import stop_selected
-from tests.browser.looks import drawn_pixels
+from tests.browser.looks import expect_curve
 from tests.browser.servers import Server
-from tests.runs.tiny import wait_until, yield_to_others
+from tests.runs.tiny import yield_to_others
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
@@ -122,7 +122,7 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     expect(page.locator(".lab-watch .wb-monitor .wb-pill")).to_have_text("running")
     yield_to_others(run)
     expect(page.locator(".lab-watch .wb-area canvas").first).to_be_visible()
-    wait_until(lambda: drawn_pixels(page.locator(".lab-watch .wb-monitor")) > 100, what="a curve")
+    expect_curve(page.locator(".lab-watch .wb-monitor"))
     page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
     page.screenshot(path=RESULTS / "lab-running.png")
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import unfit
+from tests.browser.looks import still, unfit
 from tests.browser.servers import Server
 from tests.forecasting.machine_rates import RATES
 from tests.racing import conftest as racing
@@ -75,7 +75,7 @@ def test_a_race_and_a_sweep_in_the_lab(page: Page, server: Server, race: Race, s
     expect(panel.get_by_role("columnheader", name=re.compile("reference seconds"))).to_be_attached()
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
-    assert unfit(page) == []
+    assert still(page, lambda: unfit(page)) == []
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
     expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()

@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.lab import open_lab
-from tests.browser.looks import drawn_pixels
+from tests.browser.looks import expect_curve, still
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
 from tests.runs.tiny import wait_until
@@ -83,10 +83,9 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     lab = lab_of(page)
     assert session(server)["name"] == session(server)["path"] == "Workbench"
     # The tab is the Lab's alone, to its last line.
-    tab, body = lab.bounding_box(), lab.locator(".lab-body").bounding_box()
-    assert tab is not None
-    assert body is not None
-    assert tab["height"] - 40 < body["height"] <= tab["height"]
+    height = "one => one.getBoundingClientRect().height"
+    tab, body = still(page, lambda: [one.evaluate(height) for one in (lab, lab.locator(".lab-body"))])
+    assert tab - 40 < body <= tab
     assert lab.evaluate("tab => tab.scrollHeight <= tab.clientHeight")
     page.screenshot(path=RESULTS / "labextension-lab.png")
 
@@ -154,13 +153,13 @@ def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, 
     line.click()
     monitor = page.locator(".wb-dock-watch .wb-monitor")
     expect(monitor.locator(".wb-pill").first).to_have_text("running")
-    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
+    expect_curve(monitor)
     page.screenshot(path=RESULTS / "labextension-runs.png")
     assert violations(page, "runs beside", roots=(".wb-dock-panel", ".wb-dock-bar")) == []
     remembered(server, "workbench-watch")
     page.reload()
     expect(monitor.locator(".wb-pill").first).to_have_text("running")
-    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
+    expect_curve(monitor)
     # Asked by the server alone, it stops.
     stop(page)
     expect(monitor.locator(".wb-pill").first).to_have_text("stopped")

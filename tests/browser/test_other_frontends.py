@@ -11,9 +11,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.lab import stop_selected, write_lab
-from tests.browser.looks import drawn_pixels
+from tests.browser.looks import expect_curve
 from tests.browser.servers import Server
-from tests.runs.tiny import wait_until, yield_to_others
+from tests.runs.tiny import yield_to_others
 from workbench.runs.catalogue.run_list import runs
 
 pytestmark = pytest.mark.browser
@@ -39,7 +39,7 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     assert run.recipe.optimizer.lr == 0.004
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
-    wait_until(lambda: drawn_pixels(monitor) > 100, what="a curve")
+    expect_curve(monitor)
     page.screenshot(path=RESULTS / f"{name}.png")
     stop_selected(page)
     expect(status).to_have_text("stopped")

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS, Server
 from tests.browser.jupyter import Notebook, code_cell, set_parameters
-from tests.browser.looks import drawn_pixels
+from tests.browser.looks import expect_curve, expect_picture
 from tests.runs.tiny import yield_to_others
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
@@ -53,7 +53,7 @@ def test_two_runs_are_launched_watched_and_outlive_the_kernel(page: Page, server
     monitor = launched.locator(".wb-monitor")
     first = wait_for_growth(page, monitor, 0)
     wait_for_growth(page, monitor, first)
-    assert drawn_pixels(monitor) > 100, "steps are told, but no curve is drawn"
+    expect_curve(monitor)
     for run in (every_layer, dropping):
         expect(monitor).to_contain_text(run.name)
         # Both at once, before any cell that waits.
@@ -86,7 +86,7 @@ def test_two_runs_are_launched_watched_and_outlive_the_kernel(page: Page, server
     picture = output.locator("img")
     expect(picture).to_be_visible(timeout=60_000)
     expect(output.locator(".wb-monitor")).to_have_count(0)
-    assert picture.evaluate("image => image.naturalWidth") > 300
+    expect_picture(picture)
     picture.scroll_into_view_if_needed()
     page.screenshot(path=RESULTS / "quickstart-finished.png")
     assert watched.status == "stopped"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.looks import soon, still
 from tests.browser.servers import Server
 from tests.ui.live import run_folder
 from workbench.runs.folder import RunFolder
@@ -66,6 +68,12 @@ def drawn(view: Locator, panel: str = "loss") -> dict[str, Any]:
     return found
 
 
+def stretch(view: Locator, panel: str = "loss") -> tuple[float, float]:
+    """Where the horizontal axis begins and ends."""
+    shown = drawn(view, panel)
+    return shown["from"], shown["to"]
+
+
 def choose(view: Locator, panel: str, entry: str) -> None:
     """An entry of a panel's menu, by keyboard alone."""
     button = view.get_by_role("button", name=f"{panel}: more")
@@ -88,8 +96,8 @@ def saved(view: Locator, panel: str, entry: str) -> bytes:
 
 def test_zooming_into_a_long_run_shows_every_record(view: Locator) -> None:
     page, loss = view.page, view.locator(".wb-panel-loss .u-over")
+    soon(partial(stretch, view), (1, RECORDS))
     whole = drawn(view)
-    assert (whole["from"], whole["to"]) == (1, RECORDS)
     assert max(y for y in whole["y"] if y is not None) == pytest.approx(9.0), "no spike disappears"
     box = loss.bounding_box()
     assert box is not None
@@ -105,12 +113,11 @@ def test_zooming_into_a_long_run_shows_every_record(view: Locator) -> None:
         }""",
         arg=SPIKE,
     )
-    zoomed = drawn(view)
+    zoomed = still(page, lambda: drawn(view))
     inside = [x for x in zoomed["x"] if zoomed["from"] <= x <= zoomed["to"]]
     assert inside == list(range(int(inside[0]), int(inside[-1]) + 1)), "record by record"
     for panel in ("speed", "scalar"):
-        other = drawn(view, panel)
-        assert (other["from"], other["to"]) == (zoomed["from"], zoomed["to"]), "all plots show one stretch"
+        soon(partial(stretch, view, panel), stretch(view))  # all plots show one
 
     area = view.locator(".wb-panel-loss .wb-area")
     area.focus()

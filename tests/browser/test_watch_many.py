@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, pages
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import drawn_pixels, unfit
+from tests.browser.looks import expect_curve, soon, still, unfit
 from tests.browser.servers import Server
 from tests.ui.live import run_folder
 from workbench.runs.folder import RunFolder, write_json
@@ -77,6 +77,11 @@ def box(part: Locator) -> dict[str, float]:
     return dict(found)
 
 
+def boxes(view: Locator) -> list[dict[str, float]]:
+    """Of the table and of the loss plot."""
+    return [box(view.locator(part)) for part in (".wb-runs", ".wb-panel-loss .wb-area")]
+
+
 def axis(view: Locator) -> tuple[float, float]:
     """Ends of the loss axis as it is drawn."""
     low, high = view.locator(".wb-panel-loss .wb-area").evaluate("({plot: {scales: {y}}}) => [y.min, y.max]")
@@ -87,28 +92,26 @@ def axis(view: Locator) -> tuple[float, float]:
 def test_the_table_leaves_the_view_to_the_curves(shown: Locator, size: dict[str, int]) -> None:
     page = shown.page
     page.set_viewport_size(size)  # type: ignore[arg-type]
-    page.wait_for_timeout(500)
     drawn(shown)
-    table, plot = box(shown.locator(".wb-runs")), box(shown.locator(".wb-panel-loss .wb-area"))
+    table, plot = still(page, lambda: boxes(shown))
     pane = page.locator(".jp-WindowedPanel-outer").evaluate("pane => pane.clientHeight")
     assert table["height"] <= 0.2 * pane + 1
     assert plot["height"] >= 0.3 * pane
     assert plot["y"] + plot["height"] <= size["height"], "the whole loss plot is in sight"
-    if size == SMALL:  # a canvas that is read twice is a warning of Chromium's
-        assert drawn_pixels(shown) > 2000
+    expect_curve(shown, 2000)
     heights = {row["height"] for row in map(box, shown.locator(".wb-run").all())}
     assert max(heights) <= 26, "one line per run"
 
     # Steering stands beside the curves; asking whether to stop moves nothing.
     shown.get_by_role("button", name="Steer: run 2").click()
     panel = box(shown.get_by_role("region", name="Steer run 2"))
-    assert box(shown.locator(".wb-panel-loss .wb-area")) == plot
+    assert still(page, lambda: boxes(shown)) == [table, plot]
     assert panel["x"] >= plot["x"] + plot["width"]
     shown.get_by_role("button", name="Stop: run 3").click()
     expect(shown.get_by_role("alertdialog").get_by_role("button", name="Stop")).to_be_focused()
-    assert box(shown.locator(".wb-runs")) == table
+    assert still(page, lambda: boxes(shown)) == [table, plot]
     assert violations(page, f"six runs, {size['width']}", roots=(".wb-monitor",)) == []
-    assert unfit(page) == []
+    assert still(page, lambda: unfit(page)) == []
     page.screenshot(path=RESULTS / f"many-{size['width']}.png")
     page.keyboard.press("Escape")
     shown.get_by_role("button", name="Close the panel that steers run 2").click()
@@ -122,7 +125,7 @@ def test_a_reading_stays_in_the_plot_with_one_row_per_run(shown: Locator) -> Non
     for share in (0.02, 0.5, 0.98):
         page.mouse.move(over["x"] + share * over["width"], over["y"] + 0.9 * over["height"])
         expect(readout).to_be_visible()
-        inside, around = box(readout), box(plot)
+        inside, around = still(page, lambda: [box(readout), box(plot)])
         assert around["x"] <= inside["x"]
         assert inside["x"] + inside["width"] <= around["x"] + around["width"] + 1
         assert around["y"] <= inside["y"]
@@ -141,7 +144,7 @@ def test_a_reading_stays_in_the_plot_with_one_row_per_run(shown: Locator) -> Non
 
 
 def test_single_spikes_do_not_squeeze_the_curves(shown: Locator) -> None:
-    low, high = axis(shown)
+    low, high = still(shown.page, lambda: axis(shown))
     assert 5.5 < low < 6
     assert 9 < high < 11
     button = shown.get_by_role("button", name="Axis of Loss", exact=True)
@@ -149,27 +152,28 @@ def test_single_spikes_do_not_squeeze_the_curves(shown: Locator) -> None:
     button.click()
     dialog = shown.page.get_by_role("dialog", name="Axis of Loss")
     dialog.get_by_role("radio", name="Fit all values: Loss").check()
-    assert axis(shown)[1] > 14.6
+    soon(lambda: axis(shown)[1], lambda end: end > 14.6)
     expect(button).not_to_contain_text("▲")
     dialog.get_by_role("textbox", name="From: Loss").fill("6.1")
     dialog.get_by_role("textbox", name="To: Loss").fill("7.1")
-    assert axis(shown) == (6.1, 7.1)
+    soon(lambda: axis(shown), (6.1, 7.1))
     dialog.get_by_role("textbox", name="To: Loss").fill("5")
     expect(dialog.get_by_role("alert")).to_have_text("From must be below To")
-    assert axis(shown) == (6.1, 7.1), "what cannot be changes nothing"
+    assert still(shown.page, lambda: axis(shown)) == (6.1, 7.1), "what cannot be changes nothing"
     dialog.get_by_role("button", name="Reset the axis of Loss").click()
     dialog.get_by_role("checkbox", name="Logarithmic: Loss").check()
-    assert shown.locator(".wb-panel-loss .wb-area").evaluate("({plot}) => plot.scales.y.distr") == 3
+    area = shown.locator(".wb-panel-loss .wb-area")
+    soon(lambda: area.evaluate("({plot}) => plot.scales.y.distr"), 3)
     dialog.get_by_role("button", name="Reset the axis of Loss").click()
     shown.page.keyboard.press("Escape")
     expect(button).to_be_focused()
-    assert axis(shown) == (low, high)
+    soon(lambda: axis(shown), (low, high))
 
 
 def test_a_plot_takes_the_view_and_the_layout_is_remembered(shown: Locator) -> None:
     page = shown.page
     loss, area = shown.locator(".wb-panel-loss"), shown.locator(".wb-panel-loss .wb-area")
-    before = box(area)
+    before = still(page, lambda: box(area))
     area.focus()
     page.keyboard.press("m")
     expect(shown.locator(".wb-panel-speed")).to_be_hidden()
