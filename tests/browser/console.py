@@ -24,8 +24,8 @@ KNOWN = (
     # ipywidgets tells new children of a box their size when all have loaded, also one that was replaced meanwhile: the
     # forms of a preset that was passed by while its name was typed.
     r"error: TypeError: Cannot read properties of null \(reading 'processLuminoMessage'\)\n.*/jupyterlab-manager/.*",
-    # anywidget gives a model two seconds to begin, too few for a page on a busy machine (seen at a load of nine on two
-    # cores). What is not there later on fails the test that looks for it.
+    # anywidget gives a page two seconds to load a widget's module, too few on a busy machine (seen at a load of nine on
+    # two cores). Ours then hear their kernel without it (connected.js), but it has said so by then.
     r"uncaught: \[anywidget\] Failed to initialize model\.\n.*",
     # Notebook 7.
     r"uncaught: Command 'filebrowser:open-path' not registered\.\n.*",

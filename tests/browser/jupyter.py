@@ -34,6 +34,13 @@ _OPEN = """async name => {
     await opened.sessionContext.ready;
 }"""
 
+# The two seconds that anywidget 0.11 gives a widget's module to be loaded have gone before it can be.
+_NO_PATIENCE = """() => {
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    const at_once = {addEventListener: (_, hear) => queueMicrotask(hear)};
+    AbortSignal.timeout = ms => ms === 2000 ? at_once : timeout(ms);
+}"""
+
 
 class Notebook:
     """A notebook open in the browser, alone.
@@ -107,6 +114,11 @@ def chromium_page() -> Iterator[Page]:
             yield page
         finally:
             browser.close()
+
+
+def be_too_busy_for_anywidget(page: Page) -> None:
+    """From now on anywidget gives up every widget, as where a page had no time to load one within two seconds."""
+    page.evaluate(_NO_PATIENCE)
 
 
 def choose_theme(page: Page, name: str) -> None:

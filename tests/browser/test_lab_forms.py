@@ -12,8 +12,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS, Open
-from tests.browser.jupyter import Notebook
+from tests.browser.jupyter import Notebook, be_too_busy_for_anywidget
 from tests.browser.lab import open_lab
+from tests.browser.looks import still
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
@@ -60,21 +61,22 @@ def place(one: Locator) -> dict[str, float]:
 def nothing_moves(page: Page, screen: str) -> None:
     """The form has half of its column, and an error leaves the knob it is about, and all around, where it was."""
     form, column = page.locator(".lab-sections"), page.locator(".lab-compose")
-    assert place(form)["height"] >= 0.5 * place(column)["height"], screen
+    whole, room = still(page, lambda: [place(one)["height"] for one in (column, form)])
+    assert room >= 0.5 * whole, screen
     heads = knob(page, "heads")
     heads.scroll_into_view_if_needed()
     fixed = [heads, form, page.locator(".lab-forecast"), page.locator(".lab-launch"), page.locator(".lab-below")]
-    before = [place(one) for one in fixed]
+    before = still(page, lambda: [place(one) for one in fixed])
     heads.fill("5")
     heads.press("Enter")
     expect(page.locator(".lab-verdict")).to_contain_text("cannot run")
     expect(page.locator(".lab-composer .lab-hint")).to_contain_text("5 heads do not divide width 256")
-    assert [place(one) for one in fixed] == before, screen
+    assert still(page, lambda: [place(one) for one in fixed]) == before, screen
     page.screenshot(path=RESULTS / f"forms-{screen}.png")
     heads.fill("4")
     heads.press("Enter")
     expect(page.locator(".lab-verdict")).to_contain_text("ready")
-    assert [place(one) for one in fixed] == before, screen
+    assert still(page, lambda: [place(one) for one in fixed]) == before, screen
 
 
 def details_open_beside(page: Page) -> None:
@@ -83,8 +85,9 @@ def details_open_beside(page: Page) -> None:
     more.click()
     panel = page.locator(".lab-card-panel")
     expect(panel).to_contain_text("Memory for training")
-    assert place(panel)["height"] == pytest.approx(place(page.locator(".lab-sections"))["height"], abs=2)
-    assert place(panel)["width"] > 300
+    beside, form = still(page, lambda: [place(one) for one in (panel, page.locator(".lab-sections"))])
+    assert beside["height"] == pytest.approx(form["height"], abs=2)
+    assert beside["width"] > 300
     page.screenshot(path=RESULTS / "forms-details.png")
     expect(panel.locator(".wb-forecast")).to_be_focused()
     page.keyboard.press("Escape")
@@ -142,17 +145,20 @@ def another_kernel(page: Page, server: Server, notebook: Notebook) -> None:
     page.add_locator_handler(accept.first, lambda button: button.click())
     notice = page.locator(".lab-ended")
     expect(notice).to_contain_text("Your runs go on")
-    assert page.locator(".lab-composer").evaluate("one => one.inert")
+    expect(page.locator(".lab-composer")).to_have_js_property("inert", True)
     icons = page.locator(".lab-whole .jupyter-widgets-disconnected").evaluate_all(
         "all => all.map(one => getComputedStyle(one, '::before').content).filter(icon => icon.includes('\uf127'))"
     )
     assert icons == []
     page.screenshot(path=RESULTS / "forms-ended.png")
     notebook.wait_for_kernel()
+    # Our widgets hear their kernel all the same (connected.js).
+    be_too_busy_for_anywidget(page)
     notice.get_by_role("button", name="Start it again").click()
     expect(notice).to_have_count(0)
     expect(page.locator(".lab-verdict")).to_contain_text("as it was when the kernel ended")
     expect(knob(page, "seed")).to_have_value("4")
+    expect(page.locator(".lab-runs .lab-line")).to_have_count(1)
     for run in runs(server.runs):
         run.stop()
     wait_until(lambda: all(run.status in FINAL for run in runs(server.runs)), seconds=120)

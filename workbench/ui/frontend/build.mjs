@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { build } from "esbuild";
@@ -39,7 +39,9 @@ const options = { outdir: target, bundle: true, minify: true, format: "iife", gl
  * it holds is made once per page and shared, so that a cell that is run again leaves but the text behind.
  */
 async function bundle(name, heads) {
-  const { outputFiles } = await build({ ...options, entryPoints: [join(here, "src", name)] });
+  const contents = `import widget from "./src/${name}"; import { connected } from "./src/connected.js"; export default connected(widget);`;
+  const outfile = join(target, basename(name));
+  const { outputFiles } = await build({ ...options, outdir: undefined, outfile, stdin: { contents, resolveDir: here } });
   for (const { path, text } of outputFiles) {
     const kind = path.endsWith(".css") ? "css" : "js";
     const key = JSON.stringify(`workbench ${name} ${fingerprint()}`);
