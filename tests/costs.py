@@ -45,8 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     # Most tests look at no report, and drawing one takes a process; those that do ask for `reports`.
     os.environ["WORKBENCH_REPORT"] = "off"
-    # Whoever tests processes counts them.
-    os.environ["WORKBENCH_HOLD"] = "off"
     # Modules are no garbage, and looking at them while they are collected takes a fifth of the time.
     gc.disable()
     sys.addaudithook(_notice_process)
@@ -96,6 +94,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Who starts processes may start trainers: they are forked from one that has loaded torch, as in a notebook."""
+    if any(map(item.get_closest_marker, ("process", "browser"))):
+        from workbench.runs.launchers import held
+
+        held.hold()
 
 
 @pytest.hookimpl(wrapper=True)

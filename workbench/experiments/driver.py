@@ -18,6 +18,7 @@ from filelock import Timeout
 
 from workbench.errors import RunError
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import child_environment, module_command
 from workbench.runs.state import exclusive
 
@@ -42,6 +43,8 @@ def drive(folder: Folder, load: Callable[[], Callable[[Folder], Any]]) -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with lock:
+        # Runs of an experiment are short and many: torch is loaded once for all that need not wait for their turn.
+        held.hold()
         # After the lock: of two drivers the second is gone by then.
         return _drive(folder, load())
 

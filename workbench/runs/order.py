@@ -1,19 +1,19 @@
-"""What a process that is held ready is handed: its arguments, its surroundings, and open files."""
+"""What a process that is forked for a run is handed: its arguments, its surroundings, and open files."""
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import sys
 from typing import NamedTuple
 
-CHANNEL_VARIABLE = "WORKBENCH_CHANNEL_DESCRIPTOR"
 READY = b"ready"
-"""What the one who waits for an order says first."""
+"""What whoever has an order says first; answered with the process that waits for it."""
 TAKEN = b"taken"
-"""What whoever has received an order answers, where somebody waits for that."""
+"""What whoever has received an order answers."""
+ANSWER_SECONDS = 1.0
+"""For one who has nothing else to do."""
 _MESSAGE_BYTES = 1 << 20
 _MOST_FILES = 8
 
@@ -44,14 +44,8 @@ class Order(NamedTuple):
         socket.send_fds(channel, [json.dumps(body).encode()], [self.log, *self.descriptors.values()])
 
     @classmethod
-    def receive(cls, channel: socket.socket, seconds: float | None = None) -> Order | None:
-        """Wait for one; None when nobody can send it any more, or none came in time.
-
-        Args:
-            seconds: None waits for ever.
-        """
-        if not select.select([channel], [], [], seconds)[0]:
-            return None
+    def receive(cls, channel: socket.socket) -> Order | None:
+        """Wait for one; None when nobody can send it any more."""
         body, files, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, _MOST_FILES)
         if not body:
             return None

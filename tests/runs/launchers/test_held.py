@@ -1,9 +1,8 @@
-"""A run that is given to a trainer that waits for one is like any other; what does not fit is left, and ends."""
+"""A run that is forked from a process that is held ready is like any other; what does not fit is left."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -18,25 +17,27 @@ from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.launch import launch
 from workbench.runs.launchers import held
+from workbench.runs.launchers.launcher import module_command
+from workbench.runs.launchers.local import wait_for_supervisors
+from workbench.runs.launchers.supervisor import TRAINER
 from workbench.runs.order import Order
 from workbench.runs.run import Run
 from workbench.runs.state import LOCK_VARIABLE, lock_held, take_lock
 
 
 @pytest.fixture
-def waiting(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
-    """The supervisor that waits, its trainer loading; both are gone with the test, and whoever follows them."""
-    # Pytest changes a variable of its own with every step of a test.
-    monkeypatch.setattr(held, "LATE", (*held.LATE, "PYTEST_"))
-    monkeypatch.delenv(held.VARIABLE)
+def template(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that this one holds; gone with the test, and whoever follows it."""
+    monkeypatch.delenv(held.VARIABLE, raising=False)
+    # Not the one that all tests share.
+    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(held, "_held", [])
+    # However busy the machine is.
+    monkeypatch.setattr(held, "LOADING_SECONDS", 60.0)
+    monkeypatch.setattr(held, "ANSWER_SECONDS", 10.0)
     held.hold()
-    process = held._held[0].process
-    # A run that comes earlier starts as ever.
-    wait_until(lambda: bool(select.select([held._held[0].channel], [], [], 0.0)[0]), 30, "its first word")
-    yield process
+    yield held._held[0].process
     held.release()
-    process.kill()
-    process.wait()
 
 
 def launched(corpus: Path, root: Path) -> tuple[Run, psutil.Process]:
@@ -47,66 +48,94 @@ def launched(corpus: Path, root: Path) -> tuple[Run, psutil.Process]:
     return run, psutil.Process(run.state.pid)
 
 
+def shown(process: psutil.Process) -> list[str]:
+    """Its command without the room that is left for others."""
+    return [part for part in process.cmdline() if part]
+
+
 @pytest.mark.process
-def test_a_killed_trainer_is_told(
-    corpus: Path, root: Path, waiting: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_runs_are_forked_and_know_nothing_of_each_other(
+    corpus: Path, root: Path, template: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Read after torch was loaded, so that it may be set until a launch.
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "later"))
-    run, trainer = launched(corpus, root)
+    runs = [launched(corpus, root) for _ in range(2)]
     assert (tmp_path / "later" / "tokens").is_dir()
-    assert trainer.cmdline()[2:4] == ["-m", "workbench.training.held"]
-    assert (trainer.ppid(), read_object(run.folder.launched)["pid"]) == (waiting.pid, waiting.pid)
-    assert os.getsid(waiting.pid) == waiting.pid != os.getsid(0)
-    assert next(iter(read_object(run.folder.environment)["start_seconds"])) == "loading torch"
-    # The next one is not the same one.
-    assert held._held[0].process.pid != waiting.pid
+    for run, trainer in runs:
+        supervisor = trainer.parent()
+        assert supervisor is not None
+        assert (supervisor.pid, supervisor.ppid()) == (read_object(run.folder.launched)["pid"], template.pid)
+        assert os.getsid(supervisor.pid) == supervisor.pid
+        assert os.getpgid(trainer.pid) == trainer.pid
+        assert shown(trainer) == module_command(TRAINER, str(run.folder.path))
+        assert shown(supervisor) == module_command("workbench.runs.launchers.supervisor", str(run.folder.path))
+        assert next(iter(read_object(run.folder.environment)["start_seconds"])) == "loading torch"
+        # Of another run it has nothing open, of its own queue no ticket.
+        opened = [file.path for file in trainer.open_files()]
+        assert not [path for path in opened if path.startswith(str(root)) and str(run.folder.path) not in path]
+        assert not [path for path in opened if path.startswith(os.environ["WORKBENCH_QUEUE"])]
+    (killed, trainer), (other, _) = runs
     trainer.send_signal(signal.SIGKILL)
-    wait_until(lambda: run.status == "failed", 30, "the end")
-    assert "was killed (signal 9, SIGKILL)" in run.state.error
-    wait_until(lambda: waiting.poll() is not None, 30, "the supervisor's end")
-    assert not lock_held(run.folder)
+    wait_until(lambda: killed.status == "failed", 30, "the end")
+    assert "was killed (signal 9, SIGKILL)" in killed.state.error
+    wait_until(lambda: not lock_held(killed.folder), 30, "the supervisor's end")
+    # They outlive whoever forked them, and end as they should.
+    held.release()
+    other.stop()
+    wait_until(lambda: other.status == "stopped", 30, "the stop")
+    assert wait_for_supervisors(30)
 
 
 @pytest.mark.process
-def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, waiting: subprocess.Popen[bytes]) -> None:
+def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, template: subprocess.Popen[bytes]) -> None:
     run, trainer = launched(corpus, root)
-    waiting.kill()
+    supervisor = trainer.parent()
+    assert supervisor is not None
+    assert supervisor.ppid() == template.pid
+    supervisor.kill()
     wait_until(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, what="the trainer's end")
     wait_until(lambda: run.status == "lost", what="the loss")
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("why", ["another environment", "no answer", "ended"])
-def test_what_does_not_fit_is_left_and_ends(
-    folder: RunFolder, root: Path, waiting: subprocess.Popen[bytes], why: str, monkeypatch: pytest.MonkeyPatch
+def test_what_does_not_fit_is_left(
+    folder: RunFolder, root: Path, template: subprocess.Popen[bytes], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if why == "another environment":
         monkeypatch.setenv("OMP_NUM_THREADS", "7")
     elif why == "no answer":
-        monkeypatch.setattr(held, "ANSWER_SECONDS", 0.1)
-        waiting.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(held, "LOADING_SECONDS", 0.1)
+        template.send_signal(signal.SIGSTOP)
     else:
-        waiting.kill()
+        template.kill()
+        template.wait()
     lock = take_lock(folder)
     with folder.log.open("wb") as log:
         order = Order([str(folder.path)], str(folder.path), {}, log.fileno(), {LOCK_VARIABLE: lock})
         assert held.hand_over(order) is None
-        assert waiting.poll() is not None
-    (next_one,) = held._held
-    assert next_one.process.pid != waiting.pid, "there is none for a second run"
-    with folder.log.open("wb") as log:
-        assert held.hand_over(order._replace(log=log.fileno())) is None, "it has only begun"
-    assert held._held == [next_one]
     os.close(lock)
     assert not lock_held(folder), "it must not keep the lock of a run that somebody else trains"
 
 
+@pytest.mark.process
+def test_a_process_below_uses_the_same_one(template: subprocess.Popen[bytes]) -> None:
+    code = (
+        "from workbench.runs.launchers import held; held.hold()\n"
+        "print(held._held, held._connected(held._folder() / held._surroundings()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[] <socket")
+
+
 @pytest.mark.parametrize("why", ["switched off", "little memory"])
 def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(held, "_held", [])
     if why == "little memory":
-        monkeypatch.delenv(held.VARIABLE)
         monkeypatch.setattr(held, "LEAST_BYTES", 1 << 60)
+    else:
+        monkeypatch.setenv(held.VARIABLE, "off")
     held.hold()
     assert held._held == []
 
@@ -125,16 +154,18 @@ def test_whoever_composes_in_a_notebook_has_one(notebook: bool, monkeypatch: pyt
 
 
 @pytest.mark.process
-def test_they_end_with_whoever_holds_them() -> None:
+def test_it_ends_with_whoever_holds_it_and_leaves_nothing() -> None:
     code = (
-        "import os; from workbench.runs.launchers import held; import time\n"
-        "del os.environ[held.VARIABLE]; held.hold(); print(held._held[0].process.pid, flush=True); time.sleep(600)"
+        "import os, time; from workbench.runs.launchers import held\n"
+        "held.hold(); print(held._held[0].process.pid); print(held._folder(), flush=True); time.sleep(600)"
     )
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    environment = os.environ | {held.FOLDER_VARIABLE: "", held.VARIABLE: "on"}
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     assert holder.stdout is not None
-    waiting = psutil.Process(int(holder.stdout.readline()))
-    wait_until(lambda: bool(waiting.children()), what="the trainer")
-    both = [waiting, *waiting.children()]
+    template = psutil.Process(int(holder.stdout.readline()))
+    folder = Path(holder.stdout.readline().strip())
+    assert len(list(folder.iterdir())) == 1
     holder.kill()
     holder.communicate()
-    assert psutil.wait_procs(both, timeout=30)[1] == []
+    template.wait(60)
+    assert not folder.exists()

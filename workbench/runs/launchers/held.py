@@ -1,44 +1,57 @@
-"""A supervisor and a trainer held ready: torch is loaded before there is a run for them.
+"""A process held ready that has loaded torch and forks trainers: a run starts in a tenth of a second (Linux).
 
-Nothing depends on it. :func:`hold` starts the two and returns; :func:`hand_over` gives them a run, once. Where nothing
-is held, where it was started under other surroundings, or does not answer at once, a run starts as ever. They hold no
-lock and no file of a run until then, and end with the process that started them, or when they have waited too long.
+Nothing depends on it. :func:`hold` starts one (:mod:`workbench.runs.launchers.template`) and returns;
+:func:`hand_over` gives it runs. Where none is held, it was started under other surroundings, or does not answer, a run
+starts as ever. Whatever the holder starts (a kernel, a command, the driver of a race) finds it by the environment, and
+uses it, too. It holds no lock and no file of a run, and ends with its holder, or when it has waited too long.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import resource
 import select
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
+from workbench.runs.launchers.command_line import ROOM
 from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.order import READY, TAKEN, Order
+from workbench.runs.order import ANSWER_SECONDS, READY, TAKEN, Order
 
-SUPERVISOR = "workbench.runs.launchers.waiting"
+TEMPLATE = "workbench.runs.launchers.template"
 VARIABLE = "WORKBENCH_HOLD"
-"""``off``: none is held."""
+"""``off``: none is held, and none that is held is used."""
+FOLDER_VARIABLE = "WORKBENCH_HELD"
+"""Folder with a socket for every kind of surroundings that one is held for."""
 LEAST_BYTES = 2 << 30
-"""Of free memory, below which none is held: the two take some 400 MB."""
+"""Of free memory, below which none is held: it takes some 400 MB."""
 AGAIN_SECONDS = 20.0
-"""Between a launch and the loading of torch for the next one: until then the run that starts has the cores."""
-ANSWER_SECONDS = 1.0
-"""For the supervisor to take a run; it does nothing else."""
-LATE = ("CUDA_", "HF_", "HIP_", "NVIDIA_", "ROCR_", "WORKBENCH_")
-"""Beginnings of the variables that are read after torch was loaded, so that they may change until a launch."""
+"""Before another takes the place of one that was no use: until then the run that starts has the cores."""
+LOADING_SECONDS = 5.0
+"""For one that still loads torch, as a trainer of its own would have to from the beginning."""
+LATE = (
+    "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "JPY_", "JUPYTER_",
+    "LINES", "MPLBACKEND", "NVIDIA_",
+    "OLDPWD", "PAGER", "PWD", "PYDEVD_", "PYTEST_", "ROCR_", "SHLVL", "TERM", "WORKBENCH_",
+)  # fmt: skip
+"""Beginnings of the variables that are read after torch was loaded, or not at all, so that they may differ."""
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 
 
 class _Held(NamedTuple):
     process: subprocess.Popen[bytes]
-    channel: socket.socket
-    surroundings: Any
+    lifeline: socket.socket
+    path: Path
 
 
 _held: list[_Held] = []
@@ -46,83 +59,126 @@ _one_at_a_time = threading.Lock()
 
 
 def hold(after_seconds: float = 0.0) -> None:
-    """Have a supervisor and a trainer ready soon, and others once these have a run, unless that is so; returns at once.
+    """Have one ready soon, unless this process or one above it has one; returns at once.
 
     Args:
         after_seconds: before torch is loaded, so that it does not take a core from what starts now.
     """
     if os.environ.get(VARIABLE) == "off" or psutil.virtual_memory().available < LEAST_BYTES:
         return
-    with _one_at_a_time:
-        if _held and _held[0].process.poll() is None:
-            return
-        _held.clear()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # Without it a launch takes seconds longer, and says what is wrong with starting processes.
+    with _one_at_a_time, contextlib.suppress(OSError):
+        path = _folder(new=True) / _surroundings()
         try:
-            process = subprocess.Popen(
-                module_command(SUPERVISOR, str(theirs.fileno()), str(after_seconds)),
-                stdin=subprocess.DEVNULL,
-                # What it has to say before it has a run is for nobody.
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=child_environment(),
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        # Without it a launch takes seconds longer, and says what is wrong with starting processes.
+            _connected(path).close()
         except OSError:
-            ours.close()
-            return
-        finally:
-            theirs.close()
-        _held.append(_Held(process, ours, _surroundings()))
+            path.unlink(missing_ok=True)
+            _release()
+            _held.append(_start(path, after_seconds))
 
 
-def hand_over(order: Order) -> subprocess.Popen[bytes] | None:
-    """Give a run to the supervisor that is held; returns its process, None where a new one is needed."""
-    with _one_at_a_time:
-        # Before its first word it has only begun: of two launches in a row the second need not wait for it.
-        if not _held or not select.select([_held[0].channel], [], [], 0.0)[0]:
-            return None
-        # Taken or not, it is there for no second run.
-        process, channel, surroundings = _held.pop()
-    with channel:
-        taken = surroundings == _surroundings() and _taken(order, channel)
-    if not taken:
+def hand_over(order: Order) -> psutil.Process | None:
+    """Give a run to a supervisor that is forked for it; returns its process, None where a new one is needed."""
+    if os.environ.get(VARIABLE) == "off":
+        return None
+    supervisor: psutil.Process | None = None
+    try:
+        with _connected(_folder() / _surroundings()) as channel:
+            channel.send(READY)
+            if number := _answer(channel, LOADING_SECONDS):
+                supervisor = psutil.Process(int(number))
+                order.send(channel)
+                if _answer(channel, ANSWER_SECONDS) == TAKEN:
+                    return supervisor
+    except (OSError, psutil.Error):
+        pass
+    if supervisor is not None:
         # It may have the order and be too slow to say so: two must never train one run.
-        _end(process)
-    hold(AGAIN_SECONDS)
-    return process if taken else None
+        with contextlib.suppress(psutil.Error):
+            supervisor.kill()
+    if _held:
+        hold(AGAIN_SECONDS)
+    return None
 
 
 def release() -> None:
-    """Let go of what is held, if anything is: it ends."""
+    """Let go of what this process holds, if anything: it ends. Runs go on."""
     with _one_at_a_time:
-        for process, channel, *_ in _held:
-            channel.close()
-            _end(process)
-        _held.clear()
+        _release()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # Its trainer dies with it.
-    process.kill()
-    process.wait()
+def _release() -> None:
+    for process, lifeline, path in _held:
+        lifeline.close()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+    _held.clear()
 
 
-def _taken(order: Order, channel: socket.socket) -> bool:
+def _start(path: Path, after_seconds: float) -> _Held:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        # From now on who asks is served as soon as torch is loaded.
+        listener.bind(str(path))
+        listener.listen()
+        descriptors = [listener.fileno(), theirs.fileno()]
+        process = subprocess.Popen(
+            module_command(TEMPLATE, *map(str, descriptors), str(after_seconds), ROOM),
+            stdin=subprocess.DEVNULL,
+            # What it has to say before it has a run is for nobody.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(),
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    return _Held(process, ours, path)
+
+
+def _connected(path: Path) -> socket.socket:
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        if channel.recv(len(READY)) != READY:
-            return False
-        order.send(channel)
-        return bool(select.select([channel], [], [], ANSWER_SECONDS)[0]) and channel.recv(len(TAKEN)) == TAKEN
-    except OSError:
-        return False
+        # Never long: who listens has a queue.
+        channel.settimeout(ANSWER_SECONDS)
+        channel.connect(str(path))
+    except BaseException:
+        channel.close()
+        raise
+    return channel
 
 
-def _surroundings() -> Any:
-    """What a child takes over from this process when it is started, and cannot change later on."""
+def _answer(channel: socket.socket, seconds: float) -> bytes:
+    return channel.recv(32) if select.select([channel], [], [], seconds)[0] else b""
+
+
+def _folder(*, new: bool = False) -> Path:
+    """Where sockets are: of a process above this one, or our own.
+
+    Raises:
+        OSError: there is none, or it is another user's.
+    """
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or os.devnull)
+    if new and not folder.is_dir():
+        os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix="workbench-")
+        folder = Path(os.environ[FOLDER_VARIABLE])
+    if folder.stat().st_uid != os.geteuid():
+        raise PermissionError(f"{folder} belongs to somebody else")
+    return folder
+
+
+def _surroundings() -> str:
+    """What a child takes over from this process when it is started, and cannot change later on, as a digest."""
     environment = {name: value for name, value in child_environment().items() if not name.startswith(LATE)}
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     limits = [resource.getrlimit(each) for each in _LIMITS]
-    return os.getpid(), sys.executable, environment, cores, os.getpriority(os.PRIO_PROCESS, 0), limits
+    try:
+        # A run must not leave the memory and the time that were given to whoever launches it.
+        group = Path("/proc/self/cgroup").read_text()
+    except OSError:
+        group = ""
+    environment.pop("_", None)  # a shell's, of the command that it starts
+    everything = (sys.executable, sorted(environment.items()), cores, os.getpriority(os.PRIO_PROCESS, 0), limits, group)
+    return hashlib.sha256(repr(everything).encode()).hexdigest()[:16]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
+
 from workbench.runs.folder import RunFolder
 from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import Launcher, child_environment, module_command
@@ -71,21 +73,25 @@ def start_supervisor(
     return _kept(child)
 
 
-def _kept(supervisor: subprocess.Popen[bytes]) -> int:
+def _kept(supervisor: subprocess.Popen[bytes] | psutil.Process) -> int:
     """Its pid; so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies."""
-    _children[:] = [known for known in _children if known.poll() is None] + [supervisor]
+    _supervisors[:] = [known for known in _supervisors if _lives(known)] + [supervisor]
     return supervisor.pid
+
+
+def _lives(supervisor: subprocess.Popen[bytes] | psutil.Process) -> bool:
+    return supervisor.is_running() if isinstance(supervisor, psutil.Process) else supervisor.poll() is None
 
 
 def wait_for_supervisors(timeout: float) -> bool:
     """Wait until every supervisor that this process started has ended (its report included); False if not in time."""
     deadline = time.monotonic() + timeout
     try:
-        for child in _children:
-            child.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
+        for each in _supervisors:
+            each.wait(max(0.0, deadline - time.monotonic()))
+    except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
         return False
     return True
 
 
-_children: list[subprocess.Popen[bytes]] = []
+_supervisors: list[subprocess.Popen[bytes] | psutil.Process] = []

@@ -36,12 +36,22 @@ REPORT_VARIABLE = "WORKBENCH_REPORT"
 _LOG_LINES, _POLL_SECONDS = 20, 0.1
 
 
+class Trainer(Protocol):
+    """A child of this process, as :class:`subprocess.Popen` is one."""
+
+    pid: int
+
+    def kill(self) -> None:
+        """End it."""
+
+    def wait(self) -> int:
+        """Its exit code, negative after a signal."""
+
+
 class Starter(Protocol):
     """Brings a trainer to life as a child of this process, which dies with it, in a process group of its own."""
 
-    def __call__(
-        self, arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]
-    ) -> subprocess.Popen[bytes]:
+    def __call__(self, arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
         """Start it.
 
         Args:
@@ -136,12 +146,10 @@ def _ask_to_stop(folder: RunFolder) -> None:
         _log(f"supervisor: asked to end, but the trainer cannot be told: {error}")
 
 
-def start_trainer(
-    arguments: list[str], environment: dict[str, str], descriptors: dict[str, int], module: str = TRAINER
-) -> subprocess.Popen[bytes]:
+def start_trainer(arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
     """A new process; see :class:`Starter`."""
     return subprocess.Popen(
-        module_command(module, *arguments),
+        module_command(TRAINER, *arguments),
         stdin=subprocess.DEVNULL,
         env=environment | {variable: str(number) for variable, number in descriptors.items()},
         pass_fds=list(descriptors.values()),
@@ -151,7 +159,7 @@ def start_trainer(
     )
 
 
-def _wait(worker: subprocess.Popen[bytes], turn: Turn, parent: int | None) -> tuple[int, bool]:
+def _wait(worker: Trainer, turn: Turn, parent: int | None) -> tuple[int, bool]:
     """Wait for the trainer, end what it left; its exit code (negative: a signal), whether ``parent`` had ended."""
     abandoned = False
     while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
