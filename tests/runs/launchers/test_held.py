@@ -35,7 +35,8 @@ def template(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess
     # However busy the machine is.
     monkeypatch.setattr(held, "LOADING_SECONDS", 60.0)
     monkeypatch.setattr(held, "ANSWER_SECONDS", 10.0)
-    held.hold()
+    # Who launches earlier does not wait for that.
+    held.hold(after_seconds=600.0)
     yield held._held[0].process
     held.release()
 

@@ -37,8 +37,8 @@ LEAST_BYTES = 2 << 30
 """Of free memory, below which none is held: it takes some 400 MB."""
 AGAIN_SECONDS = 20.0
 """Before another takes the place of one that was no use: until then the run that starts has the cores."""
-LOADING_SECONDS = 5.0
-"""For one that still loads torch, as a trainer of its own would have to from the beginning."""
+LOADING_SECONDS = 15.0
+"""For one that still loads torch: a trainer of its own would begin with that."""
 LATE = (
     "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "JPY_", "JUPYTER_",
     "LINES", "MPLBACKEND", "NVIDIA_",
@@ -64,11 +64,14 @@ def hold(after_seconds: float = 0.0) -> None:
     Args:
         after_seconds: before torch is loaded, so that it does not take a core from what starts now.
     """
-    if os.environ.get(VARIABLE) == "off" or psutil.virtual_memory().available < LEAST_BYTES:
+    wanted = sys.platform == "linux" and os.environ.get(VARIABLE) != "off"
+    if not wanted or psutil.virtual_memory().available < LEAST_BYTES:
         return
     # Without it a launch takes seconds longer, and says what is wrong with starting processes.
     with _one_at_a_time, contextlib.suppress(OSError):
         path = _folder(new=True) / _surroundings()
+        if _held and _held[0].path == path and _held[0].process.poll() is None:
+            return
         try:
             _connected(path).close()
         except OSError:

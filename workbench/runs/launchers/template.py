@@ -40,8 +40,8 @@ def main(argv: list[str] | None = None) -> int:
     listener, lifeline = (socket.socket(fileno=int(number)) for number in (listener_number, lifeline_number))
     path = Path(listener.getsockname())
     try:
-        # Nothing is ever sent there: this is the end of whoever holds us.
-        if not select.select([lifeline], [], [], float(seconds))[0]:
+        # Who asks does not wait for the time to pass; nothing is ever sent on a lifeline, that is its end.
+        if lifeline not in select.select([listener, lifeline], [], [], float(seconds))[0]:
             _serve(listener, lifeline, began)
     finally:
         path.unlink(missing_ok=True)
