@@ -66,6 +66,8 @@ def test_what_was_said_is_what_begins(
     assert begun == [], "nothing has a cost yet"
     told = page.price()
     assert told["lines"][0].startswith("16 runs (8 of the 2 arms on 4 seeds; 8 of baseline at 0.5x and 2x")
+    rate = tiny.to_dict()["optimizer"]["lr"]
+    assert told["lines"][1] == f"mine differs in optimizer.lr {rate} → 0.002"
     say(form, {"start": page.ask - 1})
     assert begun == [], "that was asked before something else was"
     say(form, {"start": page.ask})
@@ -77,6 +79,9 @@ def test_what_was_said_is_what_begins(
     assert rates == {"baseline": tiny.optimizer.lr, "mine": 2e-3}
     say(form, {"start": page.ask})
     assert len(begun) == 1, "a second press is no second race"
+    # Both are called alike: the knobs tell them apart.
+    form.offer(tiny.with_(depth="progressive_drop", optimizer={"lr": 2e-3}), tiny, "preset tiny")
+    assert page.heard[-1]["open"]["name"] == f"depth=progressive_drop, lr=0.002 against {tiny.name}"
 
 
 def test_what_cannot_be_raced_says_why_and_the_next_try_is_free(
@@ -112,7 +117,7 @@ def test_the_lab_opens_it_for_what_is_composed_and_shows_what_has_begun(
         page.price()
         monkeypatch.setattr("workbench.ui.lab.experiments.ExperimentPanel", Panel)
         say(lab.race_form, {"start": page.ask})
-        assert lab.table.experiment.startswith(f"race:{tiny.name.replace(' ', '-')}-against-")
+        assert lab.table.experiment.startswith("race:lr-0.004-against-")
         panel: Any = lab.experiments.panel
         assert panel.experiment.plan.arms["mine"]["optimizer"]["lr"] == 0.004
     finally:

@@ -374,10 +374,10 @@ class Composer(ipywidgets.VBox):
             knob = knob.part.knobs.get(name) if isinstance(getattr(knob, "part", None), Form) else None
         return knob if isinstance(knob, ChoiceKnob) else None
 
-    def say(self, text: str, bad: bool = False) -> None:
-        """Tell the user something where the verdict stands, until the next change."""
+    def say(self, text: str, bad: bool = False, whole: str = "") -> None:
+        """Tell the user something where the verdict stands, until the next change; ``whole``: more, in its tooltip."""
         kind = "lab-bad" if bad else "lab-said"
-        self.verdict.value = f"<span class='{kind}' title='{html.escape(text)}'>{html.escape(text)}</span>"
+        self.verdict.value = f"<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
 
     def _sentence(self, rest: list[Problem], count: int, message: str) -> str:
         """Where the recipe stands, and what is wrong first: a problem that no knob shows before those that one does."""

@@ -232,7 +232,8 @@ class Lab(ipywidgets.Box):
             self._sure = recipe.hash
             self.launch_button.description = "Launch again"
             self.composer.say(
-                f"{same} is a run of this very recipe and has not ended. Press again for a second run of it."
+                "runs already: press again for a second",
+                whole=f"{same} is a run of this very recipe and has not ended. Press again for a second run of it.",
             )
             return
         point = self.fork_point
@@ -362,7 +363,7 @@ class Lab(ipywidgets.Box):
         if verb == "launch" and request.get("again"):
             # Whatever became of the first press: the second meant the same.
             if self._launched:
-                self.composer.say("launched once: the second press came within a second")
+                self.composer.say("launched once, pressed twice", whole="the second press came within a second")
         elif verb == "launch" and not self.launch_button.disabled:
             self._launch()
         elif verb == "race" and not self.race_button.disabled:

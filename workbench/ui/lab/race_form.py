@@ -11,14 +11,18 @@ from workbench.errors import WorkbenchError
 from workbench.experiments.budget import parse
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, begin, race
+from workbench.racing.sentences import cost_lines
 from workbench.racing.sequential import MOST_SEEDS
 from workbench.recipe import Recipe
+from workbench.sweeping.space import label, shown
 from workbench.ui.bundles import script, style
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import recipe_of, run_sources, title_of
 
 ARMS = ("baseline", "mine")
 DEFAULT_SEEDS = 6
+_NAMED_KNOBS = 3
+_NOT_RACED = ("name", "notes", "seed", "budget.")
 
 
 class RaceForm(SourcePicker):
@@ -55,7 +59,7 @@ class RaceForm(SourcePicker):
         """
         self._recipes, self._plan = (composed, base), None
         self.value, self.own = None, f"{began}, where this began"
-        self.send({"open": {"recipe": composed.name, "name": f"{composed.name} against {base.name}",
+        self.send({"open": {"recipe": composed.name, "name": _race_name(composed, base, base.name),
                             "seeds": DEFAULT_SEEDS, "most": MOST_SEEDS}})  # fmt: skip
 
     def close(self) -> None:
@@ -91,13 +95,13 @@ class RaceForm(SourcePicker):
         if ask != self._asked or self._recipes is None:
             return
         composed, base = self._recipes
-        lines: list[str] = []
         try:
             baseline = base if against is None else recipe_of(against, self._runs_dir)
-            name = _text(message.get("name")) or f"{composed.name} against {_called(against, base)}"
+            name = _text(message.get("name")) or _race_name(composed, baseline, _called(against, base))
             plan = race(
                 dict(zip(ARMS, (baseline, composed), strict=True)), _text(message.get("budget")) or None,
-                message.get("seeds", DEFAULT_SEEDS), name=name, runs_dir=self._runs_dir, dry_run=True, say=lines.append,
+                message.get("seeds", DEFAULT_SEEDS), name=name, runs_dir=self._runs_dir, dry_run=True,
+                say=lambda _line: None,
             )  # fmt: skip
         except WorkbenchError as error:
             self._tell(ask, {"error": str(error)})
@@ -107,7 +111,9 @@ class RaceForm(SourcePicker):
             assert isinstance(plan, RacePlan)
             if ask == self._asked:
                 self._plan = plan
-            self._tell(ask, {"lines": lines})
+            # What was told on the way, such as text that was prepared, is over. The cost first, then what it is for.
+            cost, *finer = cost_lines(plan)
+            self._tell(ask, {"lines": [cost, *_difference(composed, baseline), *finer]})
 
     def _tell(self, ask: int, answer: dict[str, Any]) -> None:
         if self.comm is not None:
@@ -120,3 +126,25 @@ def _text(value: Any) -> str:
 
 def _called(against: str | None, base: Recipe) -> str:
     return base.name if against is None else title_of(against).partition(" ")[2]
+
+
+def _changed(composed: Recipe, baseline: Recipe) -> dict[str, tuple[Any, Any]]:
+    """Knobs that both have with other values, choices first: what a choice alone has, its name says."""
+    both = {path: values for path, values in composed.diff(baseline).items()
+            if None not in values and not path.startswith(_NOT_RACED)}  # fmt: skip
+    return dict(sorted(both.items(), key=lambda item: not item[0].endswith(".kind")))
+
+
+def _difference(composed: Recipe, baseline: Recipe) -> list[str]:
+    """What the race is about, in a line; none where the arms ask for the same."""
+    changed = _changed(composed, baseline)
+    knobs = [f"{path} {shown(there)} \N{RIGHTWARDS ARROW} {shown(here)}" for path, (here, there) in changed.items()]
+    more = [f"{len(knobs) - _NAMED_KNOBS} more"] if len(knobs) > _NAMED_KNOBS else []
+    return [f"mine differs in {', '.join([*knobs[:_NAMED_KNOBS], *more])}"] if knobs else []
+
+
+def _race_name(composed: Recipe, baseline: Recipe, called: str) -> str:
+    """Of the recipes, and of the knobs that differ where both are called alike."""
+    knobs = [*_changed(composed, baseline).items()][:_NAMED_KNOBS]
+    mine = label({path: here for path, (here, _) in knobs}) if knobs and composed.name == called else composed.name
+    return f"{mine} against {called}"

@@ -33,7 +33,7 @@ class Form {
       "form", { on: { submit } },
       el("p", { text: "Trains both recipes on the same seeds with equal budgets, in the background, and says whether they differ by more than chance. Fewer seeds run where fewer decide." }),
       this.source,
-      row("seeds", this.seeds, "at most; 4, 6 or 10 end at one of its looks"),
+      row("seeds", this.seeds, "at most; it ends after 4, 6 or 10 where that decides"),
       row("budget", this.budget, "of each run: 60 s, 600 steps, 1e6 tokens"),
       row("name", this.name),
       this.cost,
