@@ -39,6 +39,7 @@ GROUND = {
     "workbench.fields",
     "workbench.floors",
     "workbench.json_lines",
+    "workbench.loading",
     "workbench.quantities",
     "workbench.thinned",
 }
@@ -58,6 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.quantities": set(),
     "workbench.huge_pages": set(),
     "workbench.json_lines": set(),
+    "workbench.loading": set(),
     "workbench.telemetry": {"workbench.json_lines"},
     "workbench.ops": {"workbench.atomic", "workbench.telemetry"},
     "workbench.choices": {"workbench.atomic", "workbench.ops", "workbench.telemetry"},

@@ -19,10 +19,10 @@ import torch
 from workbench.bench.contender import begin, note
 from workbench.bench.run_mlm import GroupedRows
 from workbench.choices.data.prepare import prepare
+from workbench.loading import COMPILER, load
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
 from workbench.telemetry import TelemetryWriter
 from workbench.training.assemble import assemble
-from workbench.training.loading import COMPILER, load
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite
 from workbench.training.warmup import compile_ahead

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
+from workbench.loading import COMPILER, load
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
 from workbench.telemetry import TelemetryWriter
-from workbench.training.loading import COMPILER, load
 from workbench.training.status import Status
 from workbench.training.stopping import Stopping
 

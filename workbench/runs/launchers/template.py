@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from workbench.loading import COMPILER, load
 from workbench.runs.launchers import supervisor
 from workbench.runs.launchers.command_line import show_command
 from workbench.runs.order import ANSWER_SECONDS, READY, TAKEN, Order, stale
@@ -51,8 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _serve(listener: socket.socket, lifeline: socket.socket, began: float) -> None:
-    loading = importlib.import_module("workbench.training.loading")
-    loading.load(supervisor.TRAINER, "workbench.training.session", loading.COMPILER)
+    load(supervisor.TRAINER, "workbench.training.session", COMPILER)
     # Nobody waits for the supervisors: they are no zombies when they have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     compiles = False
@@ -64,7 +64,7 @@ def _serve(listener: socket.socket, lifeline: socket.socket, began: float) -> No
         if lifeline in ready or (compiles and not ready):
             return
         if not ready:
-            loading.load("torch._inductor.compile_fx")
+            load("torch._inductor.compile_fx")
             compiles = True
             continue
         with listener.accept()[0] as channel:

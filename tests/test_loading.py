@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.training.loading import load
+from workbench.loading import load
 
 
 def test_garbage_is_looked_for_again_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a training process loads before its first step: torch above all, for seconds."""
+"""Loading torch, which takes seconds: of a trainer before its first step, of whoever composes or asks a command."""
 
 from __future__ import annotations
 
