@@ -37,3 +37,8 @@ def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root:
         wb.experiment("mine", root)
     with pytest.raises(RunError, match=rf"'nope' beside .*; the latest: tuning {tuning.id}, race {race.id}, sweep"):
         wb.experiment("nope", root)
+    # As tables of runs and their tags write a name.
+    spaced = written(enter_race(arms, "200 steps", name="mine, twice", runs_dir=root, rates=RATES))
+    for which in ("mine, twice", "mine-twice", "race:mine-twice"):
+        assert wb.experiment(which, root).folder == spaced
+    assert wb.experiment("race:mine", root).id == race.id

@@ -114,12 +114,15 @@ class ExperimentFolder:
 
     @classmethod
     def matching(cls, which: str | Path, runs_dir: str | Path | None = None) -> list[Self]:
-        """The folders that a word stands for, oldest first: by path, id, else beginning of an id, else name."""
+        """The folders that a word stands for, oldest first: by path, id, else beginning of an id, else name.
+
+        A name counts as tags write it, too: that is what tables of runs show.
+        """
         if which and (folder := cls(Path(which).expanduser().absolute())).plan.is_file():
             return [folder]
         known = cls.ids(runs_dir)
         ids = [which] if which in known else [each for each in known if each.startswith(str(which))] if which else []
-        ids = ids or [each for each in known if cls(cls.root(runs_dir) / each).name == which]
+        ids = ids or [each for each in known if str(which) in cls(cls.root(runs_dir) / each)._names]
         return [cls(cls.root(runs_dir) / str(each)) for each in ids]
 
     @classmethod
@@ -158,6 +161,11 @@ class ExperimentFolder:
     def tag(self) -> str:
         """Of its runs: ``race:NAME``, with dashes for what no tag may hold; a tuning's for its stages."""
         return str(read_object(self.plan).get("part_of") or self.tag_of(self.name))
+
+    @property
+    def _names(self) -> set[str]:
+        tag = self.tag_of(self.name)
+        return {self.name, tag, tag.partition(":")[2]}
 
     @classmethod
     def tag_of(cls, name: str) -> str:
