@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +59,8 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert lines[2].startswith("tuned is better than before by 1.135 nats")
     assert json.loads(result.write(tmp_path / "out" / "r.json").read_text())["stage"] == "confirmed"
     page = tuning.report(tmp_path / "r.html").read_text()
+    # Said once to those who see the picture.
+    assert re.sub(r"<img[^>]*>", "", page).count("tuned is better than before") == 1
     assert page.index("Result: the race") < page.index("Evidence: every setting that was tried")
     assert "&lt;mine&gt;" in page
     assert "<mine>" not in page.replace("\\u003cmine\\u003e", "")

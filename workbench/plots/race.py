@@ -188,6 +188,7 @@ def race_png(picture: RacePicture) -> bytes:
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     canvas = FigureCanvasAgg(figure)
@@ -219,6 +220,8 @@ def race_png(picture: RacePicture) -> bytes:
                           capsize=4)  # fmt: skip
             gaps.annotate(gap.text, (gap.mean, place), (0, 9), textcoords="offset points", ha="center", fontsize=9)
     gaps.set_yticks(range(len(picture.gaps)), [matplotlib_text(gap.name) for gap in picture.gaps], fontsize=9)
+    # Of few digits each: more would run into one another.
+    gaps.xaxis.set_major_locator(MaxNLocator(5))
     gaps.set_ylim(len(picture.gaps) - 0.5, -0.5)
     gaps.set_xlabel(f"difference ({picture.unit}); left of 0 is better", fontsize=9)
     for axes, why in ((curves, "" if any(arm.lines for arm in picture.arms) else _NO_SCORE),

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from workbench.experiments.words import UNITS
 from workbench.plots.page import page_html, place, write_page
-from workbench.plots.static import inline_table
+from workbench.plots.race import race_png
+from workbench.plots.static import image_html, inline_table
 from workbench.plots.sweep import figures
 from workbench.plots.tables import choices_table
 from workbench.printable import aligned, decimal, plain
-from workbench.racing.picture import race_html
+from workbench.racing import picture
 from workbench.racing.sentences import sentence
 from workbench.sweeping.picture import picture_of
 from workbench.sweeping.space import short, shown
@@ -53,10 +54,12 @@ def tuning_html(plan: TuningPlan, now: Standing, summary: str) -> str:
 
 
 def _race(now: Standing) -> str:
+    """Its table and picture; its sentence stands among those of the tuning already."""
     if now.race is None or now.race_plan is None:
         return ""
-    return race_html(now.race_plan, now.race, "\n".join(sentence(now.race_plan, each)
-                                                       for each in now.race.verdicts.values()))  # fmt: skip
+    plan, race = now.race_plan, now.race
+    seen = "; ".join(sentence(plan, each) for each in race.verdicts.values())
+    return picture.table_html(plan, race) + image_html(race_png(picture.picture_of(plan, race)), escape(seen))
 
 
 def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path) -> Path:
@@ -71,7 +74,7 @@ def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path
     body = (
         f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>{race}"
         f"<h2>Evidence: every setting that was tried</h2>{table_html(plan, now)}{knobs}"
-        f"<h2>Recipe</h2>{choices_table(now.recipe.to_dict())}</main>\n"
+        f"<h2>Recipe, with what was kept</h2>{choices_table(now.recipe.to_dict())}</main>\n"
         f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
     )
     shown_here = {name: figure for name, figure in figures(picture_of(now.sweep_plan, now.sweep)).items()
