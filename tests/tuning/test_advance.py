@@ -101,6 +101,19 @@ def test_runs_that_stay_at_word_frequencies_are_not_raced(planned: Planned) -> N
     assert not tuning.plan.race.path.exists()
 
 
+def test_where_what_was_found_alone_leaves_word_frequencies_nobody_is_told_to_keep_the_other(planned: Planned) -> None:
+    class Leaving(Trained):
+        def end_all(self) -> None:
+            for folder, recipe in self.going:
+                finish(folder, (FLOOR if recipe.architecture.layers == 2 else 1.0) + 0.001 * (recipe.seed % 2))
+            self.going.clear()
+
+    tuning = held(planned(axes={"architecture.layers": [2, 1]}), Leaving())
+    assert (tuning.stage, tuning.result.verdict) == ("not confirmed", "undecided")
+    assert "4 of 4 seeds of tuned and 0 of 4 seeds of before" in tuning.summary
+    assert "keep the recipe" not in tuning.summary
+
+
 def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> None:
     tuning, starter = begin(*planned(axes={"architecture.layers": [2, 1]})), Trained()
 
