@@ -1,4 +1,4 @@
-"""Races and sweeps in the Lab: opened from the table, read, clicked at, cancelled, closed; the form of a race."""
+"""Races, sweeps, tunings in the Lab: opened from the table, read, clicked at, cancelled, closed; the form of a race."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from playwright.sync_api import Page, ViewportSize, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import still, unfit
+from tests.browser.looks import unfit
 from tests.browser.servers import Server
 from tests.forecasting.machine_rates import RATES
 from tests.racing import conftest as racing
 from tests.runs.tiny import tiny_recipe
 from tests.sweeping import conftest as sweeping
+from tests.tuning import conftest as tunings
 from workbench.racing.advance import advance
 from workbench.racing.entering import enter as enter_race
 from workbench.racing.race import Race
 from workbench.sweeping.entering import enter as enter_sweep
 from workbench.sweeping.sweep import Sweep
+from workbench.tuning.entering import enter as enter_tuning
+from workbench.tuning.tune import Tuning
 
 pytestmark = pytest.mark.browser
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
@@ -50,7 +53,15 @@ def sweep(corpus: Path, tmp_path: Path) -> Sweep:
     return sweeping.held(enter_sweep(recipe, sweeping.SPACE, runs_dir=tmp_path / "runs", rates=RATES, name="rates"))
 
 
-def test_a_race_and_a_sweep_in_the_lab(page: Page, server: Server, race: Race, sweep: Sweep) -> None:
+@pytest.fixture
+def tuning(corpus: Path, tmp_path: Path) -> Tuning:
+    recipe, axes = tiny_recipe(corpus, steps=200), {"architecture.layers": [2, 1]}
+    return tunings.held(enter_tuning(recipe, "20 min", axes, runs_dir=tmp_path / "runs", rates=RATES, name="smaller"))
+
+
+def test_a_race_a_tuning_and_a_sweep_in_the_lab(
+    page: Page, server: Server, race: Race, sweep: Sweep, tuning: Tuning
+) -> None:
     write_notebook(
         server.root / "experiments.ipynb", [f"import workbench as wb\nwb.Lab(runs_dir={race.plan.runs_dir!r})"]
     )
@@ -75,7 +86,7 @@ def test_a_race_and_a_sweep_in_the_lab(page: Page, server: Server, race: Race, s
     expect(panel.get_by_role("columnheader", name=re.compile("reference seconds"))).to_be_attached()
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
-    assert still(page, lambda: unfit(page)) == []
+    assert unfit(page) == []
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
     expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
@@ -91,6 +102,16 @@ def test_a_race_and_a_sweep_in_the_lab(page: Page, server: Server, race: Race, s
     question.get_by_role("button", name="Cancel this race").click()
     expect(panel.locator(".lab-experiment-status")).to_have_text("cancelled")
     assert race.status == "cancelled"
+
+    # A tuning's runs stand in one line, and its panel shows what its race said.
+    page.locator(".lab-runs .lab-together", has_text="tuning smaller").locator(".lab-open").click()
+    expect(title).to_have_text("Tuning smaller")
+    expect(panel.locator(".lab-experiment-lines")).to_contain_text("confirmed: architecture.layers 2 -> 1")
+    expect(panel.locator(".js-plotly-plot .scatterlayer").first).to_be_visible()
+    page.screenshot(path=RESULTS / "lab-tuning.png")
+    expect(page.locator(".lab-runs .lab-together")).to_have_count(3)
+    assert tuning.stage == "confirmed"
+    assert unfit(page) == []
 
     # A sweep in its place; a click on a dot is a click on its point.
     page.locator(".lab-runs .lab-together", has_text="sweep rates").locator(".lab-open").click()
