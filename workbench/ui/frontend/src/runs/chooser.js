@@ -95,6 +95,6 @@ export class Grouping {
   show(by, knobs) {
     const differing = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes");
     const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differing])];
-    this.list.set([["", "races, sweeps, tunings folded"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
+    this.list.set([["", "by experiment"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
   }
 }
