@@ -40,3 +40,14 @@ def copies(original: RunFolder, root: Path, count: int) -> list[RunFolder]:
         write_json(folder.state, state | {"heldout_loss": 3 + number * 7 % 1000 / 1000} | failed, durable=False)
         made.append(folder)
     return made
+
+
+def six(original: RunFolder, root: Path) -> list[RunFolder]:
+    """Six runs in a folder of their own, the oldest first: three rates with two seeds each."""
+    made = copies(original, root, 6)
+    for number, folder in enumerate(made):
+        recipe = read_json(folder.recipe)
+        optimizer = recipe["optimizer"] | {"lr": (number // 2 + 1) / 1000}
+        write_json(folder.recipe, recipe | {"seed": number % 2, "optimizer": optimizer}, durable=False)
+        write_json(folder.state, read_json(folder.state) | {"status": "finished", "heldout_loss": 3 + number / 10})
+    return made

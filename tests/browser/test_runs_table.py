@@ -13,12 +13,12 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import soon, still
-from tests.browser.many_runs import copies, trained_run
+from tests.browser.many_runs import copies, six, trained_run
 from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
 from workbench.runs.catalogue.listing import MOST
-from workbench.runs.folder import RunFolder, read_json, write_json
+from workbench.runs.folder import RunFolder
 from workbench.runs.labels import label, read_labels
 
 pytestmark = pytest.mark.browser
@@ -75,9 +75,9 @@ def folders(server: Server, tmp_path_factory: pytest.TempPathFactory, corpus: Pa
     return copies(original, server.runs, MOST + OLDER)
 
 
-def open_table(page: Page, server: Server, name: str) -> Notebook:
+def open_table(page: Page, server: Server, name: str, lab: str = "Lab()") -> Notebook:
     """The Lab in the second cell, the imports done in the first."""
-    write_notebook(server.root / name, ["import workbench as wb\nfrom workbench.ui.lab.lab import Lab", "wb.Lab()"])
+    write_notebook(server.root / name, ["import pathlib\nfrom workbench.ui.lab.lab import Lab", lab])
     notebook = Notebook(page, server, name)
     notebook.hide_sidebar()
     notebook.run(0)
@@ -255,31 +255,56 @@ def chosen(page: Page) -> Locator:
     return page.locator(".lab-picked")
 
 
-def table_of(page: Page, server: Server, folder: Path, name: str) -> Notebook:
-    """The Lab of a few runs."""
-    write_notebook(server.root / name, [f"from workbench.ui.lab.lab import Lab\nLab(runs_dir={str(folder)!r})"])
-    notebook = Notebook(page, server, name)
-    notebook.hide_sidebar()
-    notebook.run(0)
+def in_sight(page: Page) -> None:
+    """Until the table has its runs, and all of it can be seen."""
+    expect(page.locator(".lab-runs")).to_have_count(1)
+    expect(chosen(page)).to_have_text("none selected")
     page.locator(".lab-below").scroll_into_view_if_needed()
     expect(page.locator(".lab-runs .lab-line").first).to_be_visible()
-    return notebook
 
 
-@pytest.fixture
-def few(folders: list[RunFolder], tmp_path: Path) -> list[RunFolder]:
-    """Six runs in a folder of their own, the oldest first: three rates with two seeds each."""
-    made = copies(folders[0], tmp_path / "few", 6)
-    for number, folder in enumerate(made):
-        recipe = read_json(folder.recipe)
-        optimizer = recipe["optimizer"] | {"lr": (number // 2 + 1) / 1000}
-        write_json(folder.recipe, recipe | {"seed": number % 2, "optimizer": optimizer}, durable=False)
-        write_json(folder.state, read_json(folder.state) | {"status": "finished", "heldout_loss": 3 + number / 10})
-    return made
+def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, corpus: Path, tmp_path: Path) -> None:
+    with trained_meanwhile(corpus, tmp_path / "going") as run:
+        open_table(page, server, "asked.ipynb", f"Lab(runs_dir={str(tmp_path / 'going')!r})").run(1)
+        in_sight(page)
+        said = page.locator(".lab-said")
+        said.evaluate(_EVERY_WORD)
+        page.locator(".lab-line").first.click()
+        action(page, "Evaluate").click()
+        expect(said).to_contain_text(f"evaluate: {run.name}: held-out loss")
+        action(page, "Checkpoint").click()
+        expect(said).to_contain_text(f"checkpoint: {run.name}: saved step-")
+        assert [words for words in page.evaluate("window.words") if "refused" in words] == []
+
+        page.keyboard.press("s")
+        question = page.locator(".lab-runs .wb-question")
+        expect(question).to_contain_text(f"Stop {run.name}?")
+        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
+        question.get_by_role("button", name="Keep training").click()
+        expect(question).to_be_hidden()
+        assert run.status == "running"
+        page.locator(".lab-line").first.press("s")
+        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".lab-line .lab-status")).to_have_text("stopped")
+        expect(action(page, "Stop")).to_have_attribute("aria-disabled", "true")
 
 
-def test_what_the_filter_hides_is_not_acted_on(page: Page, server: Server, few: list[RunFolder]) -> None:
-    table_of(page, server, few[0].path.parent, "hidden.ipynb")
+def test_a_few_runs(page: Page, server: Server, folders: list[RunFolder], tmp_path: Path) -> None:
+    """One kernel for all of it: each part has the table of another six runs."""
+    parts = (
+        what_the_filter_hides_is_not_acted_on, a_double_click_does_one_thing, knobs_are_columns_and_seeds_come_together,
+        names_stay_in_sight_and_arrows_are_whole,
+    )  # fmt: skip
+    notebook = open_table(page, server, "few.ipynb", f"Lab(runs_dir=max(pathlib.Path({str(tmp_path)!r}).iterdir()))")
+    for number, part in enumerate(parts):
+        few = six(folders[0], tmp_path / str(number))
+        notebook.run(1)
+        in_sight(page)
+        part(page, few)
+
+
+def what_the_filter_hides_is_not_acted_on(page: Page, few: list[RunFolder]) -> None:
     line(page, 5).click()
     line(page, 3).click(modifiers=["Shift"])
     expect(chosen(page)).to_have_text("3 selected")
@@ -296,8 +321,7 @@ def test_what_the_filter_hides_is_not_acted_on(page: Page, server: Server, few: 
     expect(chosen(page)).to_have_text("2 selected")
 
 
-def test_a_double_click_does_one_thing(page: Page, server: Server, few: list[RunFolder]) -> None:
-    table_of(page, server, few[0].path.parent, "twice.ipynb")
+def a_double_click_does_one_thing(page: Page, few: list[RunFolder]) -> None:
     mark = line(page, 5).locator(".lab-mark")
     mark.dblclick()
     expect(mark).to_have_attribute("aria-pressed", "true")
@@ -310,8 +334,7 @@ def test_a_double_click_does_one_thing(page: Page, server: Server, few: list[Run
     assert all(folder.path.is_dir() for folder in few)
 
 
-def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, few: list[RunFolder]) -> None:
-    table_of(page, server, few[0].path.parent, "knobs-of-runs.ipynb")
+def knobs_are_columns_and_seeds_come_together(page: Page, few: list[RunFolder]) -> None:
     page.get_by_role("button", name="Columns").click()
     page.get_by_label("knob to add as a column").fill("lr")
     page.keyboard.press("Enter")
@@ -353,34 +376,7 @@ def test_knobs_are_columns_and_seeds_come_together(page: Page, server: Server, f
     expect(names(page)).to_have_text(["run 0", "run 0"])
 
 
-def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, corpus: Path, tmp_path: Path) -> None:
-    with trained_meanwhile(corpus, tmp_path / "going") as run:
-        table_of(page, server, tmp_path / "going", "asked.ipynb")
-        said = page.locator(".lab-said")
-        said.evaluate(_EVERY_WORD)
-        page.locator(".lab-line").first.click()
-        action(page, "Evaluate").click()
-        expect(said).to_contain_text(f"evaluate: {run.name}: held-out loss")
-        action(page, "Checkpoint").click()
-        expect(said).to_contain_text(f"checkpoint: {run.name}: saved step-")
-        assert [words for words in page.evaluate("window.words") if "refused" in words] == []
-
-        page.keyboard.press("s")
-        question = page.locator(".lab-runs .wb-question")
-        expect(question).to_contain_text(f"Stop {run.name}?")
-        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
-        question.get_by_role("button", name="Keep training").click()
-        expect(question).to_be_hidden()
-        assert run.status == "running"
-        page.locator(".lab-line").first.press("s")
-        expect(question.get_by_role("button", name="Stop this run")).to_be_focused()
-        page.keyboard.press("Enter")
-        expect(page.locator(".lab-line .lab-status")).to_have_text("stopped")
-        expect(action(page, "Stop")).to_have_attribute("aria-disabled", "true")
-
-
-def test_names_stay_in_sight_and_arrows_are_whole(page: Page, server: Server, few: list[RunFolder]) -> None:
-    table_of(page, server, few[0].path.parent, "wide.ipynb")
+def names_stay_in_sight_and_arrows_are_whole(page: Page, few: list[RunFolder]) -> None:
     page.get_by_role("button", name="Columns").click()
     for name in ("owner", "device"):
         page.get_by_role("checkbox", name=name).check()
