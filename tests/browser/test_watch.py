@@ -43,8 +43,15 @@ def long_run(server: Server) -> RunFolder:
     return folder
 
 
-@pytest.fixture
-def view(page: Page, server: Server, long_run: RunFolder) -> Locator:
+def test_a_long_run(page: Page, server: Server, long_run: RunFolder) -> None:
+    """One kernel for all of it."""
+    view = shown(page, server, long_run)
+    zooming_into_a_long_run_shows_every_record(view)
+    view.get_by_role("button", name="Steps", exact=True).click()
+    plots_leave_as_table_files_and_figure(view)
+
+
+def shown(page: Page, server: Server, long_run: RunFolder) -> Locator:
     """Its live view, with its curve drawn."""
     watch = f"import workbench as wb\nview = wb.Run({long_run.id!r}, {str(long_run.path.parent)!r}).watch()"
     write_notebook(server.root / "watch.ipynb", [watch])
@@ -94,7 +101,7 @@ def saved(view: Locator, panel: str, entry: str) -> bytes:
     return Path(offered.value.path()).read_bytes()
 
 
-def test_zooming_into_a_long_run_shows_every_record(view: Locator) -> None:
+def zooming_into_a_long_run_shows_every_record(view: Locator) -> None:
     page, loss = view.page, view.locator(".wb-panel-loss .u-over")
     soon(partial(stretch, view), (1, RECORDS))
     whole = drawn(view)
@@ -135,7 +142,7 @@ def test_zooming_into_a_long_run_shows_every_record(view: Locator) -> None:
     )
 
 
-def test_plots_leave_as_table_files_and_figure(view: Locator) -> None:
+def plots_leave_as_table_files_and_figure(view: Locator) -> None:
     page = view.page
     view.get_by_label("What the speed panel shows").select_option("split")
     expect(view.locator(".wb-panel-speed .wb-legend")).to_contain_text("backward 160 ms")
