@@ -39,8 +39,8 @@ from workbench.runs.state import FINAL  # noqa: E402
 OUT = ROOT / "test-results" / "screens"
 IMAGES = ROOT / "docs" / "images"
 PATIENCE_SECONDS = 600.0
-WATCHED = {"compile": False, "threads": 1, "layers_every": 2}
-"""Execution of the runs that are watched: whole presets, which learn, on a core each, with single decisions in view."""
+WATCHED = {"objective": "causal", "execution": {"compile": False, "threads": 1, "layers_every": 2}}
+"""Changes to the presets that are watched: causal models learn at once; on a core each, single decisions in view."""
 
 
 class Studio:
@@ -59,8 +59,8 @@ class Studio:
     def _launch(self, name: str) -> Run:
         tiny = tiny_recipe(self.corpus, steps=1_000_000, name=name)
         recipe = {
-            "progressive dropping": lambda: presets.pld().with_(name=name, execution=WATCHED),
-            "stacking, MSLT": lambda: presets.mslt().with_(name=name, execution=WATCHED),
+            "progressive dropping": lambda: presets.pld().with_(name=name, **WATCHED),
+            "stacking, MSLT": lambda: presets.mslt().with_(name=name, **WATCHED),
             "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
             "failed": lambda: tiny.with_(data={"paths": [str(self.corpus / "not-there.txt")]}),
         }.get(name, lambda: tiny)()
@@ -132,6 +132,7 @@ class Studio:
             page.locator(".lab-line", has_text="progressive dropping").locator(".lab-mark").click()
             expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
             page.wait_for_timeout(5000)
+            expect(composer).not_to_contain_text("Measuring this machine")
             self.shoot(page, name, frame)
             if "dark" in name or "contrast" in name:
                 return
