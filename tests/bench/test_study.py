@@ -83,6 +83,7 @@ def test_the_page_says_every_verdict(section: Callable[..., dict[str, Any]]) -> 
     assert "## Optimizer, track causal" in text
     assert "| mine | worse | < 0.5x | +0.5" in text
     assert "Not in this track: no heads (" in text
+    assert "* causal/Depth: progressive_drop, raptr, " in text, "what has no verdict is said to have none"
 
 
 @pytest.mark.process  # git, for the revision

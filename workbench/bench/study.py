@@ -366,4 +366,12 @@ def page(data: Mapping[str, Any]) -> str:
                   f"| {' | '.join(HEADS)} |", "|" + " --- |" * len(HEADS)]  # fmt: skip
         lines += [f"| {' | '.join(row)} |" for row in rows(section)]
         lines += [f"\nNot in this track: {arm} ({why})." for arm, why in section["refused"].items()]
+    lacking: dict[str, list[str]] = {}
+    for line in missing(data):
+        place, _, name = line.partition(": ")[0].rpartition("/")
+        if name != BASELINE:
+            lacking.setdefault(place, []).append(name)
+    if lacking:
+        lines += ["", "## Not raced yet", "", "These carry no verdict on their loss here.", ""]
+        lines += [f"* {place}: {', '.join(names)}" for place, names in lacking.items()]
     return "\n".join(lines) + "\n"
