@@ -43,7 +43,7 @@ LEARNED = 1.0
 """Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
 SEEDS = 10
 BASELINE = "baseline"
-HEADS = ("method", "verdict", "as good as the baseline after", "difference, nats", "seeds", "rate", "time per step")
+HEADS = ("method", "verdict", "speed-up", "difference, nats", "seeds", "rate", "time per step")
 Begin = Callable[..., Race | RacePlan]
 Tune = Callable[..., dict[str, tuple[Recipe, float]]]
 
@@ -355,7 +355,7 @@ def page(data: Mapping[str, Any]) -> str:
         "A track is a baseline and changes to it. Rate and warm-up of every arm were tuned by the same search, on a "
         "seed that no race sees, at as many steps as fit into the baseline's reference time. Verdicts are those of a "
         "race: paired seeds, looks after 4, 6 and 10, 5% for all arms of a section together; equivalent is within 0.02 "
-        "nats. The speed-up says after how much of its own budget the baseline is as good. A verdict holds for this "
+        "nats. The speed-up says how much longer the baseline trains to be as good. A verdict holds for this "
         "size, text and budget, and for no other.",
     ]  # fmt: skip
     for name, section in data["sections"].items():
