@@ -22,12 +22,14 @@ def filled(tmp_path: Path) -> Path:
 def test_an_id_or_its_unique_beginning(filled: Path) -> None:
     assert find(IDS[0], filled).path == filled / IDS[0]
     assert find("202602", filled).path == filled / IDS[2]
+    assert find("beta", filled).path == filled / IDS[2], "the name of one run"
 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         ("20260101", "begins 2 run ids"),
+        ("alpha", "'alpha' is the name of 2 runs: .*write the beginning of one id"),
         ("20260202-000000-beto-000000-0000", f"nearest: {IDS[2]}"),
         ("zzz", "workbench runs"),
         ("../20260101", "not of the form"),

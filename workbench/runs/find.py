@@ -7,14 +7,14 @@ import os
 from pathlib import Path
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder, is_run_id, runs_root
+from workbench.runs.folder import RunFolder, is_run_id, name_in, runs_root
 
 # A dot, which no run id begins with: no list ever sees it.
 TRASH = ".trash"
 
 
 def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "workbench runs") -> RunFolder:
-    """The folder of a run by its id, or a unique beginning of it.
+    """The folder of a run by its id, a unique beginning of it, or its name as ids hold it where one run has it.
 
     Args:
         listed_by: the command that lists what could have been typed.
@@ -30,12 +30,16 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     known = run_ids(root)
     # As git does with hashes: nobody types forty characters.
     matching = [known_id for known_id in known if known_id.startswith(run_id)]
-    if len(matching) == 1:
-        return RunFolder(root / matching[0])
-    if matching:
-        raise RunError(
-            f"'{run_id}' begins {len(matching)} run ids: {', '.join(sorted(matching)[-5:])}; write more of it"
-        )
+    named = [known_id for known_id in known if name_in(known_id) == run_id]
+    for found, stands_for, way_out in (
+        (matching, "begins {} run ids", "write more of it"),
+        (named, "is the name of {} runs", "write the beginning of one id"),
+    ):
+        if len(found) == 1:
+            return RunFolder(root / found[0])
+        if found:
+            several = stands_for.format(len(found))
+            raise RunError(f"'{run_id}' {several}: {', '.join(sorted(found)[-5:])}; {way_out}")
     if (root / TRASH / run_id).is_dir():
         raise RunError(f"run '{run_id}' was deleted; `workbench restore {run_id}` brings it back from the trash")
     # Ids begin with their time: where nothing is similar, the latest runs are the best guess.

@@ -19,6 +19,7 @@ READ_LIMIT_BYTES = 1 << 26
 """Of one JSON file of a run; the largest, a tokenizer of 100,000 pieces, has some megabytes."""
 # Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_GIVEN = re.compile(r"\d{8}-\d{6}-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
 
 
 def runs_root(runs_dir: str | Path | None = None) -> Path:
@@ -40,6 +41,12 @@ def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
     # At most 15 + 24 + 6 + 4 characters and three dashes: within the 64 of the form. The random part tells runs of one
     # recipe and second apart; `launch` draws again on a clash.
     return f"{stamp}-{slug}-{recipe_hash[:6]}-{os.urandom(2).hex()}"
+
+
+def name_in(run_id: str) -> str | None:
+    """The run's name as :func:`new_run_id` wrote it into an id; None in an id of another form."""
+    parts = _GIVEN.fullmatch(run_id)
+    return parts[1] if parts else None
 
 
 class _Part:
