@@ -68,7 +68,7 @@ def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -
     figure = race_differences(picture)
     points, mean, empty = figure.data
     assert list(points.x) == [-0.1, -0.2]
-    assert list(points.customdata) == [0, 3], "a dot says which seed it is"
+    assert list(points.customdata) == ["0", "3"], "a dot says its seed, in letters: whole numbers are points of a sweep"
     assert (mean.error_x.array[0], mean.error_x.arrayminus[0]) == pytest.approx((0.14, 0.15))
     assert mean.text == ("better",)
     assert len(empty.x) == 0

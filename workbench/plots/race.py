@@ -159,7 +159,7 @@ def race_differences(picture: RacePicture) -> go.Figure:
         name, colour = plotly_text(gap.name), run_colour(index)
         figure.add_scatter(x=list(gap.points), y=[name] * len(gap.points), mode="markers", showlegend=False,
                            marker={"color": colour, "opacity": 0.7, "size": 8}, name=name,
-                           customdata=list(gap.seeds),
+                           customdata=[f"{seed}" for seed in gap.seeds],  # a whole number is a sweep's point
                            hovertemplate="%{x:+.3f} at seed %{customdata}<extra>%{fullData.name}</extra>")  # fmt: skip
         if gap.mean is not None and gap.low is not None and gap.high is not None:
             figure.add_scatter(
