@@ -22,6 +22,8 @@ WORTH_NOTING, SLOW = 0.5, 1.0
 STARTERS = {
     "chromium", "demonstration", "kernel", "live", "measured_machine", "readme", "server", "small_disk", "workbench",
 }  # fmt: skip
+STARTING = ("process", "browser", "slow")
+"""Marks of tests that may start processes."""
 _STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 _started: list[str] = []
 
@@ -98,10 +100,14 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Who starts processes may start trainers: they are forked from one that has loaded torch, as in a notebook."""
-    if any(map(item.get_closest_marker, ("process", "browser"))):
-        from workbench.runs.launchers import held
+    from workbench.runs.launchers import held
 
+    if any(map(item.get_closest_marker, STARTING)):
+        os.environ.pop(held.VARIABLE, None)
         held.hold()
+    else:
+        # Commands and notebooks hold one as soon as a recipe is composed.
+        os.environ[held.VARIABLE] = "off"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,7 +115,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """A test that starts a process without the mark is a failure: `make quick` would run it."""
     _started.clear()
     result = yield
-    if _started and not any(map(item.get_closest_marker, ("process", "browser", "slow"))):
+    if _started and not any(map(item.get_closest_marker, STARTING)):
         pytest.fail(f"starts a process ({_started[0]}); mark it with @pytest.mark.process", pytrace=False)
     return result
 

@@ -71,3 +71,28 @@ def test_a_stop_that_turned_into_another_error_on_the_way_is_a_stop(tiny: Recipe
     assert done.returncode == 0, done.stderr
     assert (run.state.status, run.state.error) == ("stopped", "")
     assert run.state.message == "stopped by SIGTERM, before the first step"
+
+
+# A forked trainer gets there within milliseconds of its launch: the stop may be there first.
+AT_ONCE = """
+import signal, sys, threading
+from workbench.training import worker
+
+start = threading.Thread.start
+
+def told(thread):
+    if thread.name == "stopping":
+        signal.raise_signal(signal.SIGTERM)
+    start(thread)
+
+threading.Thread.start = told
+sys.exit(worker.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.process
+def test_a_stop_in_the_moment_of_the_first_look_is_a_stop(tiny: Recipe, live: Live) -> None:
+    run = live(tiny)
+    done = subprocess.run([sys.executable, "-c", AT_ONCE, str(run.folder.path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (run.state.status, run.state.error) == ("stopped", "")

@@ -31,7 +31,7 @@ class Stoppable(Protocol):
 class Stopping:
     """Obeys SIGTERM and SIGINT, and while the run starts also the requests that nobody else reads yet.
 
-    Made in the main thread, where :class:`StoppedEarly` is raised.
+    Begins in the main thread, where :class:`StoppedEarly` is raised.
 
     Attributes:
         session: what trains; None as long as there is nothing of the kind.
@@ -44,6 +44,9 @@ class Stopping:
     def __init__(self, folder: RunFolder, status: Status) -> None:
         self._folder, self._status = folder, status
         self._why = ""
+
+    def begin(self) -> None:
+        """From here on :class:`StoppedEarly` may be raised anywhere."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told)
         threading.Thread(target=self._listen, args=(threading.get_ident(),), name="stopping", daemon=True).start()

@@ -63,9 +63,10 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
 
 
 def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Namespace, began: float | None) -> int:
-    # Before the slow imports: a stop that arrives during them counts, too.
     stopping = Stopping(folder, status)
     try:
+        # Before the slow imports: a stop that arrives during them counts, too.
+        stopping.begin()
         who = process_identity()
         if began is None:
             began = time.monotonic() - max(0.0, time.time() - who["pid_started"])
