@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -74,6 +75,9 @@ def test_a_section_is_tuned_then_raced_and_its_race_is_held_again(section: Calla
     again = section()
     assert again["race"] == found["race"]
     assert again["begun"] == ["study causal Optimizer"]
+    # A file of results goes to other machines without its races.
+    shutil.rmtree(Race(found["race"]).folder.path)
+    assert section()["begun"] == ["study causal Optimizer"] * 2
 
 
 @pytest.mark.process  # git, for the revision

@@ -255,9 +255,11 @@ def _raced(
     wanted: dict[str, Any] = {name: definition(recipe) for name, recipe in arms.items()}
     wanted |= {"initial": sorted(warm.values())} if warm else {}
     if races.get(key, {}).get("arms") == wanted:
-        known = Race(races[key]["race"])
-        if known.status not in ("failed", "cancelled"):
-            return known
+        # Begun on another machine, or deleted: what was tuned is known, the race begins anew.
+        with contextlib.suppress(RunError):
+            known = Race(races[key]["race"])
+            if known.status not in ("failed", "cancelled"):
+                return known
     found = begin(arms, budget, seeds, name=f"study {key.replace('/', ' ')}", say=note)
     assert isinstance(found, Race)  # a dry run alone gives a plan
     results.put(races={**races, key: {"race": found.id, "arms": wanted}})
