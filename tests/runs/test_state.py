@@ -280,3 +280,12 @@ def test_identity_names_process_and_boot() -> None:
     assert identity["pid"] == os.getpid()
     assert 0 <= time.time() - identity["pid_started"] < 3600 * 24
     assert identity["boot_id"] == boot_id() != ""
+
+
+@pytest.mark.process
+def test_the_beginning_of_a_process_is_known_to_a_tick() -> None:
+    command = [sys.executable, "-c", "from workbench.runs.state import process_began; print(process_began())"]
+    before = time.monotonic()
+    began = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    # Starts are counted in hundredths; counted from a boot in whole seconds, they were up to one second too early.
+    assert before - 0.02 <= began <= before + 0.5

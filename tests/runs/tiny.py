@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,11 @@ def tiny_recipe(corpus: Path, steps: int = 30, name: str = "tiny") -> Recipe:
 
 def yield_to_others(run: Run) -> None:
     """Let a run that is only looked at train in the time that others leave: it would keep a core from them."""
-    psutil.Process(run.state.pid).nice(10)
+    trainer = psutil.Process(run.state.pid)
+    trainer.nice(10)
+    # Linux shares cores among sessions first, and a run has one of its own: within it there is nobody to be nice to.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{trainer.pid}/autogroup").write_text("10")
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60.0, what: str = "it") -> None:

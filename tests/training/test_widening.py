@@ -20,6 +20,7 @@ ARCHITECTURES = [
     {"kind": "pre_ln", "ffn": "swiglu", "positions": "learned", "head": "transform"},
     {"kind": "pre_ln", "positions": "tupe_r", "embedding_norm": True},
     {"kind": "pre_ln", "tied": False},
+    {"kind": "pre_ln", "bigram_rows": 50, "value_embeddings": True, "residual_init": "zero"},
     {"kind": "post_ln"},
     {"kind": "post_ln", "head": "linear", "norm": "rms_norm"},
 ]

@@ -41,7 +41,8 @@ def launch(
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: what lists and plots call the run; else the recipe's name.
         run_id: of the run, for programs that must not launch it twice; else a new one.
-        queue: else it trains at once, beside whatever else does, and slows it down.
+        queue: wait for a turn where there is none; False (``workbench launch --now``) trains at once, beside whatever
+            else does, and slows it down.
         priority: among the runs that wait; higher ones go first.
         initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run begins with its
             weights, at its own step 0 and with a fresh optimizer. Copied; None draws them from the seed.

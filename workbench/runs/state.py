@@ -32,6 +32,8 @@ STALLED = "stalled"
 """Never written: what :func:`actual_status` calls a run that is alive and has been silent for too long."""
 # A heartbeat comes every second; a slow disk, or a library that keeps Python from running, is no silence yet.
 STALLED_SECONDS = 15.0
+DISK_FULL = "the disk is full"
+"""With this begins why a run failed for want of space: it may be resumed once there is some."""
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
 # Room for several states with a long traceback in each.
 RESERVE_BYTES = 1 << 16
@@ -315,6 +317,18 @@ def die_with_parent() -> None:
     prctl = _prctl()
     if prctl is not None:
         prctl(1, signal.SIGKILL)  # 1 = PR_SET_PDEATHSIG
+
+
+def process_began() -> float:
+    """When this process began, in seconds of :func:`time.monotonic`."""
+    import psutil
+
+    started = psutil.Process().create_time()
+    # Starts are counted from the boot, which Linux tells in whole seconds: a clock that begins there loses nothing.
+    since_boot = getattr(time, "CLOCK_BOOTTIME", None)
+    if since_boot is None:
+        return time.monotonic() - max(0.0, time.time() - started)
+    return time.monotonic() - max(0.0, time.clock_gettime(since_boot) - (started - psutil.boot_time()))
 
 
 @functools.cache

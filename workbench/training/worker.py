@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import os
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, WorkbenchError
 from workbench.loading import COMPILER, load
 from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.state import LOCK_VARIABLE, die_with_parent, disk_full, keep_lock, process_identity, take_lock
+from workbench.runs.state import (
+    DISK_FULL,
+    LOCK_VARIABLE,
+    die_with_parent,
+    disk_full,
+    keep_lock,
+    process_began,
+    process_identity,
+    take_lock,
+)
 from workbench.telemetry import TelemetryWriter
 from workbench.training.status import Status
 from workbench.training.stopping import Stopping
@@ -69,7 +77,7 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
         stopping.begin()
         who = process_identity()
         if began is None:
-            began = time.monotonic() - max(0.0, time.time() - who["pid_started"])
+            began = process_began()
         status.stage("loading torch", began=began, status="starting", error="", exit_code=None, **who)
         _keep_compiled_graphs()
         load("workbench.recipe")
@@ -143,7 +151,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
             f"{'; '.join([*_remedies(recipe), f'data.sequence_length less than {length}'])}. {text}"
         )
     if disk_full(error):
-        return f"the disk is full: {text}; free space and resume the run"
+        return f"{DISK_FULL}: {text}; free space and resume the run"
     if isinstance(error, WorkbenchError) or type(error).__module__.startswith("workbench."):
         return text
     return f"{type(error).__name__}: {text} (the full traceback is in worker.log)"

@@ -7,13 +7,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.runs.queue.line import entered, in_line, startable
+from workbench.runs.queue.line import entered, in_line, next_of, training
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
 
 
 def ticket(name: str, number: int = 0, **fields: object) -> Ticket:
     return Ticket(folder=f"/runs/{name}", name=name, number=number, **fields)  # type: ignore[arg-type]
+
+
+def startable(tickets: list[Ticket], settings: QueueSettings) -> list[tuple[Ticket, str]]:
+    return next_of(training(tickets), in_line(tickets), settings)
 
 
 def names(tickets: list[Ticket]) -> str:
@@ -107,6 +111,18 @@ def test_one_run_per_gpu_and_cores_are_another_matter() -> None:
 
 def test_the_dead_neither_train_nor_wait() -> None:
     assert starting([ticket("t", running=True, alive=False), ticket("a", alive=False), ticket("b")], cores=1) == "b"
+
+
+def test_only_those_on_whom_it_depends_are_asked_whether_they_are_there() -> None:
+    line = [ticket(f"{number}", number, threads=1 + number) for number in range(100)]
+    asked: list[str] = []
+
+    def holds(each: Ticket) -> bool:
+        asked.append(each.name)
+        return each.name != "0"
+
+    found = next_of([], line, QueueSettings(cores=3), holds)
+    assert ([each.name for each, _ in found], asked) == (["1"], ["0", "1", "2"])
 
 
 TICKETS = st.lists(

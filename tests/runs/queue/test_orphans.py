@@ -52,7 +52,7 @@ def test_what_was_tied_to_a_process_is_not_started_by_others(queue: Queue, new_r
 
 def test_a_forgotten_queue_is_found_in_the_runs_folder(queue: Queue, new_run: NewRun) -> None:
     folder = orphan(new_run, "a")
-    for path in queue.files():
+    for path in queue.folder.glob("*.ticket"):
         path.unlink()
     assert orphans() == []
     assert orphans(folder.path.parent) == [folder]
@@ -98,7 +98,7 @@ def test_only_where_the_queue_was_emptied_a_launch_looks_through_its_runs_folder
     queue: Queue, new_run: NewRun, tmp_path: Path
 ) -> None:
     folder = orphan(new_run, "a")
-    for path in queue.files():
+    for path in queue.folder.glob("*.ticket"):
         path.unlink()
     assert start_orphans(tmp_path / "runs", unless_known=True) == []
     shutil.rmtree(queue.folder)

@@ -10,7 +10,7 @@ takes all of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from workbench.runs.queue.settings import QueueSettings
@@ -44,29 +44,38 @@ def entered(ticket: Ticket, tickets: Sequence[Ticket]) -> Ticket:
     return replace(ticket, number=number, round=max([now, *(1 + each for each in own)]))
 
 
-def startable(tickets: Sequence[Ticket], settings: QueueSettings) -> list[tuple[Ticket, str]]:
-    """Those that wait and may train now, each with the GPU that it gets (empty on the CPU)."""
-    now = training(tickets)
+def next_of(
+    now: Sequence[Ticket],
+    line: Sequence[Ticket],
+    settings: QueueSettings,
+    holds: Callable[[Ticket], bool] = lambda ticket: ticket.alive,
+) -> list[tuple[Ticket, str]]:
+    """Those that may train now, each with the GPU that it gets (empty on the CPU).
+
+    Args:
+        now: what trains. line: those that wait, next first.
+        holds: whether a process still holds a ticket of the line; asked only of those on which the answer depends.
+    """
     cores = settings.capacity
     used = sum(min(ticket.threads, cores) for ticket in now if not ticket.gpus)
     on_gpu = Counter(ticket.gpu for ticket in now if ticket.gpus)
     by_owner = Counter(owner_of(ticket) for ticket in now)
-    taken: set[str] = set()
     full = False
     found: list[tuple[Ticket, str]] = []
-    for ticket in in_line(tickets):
+    for ticket in line:
         # Waits for its owner's own runs, and holds up nobody else.
         if settings.running_per_owner is not None and by_owner[owner_of(ticket)] >= settings.running_per_owner:
             continue
         if ticket.gpus:
-            free = [gpu for gpu in ticket.gpus if gpu not in taken and on_gpu[gpu] < settings.runs_per_gpu]
-            if not free:
-                taken |= set(ticket.gpus)
+            free = [gpu for gpu in ticket.gpus if on_gpu[gpu] < settings.runs_per_gpu]
+            if not free or not holds(ticket):
                 continue
             on_gpu[free[0]] += 1
         else:
+            if full or not holds(ticket):
+                continue
             needed = min(ticket.threads, cores)
-            full = full or used + needed > cores
+            full = used + needed > cores
             if full:
                 continue
             used += needed

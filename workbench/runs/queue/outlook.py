@@ -22,7 +22,7 @@ from typing import Any
 from workbench.json_lines import number
 from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.queue.line import in_line, startable, training
+from workbench.runs.queue.line import in_line, next_of, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
@@ -175,12 +175,16 @@ def expected_starts(
     now, waiting = 0.0, in_line(tickets)
     starts = {ticket.folder: math.inf for ticket in waiting}
     ends = {ticket: _or_never(remaining(ticket)) for ticket in training(tickets)}
+    # Each takes a core at least, so that of thousands that wait only the first few can be next.
+    simple = settings.running_per_owner is None and not any(ticket.gpus for ticket in waiting)
+    near = settings.capacity + 1 if simple else len(waiting)
     while waiting and now < math.inf:
-        started = {ticket.folder: gpu for ticket, gpu in startable([*ends, *waiting], settings)}
-        for ticket in [each for each in waiting if each.folder in started]:
+        started = next_of(list(ends), waiting[:near], settings)
+        for ticket, gpu in started:
             starts[ticket.folder] = now
-            waiting.remove(ticket)
-            ends[replace(ticket, running=True, gpu=started[ticket.folder])] = now + _or_never(remaining(ticket))
+            ends[replace(ticket, running=True, gpu=gpu)] = now + _or_never(remaining(ticket))
+        gone = {ticket.folder for ticket, _ in started}
+        waiting = [ticket for ticket in waiting[:near] if ticket.folder not in gone] + waiting[near:]
         now = min(ends.values(), default=math.inf)
         ends = {ticket: end for ticket, end in ends.items() if end > now}
     return {folder: None if math.isinf(start) else start for folder, start in starts.items()}

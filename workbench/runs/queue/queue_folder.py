@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from workbench.cache_folder import cache_folder
 from workbench.runs.folder import read_object, write_json
+from workbench.runs.queue.front import FIRST, SETTLED_NS
+from workbench.runs.queue.line import in_line
 from workbench.runs.queue.settings import QueueSettings, read_settings
 from workbench.runs.queue.ticket import SUFFIX, Ticket, decoded, encoded
 from workbench.runs.state import lock_held, read_state
@@ -29,6 +32,11 @@ _KEPT_SHAPES, _LONGEST_TOOK = 500, 1 << 18
 LIMIT_BYTES = 1 << 16
 # On these a lock of one machine may be unknown to another, or to the file server's next start.
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "lustre", "gpfs", "ceph", "glusterfs", "beegfs", "9p")
+
+
+Stamp = tuple[int, int, int]
+_KNOWN: dict[Path, dict[str, tuple[Stamp, Ticket | None, int]]] = {}
+"""What this process has read of each queue: by a ticket's file, with the inode, time and size that it had, and when."""
 
 
 def queue_here() -> Queue | None:
@@ -93,13 +101,30 @@ class Queue:
 
     def tickets(self) -> list[Ticket]:
         """All that can be read, the dead among them; empty where there is no folder."""
-        found = (self._read(path) for path in self.files())
-        return [ticket for ticket in found if ticket is not None]
+        return [ticket if self.holds(ticket) else replace(ticket, alive=False) for ticket in self.known()]
+
+    def known(self) -> list[Ticket]:
+        """As :meth:`tickets`, reading only those that are new or have changed since this process read them.
+
+        One that has died since is still alive here: :meth:`holds` asks.
+        """
+        return [ticket for ticket in self._known().values() if ticket is not None]
+
+    def ticket(self, file: str) -> Ticket | None:
+        """One ticket as it is now; None where it is damaged or gone."""
+        return self._read(self.folder / file)
 
     def holds(self, ticket: Ticket) -> bool:
-        """Whether a ticket that was alive still is."""
-        found = self._read(self.folder / ticket.file)
-        return found is not None and found.alive
+        """Whether a process still holds a ticket. A dead one stays dead: who comes back writes another file."""
+        return ticket.alive and self.alive(ticket.file)
+
+    def alive(self, file: str) -> bool:
+        """:meth:`holds`, by the name of a ticket's file."""
+        with suppress(OSError):
+            if _held(self.folder / file):
+                return True
+        ticket = self.ticket(file)
+        return ticket is not None and ticket.alive
 
     def seconds_by_shape(self) -> dict[str, float]:
         """How long finished runs trained, by what decides it (:func:`.outlook.shape`); the latest ones."""
@@ -117,14 +142,6 @@ class Queue:
             latest = list(kept.items())[1 - _KEPT_SHAPES :]
             write_json(self.folder / _TOOK, dict([*latest, (shape, round(seconds, 1))]), durable=False)
 
-    def files(self) -> list[Path]:
-        """The files of tickets."""
-        try:
-            with os.scandir(self.folder) as entries:
-                return [Path(entry.path) for entry in entries if entry.name.endswith(SUFFIX)]
-        except OSError:
-            return []
-
     def sweep(self) -> tuple[list[Ticket], list[str]]:
         """Remove what is dead and of no more use, under the lock.
 
@@ -134,15 +151,19 @@ class Queue:
             The tickets that are left, and the names of damaged ones that are not.
         """
         tickets, damaged = [], []
-        for path in self.files():
+        known = self._known()
+        # Of those that wait, who was killed is found at the latest when its turn comes near.
+        near = {ticket.file for ticket in in_line(list(filter(None, known.values())))[:FIRST]}
+        for name, ticket in known.items():
+            if ticket is not None and (ticket.running or name in near) and not self.holds(ticket):
+                ticket = replace(ticket, alive=False)
             # Somebody else's, in a folder that all may write to, stays there: dead, it counts for nothing.
             with suppress(OSError):
-                ticket = self._read(path)
                 if ticket is not None and (ticket.alive or read_state(ticket.run).status == "queued"):
                     tickets.append(ticket)
-                elif ticket is not None or not _held(path):
-                    path.unlink()
-                    damaged += [path.name] if ticket is None else []
+                elif ticket is not None or not _held(self.folder / name):
+                    (self.folder / name).unlink()
+                    damaged += [name] if ticket is None else []
         return tickets, damaged
 
     def create(self, ticket: Ticket) -> int:
@@ -168,7 +189,7 @@ class Queue:
         return descriptor
 
     def change(self, ticket: Ticket) -> None:
-        """Write a ticket that is there anew, in place, so that its lock stays; under the lock.
+        """Write a ticket that is there anew, in place, so that its lock stays; under the lock. Others look then.
 
         Raises:
             OSError: it is gone, or somebody else's.
@@ -178,6 +199,26 @@ class Queue:
             os.ftruncate(descriptor, os.pwrite(descriptor, encoded(ticket), 0))
         finally:
             os.close(descriptor)
+        with suppress(OSError):
+            os.utime(self.folder)
+
+    def _known(self) -> dict[str, Ticket | None]:
+        """By the names of their files; None: damaged."""
+        before, found = _KNOWN.get(self.folder, {}), {}
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if not entry.name.endswith(SUFFIX):
+                    continue
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    stamp = status.st_ino, status.st_mtime_ns, status.st_size
+                    known = before.get(entry.name)
+                    # What has changed a moment ago may change again within the same tick of the clock.
+                    if known is None or known[0] != stamp or known[2] < stamp[1] + SETTLED_NS:
+                        known = stamp, self._read(Path(entry.path)), time.time_ns()
+                    found[entry.name] = known
+        _KNOWN[self.folder] = found
+        return {name: ticket for name, (_, ticket, _) in found.items()}
 
     def _read(self, path: Path) -> Ticket | None:
         try:

@@ -89,8 +89,6 @@ def encoded(ticket: Ticket) -> bytes:
     return json.dumps({name: fields_of[name] for name in _WRITTEN}, indent=1).encode().ljust(_ROOM_BYTES)
 
 
-# Whoever waits reads the same tickets again and again.
-@functools.lru_cache(maxsize=1024)
 def decoded(data: bytes) -> Ticket | None:
     """A ticket from its file; None when that is damaged."""
     try:

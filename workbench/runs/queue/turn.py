@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from dataclasses import replace
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
-from workbench.runs.queue.line import entered, in_line, owner_of, startable, training
+from workbench.runs.queue.front import FIRST, Front, begin_look, read_front, write_front
+from workbench.runs.queue.line import entered, in_line, next_of, owner_of, training
 from workbench.runs.queue.queue_folder import LIMIT_BYTES, Queue, queue_here
-from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket, decoded, present_owner, ticket_of
 
 TICKET_VARIABLE = "WORKBENCH_TICKET_DESCRIPTOR"
@@ -30,15 +30,14 @@ class Turn:
 
     Attributes:
         problem: why the run does without the queue, or what was found wrong in it; empty as a rule.
-        position: at the last look; 1 is next.
+        position: at the last look; 1 is next, and those far behind are not told apart.
     """
 
     def __init__(self, queue: Queue | None, ticket: Ticket, descriptor: int | None, problem: str = "") -> None:
         self.ticket, self.problem = ticket, problem
         self._queue, self._descriptor = queue, descriptor
         self.position = 1
-        self._mark: tuple[int, list[Ticket]] | None = None
-        self._looked_at = -math.inf
+        self._front: Front | None = None
         self._could: dict[str, float] = {}
         self._kept_at = 0.0
 
@@ -67,7 +66,8 @@ class Turn:
             # Somebody may have emptied the cache.
             self._queue.prepare()
             with self._queue.locked():
-                self._look(self._queue)
+                if not self._told(self._queue):
+                    self._look(self._queue)
         except OSError as error:
             self._do_without(error)
         return self.running
@@ -101,42 +101,58 @@ class Turn:
                 (self._queue.folder / self.ticket.file).unlink(missing_ok=True)
         self.hand_over()
 
+    def _nothing_new(self, queue: Queue) -> bool:
+        front = self._front
+        # While there is room for somebody else, who is about to take it, the next look is not spared.
+        if front is None or front.next or not front.settled:
+            return False
+        # Who comes or goes changes the folder; who is killed lets go of a lock.
+        return queue.folder.stat().st_mtime_ns == front.changed and all(map(queue.alive, front.training))
+
+    def _told(self, queue: Queue) -> bool:
+        """Whether what somebody's last look found says that this run's turn has not come."""
+        front, mine = read_front(queue.folder), queue.ticket(self.ticket.file)
+        if front is None or mine is None or mine.running or not self._in_place(queue) or mine.file in front.next:
+            return False
+        if not all(map(queue.alive, (*front.training, *front.next))):
+            return False
+        self.ticket = mine
+        self._see(front)
+        return not self._silent()
+
     def _look(self, queue: Queue) -> None:
-        self._looked_at = time.monotonic()
+        """Read what is new, take the turn if it has come, and tell the others that wait."""
         if not self._in_place(queue):
             self._write_anew(queue)
-        tickets = queue.tickets()
-        mine = next((each for each in tickets if each.file == self.ticket.file), None)
+        changed, looked = begin_look(queue.folder)
+        mine = queue.ticket(self.ticket.file)
         if mine is None:  # damaged: what it said last is written again
             queue.change(self.ticket)
             return
         self.ticket = mine
-        self.position = 1 + in_line(tickets).index(mine) if not mine.running else 1
-        settings = queue.settings()
-        tickets = self._responsive(tickets, settings)
-        self.ticket = _started(mine, tickets, settings)
+        if mine.running:
+            return
+        line = _Line(queue, mine, queue.known())
+        could = line.could()
+        front = Front(
+            changed, looked, _files(line.now), _files(each for each, _ in could), _files(line.waiting[:FIRST])
+        )
+        self._see(front)
+        silent = self._silent()
+        self.ticket = line.started(line.could(silent) if silent else could)
         if self.ticket.running:
             queue.change(self.ticket)
-        # While there is room for somebody else, who is about to take it, the next look is a whole one again.
-        room = bool(startable(tickets, settings))
-        self._mark = None if room else (queue.folder.stat().st_mtime_ns, training(tickets))
+        else:
+            write_front(queue.folder, front)
 
-    def _responsive(self, tickets: list[Ticket], settings: QueueSettings) -> list[Ticket]:
-        """Without those whose turn came a while ago and who have not taken it: suspended, or on a disk that hangs."""
-        could = {ticket.file for ticket, _ in startable(tickets, settings)}
-        self._could = {file: self._could.get(file, time.monotonic()) for file in could - {self.ticket.file}}
-        silent = {file for file, since in self._could.items() if time.monotonic() - since > PATIENCE_SECONDS}
-        return [ticket for ticket in tickets if ticket.file not in silent]
+    def _see(self, front: Front) -> None:
+        self._front, self.position = front, front.position(self.ticket.file)
+        others = set(front.next) - {self.ticket.file}
+        self._could = {file: self._could.get(file, time.monotonic()) for file in others}
 
-    def _nothing_new(self, queue: Queue) -> bool:
-        # Far behind, a place is not about to come: of hundreds that wait, not all read all tickets at every change.
-        if time.monotonic() - self._looked_at < 0.1 * (self.position - 10):
-            return True
-        if self._mark is None:
-            return False
-        changed_at, running = self._mark
-        # Who comes or goes changes the folder; who is killed lets go of a lock.
-        return queue.folder.stat().st_mtime_ns == changed_at and all(queue.holds(ticket) for ticket in running)
+    def _silent(self) -> set[str]:
+        """Those whose turn came a while ago and who have not taken it: suspended, or on a disk that hangs."""
+        return {file for file, since in self._could.items() if time.monotonic() - since > PATIENCE_SECONDS}
 
     def _in_place(self, queue: Queue) -> bool:
         assert self._descriptor is not None
@@ -153,6 +169,34 @@ class Turn:
     def _do_without(self, error: OSError) -> None:
         self.problem = _without(self._queue, error)
         self.hand_over()
+
+
+class _Line:
+    """What trains, and who waits, as one of those who wait finds it under the lock.
+
+    Args:
+        mine: its own ticket, which nobody need hold yet.
+    """
+
+    def __init__(self, queue: Queue, mine: Ticket, tickets: Iterable[Ticket]) -> None:
+        others = [each for each in tickets if each.folder != mine.folder]
+        self._queue, self._mine, self._settings = queue, mine, queue.settings()
+        self.now = [each for each in training(others) if queue.holds(each)]
+        self.waiting = in_line([*others, mine])
+
+    def could(self, without: Set[str] = frozenset()) -> list[tuple[Ticket, str]]:
+        """Those whose turn has come, each with its GPU, as if those of these files were not there."""
+        line = [each for each in self.waiting if each.file not in without] if without else self.waiting
+        return next_of(self.now, line, self._settings, lambda each: each is self._mine or self._queue.holds(each))
+
+    def started(self, could: Iterable[tuple[Ticket, str]]) -> Ticket:
+        """One's own ticket, with its turn if it is among them."""
+        found = [replace(each, running=True, gpu=gpu) for each, gpu in could if each is self._mine]
+        return found[0] if found else self._mine
+
+
+def _files(tickets: Iterable[Ticket]) -> tuple[str, ...]:
+    return tuple(each.file for each in tickets)
 
 
 def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
@@ -174,24 +218,15 @@ def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
             ticket = replace(entered(ticket, tickets), running=not wait, entered=time.time())
             for each in tickets:
                 # It waited before, and its process is gone.
-                if each.file == ticket.file:
+                if each.folder == ticket.folder:
                     kept = {name: getattr(each, name) for name in ("round", "number", "priority", "entered")}
                     ticket = replace(ticket, **kept)
             # Here, so that many who enter look once each.
-            ticket = _started(
-                ticket, [*(each for each in tickets if each.file != ticket.file), ticket], queue.settings()
-            )
+            line = _Line(queue, ticket, tickets)
+            ticket = line.started(line.could())
             return Turn(queue, ticket, queue.create(ticket), _removed(damaged))
     except OSError as error:
         return Turn(None, ticket, None, _without(queue, error))
-
-
-def _started(ticket: Ticket, tickets: list[Ticket], settings: QueueSettings) -> Ticket:
-    """With its turn, where that has come."""
-    for first, gpu in startable(tickets, settings):
-        if first.file == ticket.file:
-            return replace(ticket, running=True, gpu=gpu)
-    return ticket
 
 
 def inherited(folder: RunFolder) -> Turn | None:
@@ -201,7 +236,7 @@ def inherited(folder: RunFolder) -> Turn | None:
     queue = queue_here()
     if queue is None or not text.isdigit():
         return None
-    ticket = next((each for each in queue.tickets() if each.run == folder), None)
+    ticket = queue.ticket(Ticket(str(folder.path)).file)
     turn = None if ticket is None else Turn(queue, ticket, int(text))
     # A number proves nothing.
     if turn is None or not turn._in_place(queue):
@@ -220,8 +255,10 @@ def check_room() -> None:
     limit = None if queue is None else queue.settings().waiting_per_owner
     if queue is None or limit is None:
         return
-    tickets = queue.tickets()
-    mine = [ticket for ticket in in_line(tickets) if owner_of(ticket) == (os.getuid(), present_owner())]
+    me = os.getuid(), present_owner()
+    mine = [ticket for ticket in in_line(queue.known()) if owner_of(ticket) == me]
+    if len(mine) >= limit:
+        mine = [ticket for ticket in mine if queue.holds(ticket)]
     if len(mine) >= limit:
         raise RunError(
             f"{len(mine)} of your runs wait already, and the queue of this machine allows {limit}: wait, cancel some "
