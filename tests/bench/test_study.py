@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from tests.sweeping.conftest import FLOOR, finish
 from workbench.bench import study
 from workbench.bench.command import main
 from workbench.bench.result import ResultsFile
-from workbench.bench.study import TRACKS, Track, arms_of, missing, section_of, warm_starts
-from workbench.choices.choice import registry
+from workbench.bench.study import missing, section_of, warm_starts
+from workbench.bench.study_page import page
+from workbench.bench.study_tracks import TRACKS, Track, arms_of
 from workbench.errors import TargetMissed, WorkbenchError
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
@@ -51,10 +51,13 @@ def section(
 
     begun: list[str] = []
 
-    def measured(loss: float = 2.0) -> dict[str, Any]:
-        track = Track(tiny, SECTION)
+    def compiling(key: str, recipe: Recipe, _results: ResultsFile) -> float:
+        return {"causal/Optimizer/baseline": 1.0, "causal/Optimizer/mine": 3.0}[key]
+
+    def measured(loss: float = 2.0, instead: dict[str, Any] | None = None) -> dict[str, Any]:
+        track = Track(tiny, SECTION, instead={"Optimizer": instead} if instead else {})
         options: dict[str, Any] = {"seeds": 4, "at_once": 1, "tune": partial(tune, loss=loss), "rates": RATES}
-        found = section_of("causal", track, "Optimizer", results, begin=begin, **options)
+        found = section_of("causal", track, "Optimizer", results, begin=begin, compiling=compiling, **options)
         return {**found, "begun": begun, "data": results.data}
 
     return measured
@@ -83,11 +86,60 @@ def test_a_section_is_tuned_then_raced_and_its_race_is_held_again(section: Calla
 @pytest.mark.process  # git, for the revision
 def test_the_page_says_every_verdict(section: Callable[..., dict[str, Any]]) -> None:
     found = section()
-    text = study.page({**found["data"], "sections": {"causal/Optimizer": found}})
+    data = {**found["data"], "sections": {"causal/Optimizer": found}}
+    text = page(data, study.lacking(data))
     assert "## Optimizer, track causal" in text
     assert "| mine | worse | < 0.5x | +0.5" in text
     assert "Not in this track: no heads (" in text
     assert "* causal/Depth: progressive_drop, raptr, " in text, "what has no verdict is said to have none"
+
+
+@pytest.mark.process  # git, for the revision
+def test_a_section_that_compiles_says_how_long_and_counts_it(section: Callable[..., dict[str, Any]]) -> None:
+    found = section(instead={"execution": {"compile": True}})
+    assert all(recipe["execution"]["compile"] for recipe in found["recipes"].values())
+    assert found["compilation"] == {"baseline": 1.0, "mine": 3.0}
+    seconds = found["shares"]["baseline"]["seconds"]
+    assert found["verdicts"][0]["speedup"]["text"] == "< 0.5x"
+    bound = f"< {(0.5 * seconds + 1) / (seconds + 3):.2g}x"
+    assert found["with_compilation"]["mine"]["text"] == f"{bound} ({bound} to {bound})"
+    data = {**found["data"], "sections": {"causal/Optimizer": found}}
+    text = page(data, study.lacking(data))
+    assert "| time per step | compilation | speed-up, compilation counted |" in text
+    assert f"| 3 s | {bound} (" in text
+    assert "the baseline compiles for 1 s" in text
+    assert section()["compilation"] == {}, "eager: nothing is compiled"
+
+
+@pytest.mark.process  # git, for the revision
+def test_a_process_that_finds_nothing_in_a_cache_compiles(
+    tiny: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Recipe, str]] = []
+
+    class Child:
+        """Stands for a process that trains."""
+
+        def __init__(self, module: str, setting: dict[str, Any], environment: dict[str, str]) -> None:
+            self.folder = environment["TORCHINDUCTOR_CACHE_DIR"]
+            assert list(Path(self.folder).iterdir()) == []
+
+        def __enter__(self) -> Child:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+            asked.append((Recipe(**message["recipe"]), self.folder))
+            return {"compile_seconds": 7.5}
+
+    monkeypatch.setattr(study, "Contender", Child)
+    results = ResultsFile(tmp_path / "study.json", "study")
+    assert [study.compile_cold("causal/mine", tiny, results) for _ in range(2)] == [7.5, 7.5]
+    ((recipe, folder),) = asked
+    assert recipe.budget.amount == 20, "all stages are met before the first step: a short run is enough"
+    assert not Path(folder).exists()
 
 
 @pytest.mark.process  # git, for the revision
@@ -137,26 +189,8 @@ def test_what_masked_arms_begin_with_is_trained_once_per_seed(
         ask(tiny, 0)
 
 
-def test_arms_of_the_masked_track_can_begin_with_the_weights_of_what_is_trained_before() -> None:
-    track = TRACKS["masked"][0](400)
-    assert track.before is not None
-    for recipe in (track.base, *arms_of(track, "Objective")[0].values()):
-        assert (recipe.architecture, recipe.data) == (track.before.architecture, track.before.data)
-    assert "masked/Objective/corruption all_mask: no evidence" in missing({})
-    moved = replace(track, before=track.before.with_(budget="700 steps"))
-    assert study.definitions(moved, "Objective") != study.definitions(track, "Objective")
-
-
 def test_what_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
     for option in (["--track", "mask"], ["--only", "optimiser"]):
         with pytest.raises(WorkbenchError, match=r"causal|Optimizer"):
             main(["study", "--out", str(tmp_path / "study.json"), *option])
     assert not (tmp_path / "study.json").exists()
-
-
-def test_every_optimizer_depth_method_and_schedule_has_a_place() -> None:
-    known = {entry: arms_of(TRACKS["causal"][0](100), entry)[0] for entry in ("Optimizer", "Depth", "Schedule")}
-    assert {recipe.optimizer.kind for recipe in known["Optimizer"].values()} == set(registry("optimizer")) - {"adamw"}
-    assert {recipe.depth.kind for recipe in known["Depth"].values()} == set(registry("depth")) - {"full"}
-    shapes = {recipe.optimizer.schedule.kind for recipe in known["Schedule"].values()}
-    assert set(registry("schedule")) - shapes == {"linear", "phases", "points", "stages"}

@@ -89,7 +89,7 @@ def test_every_kind_of_an_axis_takes_over_what_it_shares(axis: str) -> None:
         ({".".join("a" * (DEEPEST + 1)): 1}, "nested deeper than any recipe is"),
         ({"seed.kind": "linear"}, "seed is 0, which has no knobs"),
         ({"data.kind": "fils", "data.tokenizer.vocabulary_size": 512}, r"^data\.kind: unknown value 'fils'"),
-        ({"data.tokeniser.vocabulary_size": 512}, r"^data\.tokeniser: unknown value .*did you mean 'tokenizer'"),
+        ({"data.tokeniser.vocabulary_size": 512}, r"^data\.tokeniser: unknown knob .*did you mean 'tokenizer'"),
     ],
 )
 def test_edits_that_lead_nowhere(change: dict[str, Any], message: str) -> None:

@@ -51,6 +51,9 @@ def all_methods(base: Recipe) -> Methods:
             **{f"ffn: {kind}": {"architecture.ffn": kind} for kind in ("gelu", "geglu", "swiglu")},
             "bias: yes": {"architecture.bias": True},
             "head: untied": {"architecture.tied": False},
+            "residual: from zero": {"architecture.residual_init": "zero"},
+            "embedding: pairs": {"architecture.bigram_rows": 16_384},
+            "values: tables": {"architecture.value_embeddings": True},
             "attention: local": {"architecture.local_window": 16, "architecture.global_every": 3},
         },
         "Batch and length": {
@@ -63,6 +66,26 @@ def all_methods(base: Recipe) -> Methods:
         },
         "Objective": {f"masks: {rate:.0%} throughout": {"objective.mask_rate": rate} for rate in (0.15, 0.30)},
     }  # fmt: skip
+
+
+def as_published() -> dict[str, dict[str, Any]]:
+    """Depth methods at the schedules of their papers, as far as these say them; without their batch and length.
+
+    PLD: theta 0.5, gamma 100 over the run (Zhang & He 2020, arXiv 2010.13369), also with the rate of its paper: 2%
+    warm-up, then x0.99 per 1,000 of 200,000 steps. Stacking: 50, 70 and 280 of 400 thousand steps (Gong et al. 2019).
+    MSLT: equal stages and a joint one of a fifth, the rate warmed up in each (Yang et al. 2020, arXiv 2011.13635).
+    """
+    drop = {"kind": "progressive_drop", "theta": 0.5}
+    # Straight lines between places on the fall: within 1% of it.
+    places = [0.02 + 0.98 * part / 10 for part in range(11)]
+    values = [round(0.99 ** (200 * place - 4), 4) for place in places]
+    rate = {"kind": "points", "places": [0.0, *places], "values": [0.0, *values]}
+    return {
+        "progressive_drop": {"depth": drop},
+        "progressive_drop at its own rate": {"depth": drop, "optimizer": {"schedule": rate}},
+        "stacking": {"depth": {"kind": "stacking", "shares": [50, 70, 280]}},
+        "multi_stage in equal stages": {"depth": {"kind": "multi_stage", "shares": [1, 1, 1, 1], "joint": 0.2}},
+    }
 
 
 def _post_ln(base: Recipe) -> dict[str, Any]:

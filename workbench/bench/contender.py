@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TextIO
 
 from workbench.recipe import Recipe
@@ -26,21 +27,27 @@ TRAINER = "workbench.bench.timed_trainer"
 class Contender:
     """A contender in a child process that lives as long as this context; after an error it ends at once.
 
+    Args:
+        environment: variables of the child beside those of this process.
+
     Attributes:
         ready: what the child said after its warm-up.
     """
 
     ready: dict[str, Any]
 
-    def __init__(self, module: str, setting: dict[str, Any]) -> None:
+    def __init__(self, module: str, setting: dict[str, Any], environment: Mapping[str, str] | None = None) -> None:
         self.name = str(setting["name"])
+        self._environment = {**os.environ, **(environment or {})}
         self._command = [sys.executable, "-m", module, json.dumps(setting)]
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self._log = self._stack.enter_context(tempfile.TemporaryFile("w+"))
         pipe = subprocess.PIPE
-        self._child = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
+        self._child = subprocess.Popen(
+            self._command, stdin=pipe, stdout=pipe, stderr=self._log, text=True, env=self._environment
+        )
         self.ready = self._read()["ready"]
         return self
 

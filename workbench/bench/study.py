@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from workbench import presets
 from workbench.atomic import write_bytes
-from workbench.bench.compared_methods import Methods, all_methods, depth_and_optimizers
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
 from workbench.bench.result import ResultsFile, definition
-from workbench.errors import RecipeError, RunError, TargetMissed, WorkbenchError, unknown
+from workbench.bench.study_page import page, show, with_compilation
+from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
+from workbench.errors import RunError, TargetMissed, WorkbenchError, unknown
 from workbench.racing.entering import enter
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, race
@@ -42,105 +41,9 @@ LEFT = 0.5
 LEARNED = 1.0
 """Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
 SEEDS = 10
-BASELINE = "baseline"
-HEADS = ("method", "verdict", "speed-up", "difference, nats", "seeds", "rate", "time per step")
+_SHORTEST = "20 steps"
 Begin = Callable[..., Race | RacePlan]
 Tune = Callable[..., dict[str, tuple[Recipe, float]]]
-
-
-@dataclass(frozen=True)
-class Track:
-    """A baseline, and the methods that are held against it.
-
-    Attributes:
-        base: tuned before anything else.
-        methods: by section and name, each as changes to ``base``.
-        before: what is trained first, once per seed; all arms begin with its weights. None: with those of their seed.
-    """
-
-    base: Recipe
-    methods: Methods
-    before: Recipe | None = None
-
-
-def causal(steps: int) -> Track:
-    """The main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one thread."""
-    base = presets.get("quickstart").with_(
-        data={"batch_size": 16, "sequence_length": 64},
-        architecture={"layers": 8, "width": 96, "heads": 2},
-        execution={"threads": 1, "device": "cpu"},
-        budget=f"{steps} steps",
-        seed=TUNING_SEED,
-    )
-    found = all_methods(base)
-    # Masks belong to masked models, and these positions let every token see the right.
-    del found["Objective"]
-    return Track(base, {**found, "Schedule": schedules()})
-
-
-def large_batch(steps: int) -> Track:
-    """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step."""
-    base = presets.get("quickstart").with_(
-        data={"batch_size": 64, "sequence_length": 64},
-        architecture={"layers": 4, "width": 256, "heads": 4},
-        execution={"threads": 1, "device": "cpu"},
-        budget=f"{steps} steps",
-        seed=TUNING_SEED,
-    )
-    return Track(base, {"Optimizer": depth_and_optimizers()["Optimizer"]})
-
-
-def masked(steps: int) -> Track:
-    """What masks are worth to a model that reads context: ``fast`` on one thread, from where it has left the plateau.
-
-    Its rate and steps are those that end 1.2 nats below word frequencies; 3e-3 after as many is still on the plateau.
-    """
-    before = presets.fast().with_(
-        optimizer={"lr": 1e-3}, execution={"threads": 1, "device": "cpu"}, budget="600 steps", seed=TUNING_SEED
-    )
-    base = before.with_(budget=f"{steps} steps", objective={"mask_rate": 0.15})
-    linear = {"kind": "linear", "start": 0.3, "end": 0.15}
-    return Track(base, {"Objective": {
-        "masks 30% throughout": {"objective.mask_rate": 0.3},
-        "masks 30% falling to 15%": {"objective.mask_rate": linear},
-        "corruption all_mask": {"objective.corruption": "all_mask"},
-    }}, before)  # fmt: skip
-
-
-def schedules() -> dict[str, dict[str, Any]]:
-    """Shapes of the learning rate beside a rise and a straight fall."""
-    shapes: dict[str, dict[str, Any]] = {
-        "rate held, then decayed": {"kind": "warmup_hold_decay", "hold": 0.6, "warmup": 0.1},
-        "cosine": {"kind": "cosine", "warmup": 0.1},
-        "polynomial": {"kind": "polynomial", "warmup": 0.1},
-        "inverse_sqrt": {"kind": "inverse_sqrt", "warmup": 0.1},
-        "one_cycle": {"kind": "one_cycle"},
-        "warmup_stable_decay": {"kind": "warmup_stable_decay", "warmup": 0.1},
-    }
-    return {name: {"optimizer.schedule": shape} for name, shape in shapes.items()}
-
-
-TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {
-    "causal": (causal, 600),
-    "large_batch": (large_batch, 300),
-    "masked": (masked, 400),
-}
-"""By name: how it is built, and its steps."""
-
-
-def arms_of(track: Track, section: str) -> tuple[dict[str, Recipe], dict[str, str]]:
-    """The recipes of a section by name, and why some of its methods cannot be in this track."""
-    arms, refused = {}, {}
-    for name, changes in track.methods[section].items():
-        arm = name.replace(":", "")
-        try:
-            recipe = track.base.with_(**changes)
-            recipe.check_whole()
-        except RecipeError as error:
-            refused[arm] = str(error)
-        else:
-            arms[arm] = recipe
-    return arms, refused
 
 
 def tuned(
@@ -162,6 +65,20 @@ def tuned(
 
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(recipes, pool.map(tune, recipes), strict=True))
+
+
+def compile_cold(key: str, recipe: Recipe, results: ResultsFile) -> float:
+    """Seconds that compiling a recipe takes, all stages of it, by a process that finds nothing in a cache."""
+    short = recipe.with_(budget=_SHORTEST)
+    run = results.known(key := f"{key}/compilation", short)
+    if run is None:
+        with tempfile.TemporaryDirectory() as folder:
+            setting = {"name": key, "recipe": short.to_dict()}
+            with Contender(WORKER, setting, {"TORCHINDUCTOR_CACHE_DIR": folder}) as child:
+                run = child.ask({"recipe": short.to_dict()})
+        results.add(key, short, run)
+        note(f"{key}: {run['compile_seconds']:.0f} s")
+    return float(run["compile_seconds"])
 
 
 def warm_starts(
@@ -212,12 +129,14 @@ def section_of(
     at_once: int,
     tune: Tune = tuned,
     begin: Begin = race,
+    compiling: Callable[[str, Recipe, ResultsFile], float] = compile_cold,
     rates: Any = None,
 ) -> dict[str, Any]:
     """Tune and race a section; returns what the file keeps of it.
 
     Args:
         tune: as :func:`tuned` does. begin: a race, as :func:`workbench.racing.race.race` does.
+        compiling: seconds that compiling a recipe takes, as :func:`compile_cold` does.
         rates: of another machine.
 
     Raises:
@@ -227,7 +146,9 @@ def section_of(
     if warm:
         tune = partial(tune, initial=warm.pop(TUNING_SEED))
         begin = partial(begin, initial=warm)
-    base, loss = tune(track, {BASELINE: built.base}, results, 1)[BASELINE]
+    # Readings of another baseline are not to replace those of the track's own.
+    place = f"{track}/{section}" if section in built.instead else track
+    base, loss = tune(place, {BASELINE: built.of(section).base}, results, 1)[BASELINE]
     if (below := results.data["unigram_entropy"] - loss) < LEARNED:
         raise WorkbenchError(f"track '{track}': the baseline ends {below:.2f} nats below word frequencies, and needs "
                              f"{LEARNED}; give it more --steps")  # fmt: skip
@@ -235,14 +156,21 @@ def section_of(
     # As much reference time as the baseline takes: each arm is tuned at the steps that this gives it.
     plan = enter({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
     candidates = {name: Recipe(**plan.arms[name]).with_(seed=TUNING_SEED) for name in arms}
-    ready = {BASELINE: base, **{name: found for name, (found, _) in tune(track, candidates, results, at_once).items()}}
+    ready = {BASELINE: base, **{name: found for name, (found, _) in tune(place, candidates, results, at_once).items()}}
+    took = {name: compiling(f"{place}/{name}", recipe, results) for name, recipe in ready.items()
+            if recipe.engine().mode.compiled}  # fmt: skip
     outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin, warm).wait_blocking()
     return {
         "race": outcome.race, "steps": int(built.base.budget.amount), "budget": outcome.budget, "seeds": outcome.seeds,
         "baseline_below_unigram": below, "recipes": {name: recipe.to_dict() for name, recipe in ready.items()},
         "definitions": definitions(built, section), "refused": refused,
         "shares": {name: arm["share"] for name, arm in outcome.arms.items()},
-        "verdicts": outcome.verdicts, "runs": outcome.runs,
+        "verdicts": outcome.verdicts, "runs": outcome.runs, "compilation": took,
+        "with_compilation": {
+            each["arm"]: with_compilation(each["speedup"], plan.shares[BASELINE].seconds, took[BASELINE],
+                                          took[each["arm"]])
+            for each in outcome.verdicts if took and each["speedup"]
+        },
     }  # fmt: skip
 
 
@@ -270,7 +198,8 @@ def definitions(built: Track, section: str) -> dict[str, str]:
     """What each arm of a section was before it was tuned: another one is another method."""
     arms, _ = arms_of(built, section)
     before = f" after {definition(built.before)}" if built.before else ""
-    return {name: f"{definition(recipe)}{before}" for name, recipe in {BASELINE: built.base, **arms}.items()}
+    base = built.of(section).base
+    return {name: f"{definition(recipe)}{before}" for name, recipe in {BASELINE: base, **arms}.items()}
 
 
 def missing(data: Mapping[str, Any]) -> list[str]:
@@ -284,6 +213,16 @@ def missing(data: Mapping[str, Any]) -> list[str]:
                 if known.get(name) != today:
                     why = "evidence of another recipe" if name in known else "no evidence"
                     found.append(f"{track}/{section}/{name}: {why}")
+    return found
+
+
+def lacking(data: Mapping[str, Any]) -> dict[str, list[str]]:
+    """:func:`missing`, the methods by track and section."""
+    found: dict[str, list[str]] = {}
+    for line in missing(data):
+        place, _, name = line.partition(": ")[0].rpartition("/")
+        if name != BASELINE:
+            found.setdefault(place, []).append(name)
     return found
 
 
@@ -301,8 +240,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     results = ResultsFile(options.out, "study")
     if options.check:
-        if lacking := missing(results.data):
-            raise TargetMissed(f"{len(lacking)} methods lack evidence:\n" + "\n".join(lacking))
+        if found := missing(results.data):
+            raise TargetMissed(f"{len(found)} methods lack evidence:\n" + "\n".join(found))
         return 0
     if options.track not in TRACKS:
         raise WorkbenchError(unknown("track", options.track, TRACKS))
@@ -313,67 +252,10 @@ def main(argv: list[str]) -> int:
             raise WorkbenchError(unknown("section", section, built.methods))
     with results.own():
         for section in options.only or built.methods:
-            found = section_of(
+            kept = section_of(
                 options.track, built, section, results, seeds=options.seeds, at_once=options.at_once
             )  # fmt: skip
-            results.put(sections={**results.data.get("sections", {}), f"{options.track}/{section}": found})
-            write_bytes(options.page, page(results.data).encode())
-            show(f"{options.track}: {section}", found, Console(width=150))
+            results.put(sections={**results.data.get("sections", {}), f"{options.track}/{section}": kept})
+            write_bytes(options.page, page(results.data, lacking(results.data)).encode())
+            show(f"{options.track}: {section}", kept, Console(width=170))
     return 0
-
-
-def rows(section: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Per arm what :data:`HEADS` says."""
-    pace = section["shares"][BASELINE]["seconds_per_step"]
-    found: list[tuple[str, ...]] = []
-    for each in section["verdicts"]:
-        name, estimate = each["arm"], each["estimate"]
-        numbers = ("", "") if estimate is None else (
-            f"{estimate['mean']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})", str(estimate["seeds"])
-        )  # fmt: skip
-        word = each["verdict"] + (f" ({each['reason']})" if each["reason"] else "")
-        ratio = each["speedup"]["text"] if each["speedup"] else ""
-        rate = f"{section['recipes'][name]['optimizer']['lr']:g}"
-        found.append((name, word, ratio, *numbers, rate, f"{section['shares'][name]['seconds_per_step'] / pace:.2f}x"))
-    return found
-
-
-def show(title: str, section: Mapping[str, Any], console: Console) -> None:
-    """The table of one section."""
-    table = Table(*HEADS, title=title)
-    for row in rows(section):
-        table.add_row(*row)
-    console.print(table)
-    for name, why in section["refused"].items():
-        console.print(f"not in this track: {name} ({why})", markup=False)
-
-
-def page(data: Mapping[str, Any]) -> str:
-    """All verdicts as Markdown."""
-    lines = [
-        "# Every method against the baseline", "",
-        "Written by `workbench bench study`; every reading stands in [study.json](results/study.json).",
-        f"Measured on {data['hardware']['processor']}, {data['date']}.", "",
-        "A track is a baseline and changes to it. Rate and warm-up of every arm were tuned by the same search, on a "
-        "seed that no race sees, at as many steps as fit into the baseline's reference time. Verdicts are those of a "
-        "race: paired seeds, looks after 4, 6 and 10, 5% for all arms of a section together; equivalent is within 0.02 "
-        "nats. The speed-up says how much longer the baseline trains to be as good. A verdict holds for this "
-        "size, text and budget, and for no other.",
-    ]  # fmt: skip
-    for name, section in data["sections"].items():
-        track, _, title = name.partition("/")
-        lines += ["", f"## {title}, track {track}", "",
-                  f"{section['steps']} steps of the baseline ({section['budget']}); it ends "
-                  f"{section['baseline_below_unigram']:.2f} nats below word frequencies.", "",
-                  f"| {' | '.join(HEADS)} |", "|" + " --- |" * len(HEADS)]  # fmt: skip
-        lines += [f"| {' | '.join(row)} |" for row in rows(section)]
-        lines += [f"\nNot in this track: {arm} ({why})." for arm, why in section["refused"].items()]
-    lacking: dict[str, list[str]] = {}
-    for line in missing(data):
-        place, _, name = line.partition(": ")[0].rpartition("/")
-        if name != BASELINE:
-            lacking.setdefault(place, []).append(name)
-    if lacking:
-        lines += ["", "## Not raced yet", "", "These carry no verdict on their loss here.", ""]
-        lines += [f"* {place}: {', '.join(names)}" for place, names in lacking.items()]
-    return "\n".join(lines) + "\n"

@@ -177,4 +177,4 @@ def _no_knobs(leaf: _Leaf, depth: int, node: Fields) -> str:
     if part in node:
         return f"{path}: {here} is {node[part]!r:.60}, which has no knobs; change {here} itself"
     choices = [name for name, value in node.items() if isinstance(value, dict)]
-    return unknown(here, part, choices)
+    return unknown(here, part, choices, noun="knob")

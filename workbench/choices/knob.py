@@ -34,7 +34,8 @@ def known_fields(model: type[BaseModel], value: Any) -> Any:
     """``value`` itself; an error if it holds a field that ``model`` lacks, or true/false where a number belongs."""
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
-            raise PydanticCustomError("knob", "{why}", {"name": name, "why": unknown("", name, model.model_fields)})
+            why = unknown("", name, model.model_fields, noun="knob")
+            raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
         annotation = model.model_fields[name].annotation
         types = typing.get_args(annotation) or (annotation,)
         # pydantic would read true as 1: a learning rate of 1 that nobody asked for.

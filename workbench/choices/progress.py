@@ -60,9 +60,7 @@ def parse_budget(text: str) -> dict[str, Any]:
     """
     match = _BUDGET_TEXT.fullmatch(text.strip().lower())
     if match is None:
-        raise ValueError(
-            f"budget '{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'"
-        )
+        raise ValueError(f"'{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
     unit, factor = _UNITS[match[3]]
     # People write 1_000 and 1,000 alike.
     amount = float(match[1].replace("_", "").replace(",", ""))

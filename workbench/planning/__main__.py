@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-
-import psutil
 
 from workbench.planning.decisions import plan_of
 from workbench.planning.trials import Trials
 from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
+from workbench.runs.state import die_with_parent, process_began
 
 
 def main() -> None:
     """Print the plan as one line of JSON."""
     die_with_parent()
     # What the process has done so far was to load torch.
-    began = time.monotonic() - (time.time() - psutil.Process().create_time())
+    began = process_began()
     trials = Trials(Recipe(**json.loads(sys.argv[1])), began + float(sys.argv[2]))
     try:
         print(json.dumps(plan_of(trials).to_dict()))

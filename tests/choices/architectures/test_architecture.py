@@ -24,7 +24,8 @@ def build(choice: Architecture, *, causal: bool = False, attention: str = "plain
     with torch.no_grad():
         for parameter in backbone.parameters():
             if parameter.dim() == 2:
-                parameter.mul_(spread)
+                # What starts at zero would hide what it multiplies.
+                parameter.normal_(std=0.02 * spread) if not parameter.any() else parameter.mul_(spread)
     return backbone.eval()
 
 

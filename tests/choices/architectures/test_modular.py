@@ -145,6 +145,53 @@ def test_positions_of_no_layer_learn_from_the_layers_that_train(kind: type[Modul
     assert not any(name.startswith(("position_bias", "blocks")) for name in everything if everything[name] is not None)
 
 
+@every_kind
+@pytest.mark.parametrize("causal", [False, True])
+def test_tables_of_pairs_and_values_pack_count_and_learn(kind: type[Modular], causal: bool) -> None:
+    torch.manual_seed(2)
+    choice = kind(**SMALL, bigram_rows=50, value_embeddings=True)
+    stack, pieces = build(choice, causal=causal), pieces_of(5, 11, 1, 7)
+    assert_packed_equals_alone(stack, pieces)
+    tables = {name: p for name, p in stack.named_parameters() if name.startswith("bigrams") or ".values." in name}
+    assert sum(p.numel() for p in tables.values()) == (50 + 3 * VOCABULARY.size) * 16
+    least = kind(**SMALL).least_parameters(VOCABULARY.size)
+    assert choice.least_parameters(VOCABULARY.size) == least + sum(p.numel() for p in tables.values())
+    packed = pack(pieces)
+    stack(packed.tokens_BT, packed, FULL).square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in tables.values())
+
+
+def test_a_pair_is_the_token_and_the_one_before_it_in_its_piece() -> None:
+    stack = build(PreLN(**SMALL, bigram_rows=1 << 20), causal=True)
+    packed = pack(documents(6, 5))
+    rows = stack._pairs(packed.tokens_BT, packed.positions_BT)
+    other = packed.tokens_BT.clone()
+    other[0, [2, 5]] += 1
+    changed = (stack._pairs(other, packed.positions_BT) != rows)[0].nonzero().flatten().tolist()
+    # The last of a piece has nobody behind it.
+    assert changed == [2, 3, 5]
+    words, before = VOCABULARY.size, torch.arange(VOCABULARY.size)
+    every = torch.cartesian_prod(before, before)
+    for urns in (1 << 20, 1 << 14, 9_973):
+        stack = build(PreLN(**SMALL, bigram_rows=urns), causal=True)
+        found = stack._pairs(every, torch.ones_like(every))[:, 1]
+        # Balls in urns: at least as many different rows as a random function would hit.
+        assert len(found.unique()) > 0.98 * urns * (1 - (1 - 1 / urns) ** (words * words))
+
+
+@every_kind
+def test_residual_products_start_as_they_are_told(kind: type[Modular]) -> None:
+    deep = {"layers": 8, "width": 64, "heads": 2}
+    stds = {}
+    for init in ("normal", "scaled", "zero"):
+        torch.manual_seed(0)
+        stack = kind(**deep, residual_init=init).build(VOCABULARY, 24, causal=False, attention="plain")
+        stds[init] = [p.weight.std().item() for layer in range(8) for p in stack.residual_products(layer)]
+    assert stds["normal"] == pytest.approx([0.02] * 16, rel=0.05)
+    assert stds["scaled"] == pytest.approx([0.005] * 16, rel=0.05)
+    assert not any(stds["zero"])
+
+
 @every_position
 def test_dropped_layers_scale_and_rows_with_windows(positions: str) -> None:
     """Which layers are local is a matter of their place in the finished model, not of how many run."""

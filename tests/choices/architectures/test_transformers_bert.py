@@ -124,7 +124,7 @@ def test_an_untied_output_matrix_goes_both_ways() -> None:
     "knob",
     [
         {"positions": "tupe_a"}, {"norm": "rms_norm"}, {"final_norm": True}, {"embedding_norm": False},
-        {"ffn": "relu"}, {"bias": False}, {"local_window": 8},
+        {"ffn": "relu"}, {"bias": False}, {"local_window": 8}, {"bigram_rows": 50}, {"value_embeddings": True},
     ],
 )  # fmt: skip
 def test_every_knob_that_bert_does_not_have_is_refused(knob: dict[str, object], tmp_path: Path) -> None:

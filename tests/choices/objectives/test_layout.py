@@ -22,6 +22,7 @@ BLOCKS: dict[str, dict[str, Any]] = {
     "post_ln": {"kind": "post_ln", "positions": "learned", "dropout": 0.0},
     "alibi": {"positions": "alibi"},
     "tupe_r": {"positions": "tupe_r"},
+    "tables": {"bigram_rows": 50, "value_embeddings": True},
     "windows": {"local_window": 4, "global_every": 2},
 }
 

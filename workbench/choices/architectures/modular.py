@@ -20,6 +20,8 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 
 Positions = Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"]
 POSITIONS_HELP = "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
+ResidualInit = Literal["normal", "scaled", "zero"]
+RESIDUAL_HELP = "products into the residual stream start at normal(0, 0.02), at that over sqrt(2 layers), or at zero"
 Norm = Literal["layer_norm", "rms_norm"]
 Activation = Literal["gelu", "relu2", "relu", "silu", "geglu", "swiglu"]
 
@@ -39,6 +41,12 @@ class Modular(Architecture):
     )  # fmt: skip
     global_every: int = knob(3, "with a window, one layer in so many, the first included, sees whole documents", ge=1)
     dropout: float = knob(0.0, "dropout of embeddings and residual branches", ge=0, lt=1)
+    residual_init: ResidualInit = knob("normal", RESIDUAL_HELP)
+    bigram_rows: int | None = knob(
+        None, "rows of a table of hashed pairs (token before, token), added to the embedding; empty for none", ge=1,
+        le=1 << 24, scale="log",
+    )  # fmt: skip
+    value_embeddings: bool = knob(False, "each layer adds a table's row of the token to its attention values")
 
     segments: ClassVar[bool] = False
     """Whether BERT's segment embedding is part of the input."""
@@ -98,6 +106,11 @@ class Modular(Architecture):
             return span
         half = self.local_window // 2
         return 2 * half + 1 - half * (half + 1) / span if span > half + 1 else span
+
+    def least_parameters(self, tokens: int) -> int:
+        """As of every architecture, and the tables (rows, D) of pairs and (tokens, D) of values."""
+        tables = (self.bigram_rows or 0) + self.layers * tokens * self.value_embeddings
+        return super().least_parameters(tokens) + tables * self.width
 
     def block_parameters(self) -> int:
         """Matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated, else two."""
@@ -171,6 +184,10 @@ class ModularStack(Stack):
         self.positions = nn.Embedding(sequence_length, width) if choice.positions == "learned" else None
         # Segment A and B as published; packed documents are all segment A.
         self.token_types = nn.Embedding(2, width) if choice.segments else None
+        self.bigrams = nn.Embedding(choice.bigram_rows, width) if choice.bigram_rows else None
+        if choice.value_embeddings:
+            for mixing in self._attentions():
+                mixing.values = nn.Embedding(vocabulary.size, width)
         self.embedding_norm = choice.build_norm() if choice.embedding_norm else nn.Identity()
         self.final = choice.build_norm() if choice.final_norm else nn.Identity()
         # Not in checkpoints, as the rotary tables.
@@ -178,6 +195,11 @@ class ModularStack(Stack):
         self.register_buffer("sinusoids", table, persistent=False)
         # Last, when all modules exist: weights are drawn in their order, which thereby is part of what a seed means.
         self.apply(choice.initialise)
+        if choice.residual_init != "normal":
+            std = 0.02 / (2 * choice.layers) ** 0.5 if choice.residual_init == "scaled" else 0.0
+            for layer in range(choice.layers):
+                for product in self.residual_products(layer):
+                    nn.init.normal_(product.weight, std=std)
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
         """Tokens (B, T) -> (B, T, D): token, position in its piece and segment A, normalised if asked for."""
@@ -190,4 +212,19 @@ class ModularStack(Stack):
         if self.token_types is not None:
             # Segment A as one broadcast row (D,): a look-up of B * T zeros would give the same numbers.
             x_BTD = x_BTD + self.token_types.weight[0]
+        if self.bigrams is not None:
+            x_BTD = x_BTD + self.bigrams(self._pairs(tokens_BT, batch.positions_BT))
         return drop(self.embedding_norm(x_BTD), self.dropout, self.training)
+
+    def _pairs(self, tokens_BT: Tensor, positions_BT: Tensor) -> Tensor:
+        """Row of the table for each token and the one before it in its piece, (B, T) int64.
+
+        Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4): pairs that share a row differ
+        in what else the model knows of them, and frequent pairs outweigh rare ones.
+        """
+        assert self.bigrams is not None
+        words = self.embedding.num_embeddings
+        # A piece begins with a pair of its own: what another document ends with must not be seen.
+        before_BT = tokens_BT.roll(1, dims=1).masked_fill(positions_BT == 0, words)
+        hashed_BT = (before_BT.long() * words + tokens_BT) * 2654435761 >> 15
+        return hashed_BT % self.bigrams.num_embeddings

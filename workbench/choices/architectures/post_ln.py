@@ -50,7 +50,7 @@ class PostLN(Modular):
     @property
     def is_bert(self) -> bool:
         """Whether backbone and head are what ``BertForMaskedLM`` computes: every knob but the sizes is BERT's."""
-        sizes = {"layers", "width", "heads", "ffn_width", "dropout", "tied"}
+        sizes = {"layers", "width", "heads", "ffn_width", "dropout", "tied", "residual_init"}
         mine = self.model_dump(exclude=sizes | ({"global_every"} if self.local_window is None else set()))
         return all(type(self).model_fields[name].default == value for name, value in mine.items())
 

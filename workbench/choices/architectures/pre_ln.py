@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from workbench.choices.architectures.modular import Modular, ModularStack
+from workbench.choices.architectures.modular import RESIDUAL_HELP, Modular, ResidualInit
 from workbench.choices.architectures.self_attention import BlockContext
 from workbench.choices.architectures.stack import Block
-from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.choice import knob
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
 
@@ -25,15 +25,8 @@ class PreLN(Modular):
     """
 
     kind: Literal["pre_ln"] = "pre_ln"
-
-    def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> ModularStack:
-        """As :meth:`Modular.build`, tokens (B, T) -> states (B, T, D), with small residual outputs."""
-        stack = super().build(vocabulary, sequence_length, causal=causal, attention=attention)
-        # Each layer adds two branches to the stream: unscaled, its variance would grow with depth.
-        for layer in range(self.layers):
-            for residual_output in stack.residual_products(layer):
-                nn.init.normal_(residual_output.weight, std=0.02 / (2 * self.layers) ** 0.5)
-        return stack
+    # Each layer adds two branches to the stream: unscaled, its variance would grow with depth.
+    residual_init: ResidualInit = knob("scaled", RESIDUAL_HELP)
 
     def silent_is_identity(self) -> bool:
         """True: nothing but the branches, (B, T, D) each, stands between a block's input and its output."""

@@ -29,6 +29,7 @@ class BlockContext(NamedTuple):
             (see ``ops.local_attention``); None in models without such layers.
         causal: attend to the past only.
         packed: instead of a bias, what an implementation of ``ops.packed_attention`` knows of the batch.
+        tokens_BT: ids as the model sees them, for tables of values; None in models without.
     """
 
     bias_BHTT: Tensor
@@ -36,6 +37,7 @@ class BlockContext(NamedTuple):
     local_bias: Tensor | None = None
     causal: bool = False
     packed: Any = None
+    tokens_BT: Tensor | None = None
 
 
 class SelfAttention(nn.Module):
@@ -51,6 +53,7 @@ class SelfAttention(nn.Module):
         untied: positions have logits of their own (TUPE); content's are then scaled by 1 / sqrt(2 E).
 
     Attributes:
+        values: table (V, D) of what each token adds to its own values; None for none.
         recomputes: the backward pass finds queries, keys and values, and computes probabilities (B, H, T, T) again.
     """
 
@@ -76,6 +79,7 @@ class SelfAttention(nn.Module):
         self.attention = attention_named("plain" if self.packed else implementation)
         self.dropout = dropout
         self.local, self.untied = local, untied
+        self.values: nn.Embedding | None = None
 
     def project(self, x_BTD: Tensor, context: BlockContext) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (B, H, T, E), positions applied."""
@@ -83,6 +87,9 @@ class SelfAttention(nn.Module):
         q, k, v = self.qkv(x_BTD).unflatten(-1, (3, self.heads, -1)).unbind(2)
         if context.rotation_TE is not None:
             q, k = rotate(q, *context.rotation_TE), rotate(k, *context.rotation_TE)
+        if self.values is not None:
+            assert context.tokens_BT is not None
+            v = v + self.values(context.tokens_BT).unflatten(-1, (self.heads, -1)).to(v.dtype)
         if self.untied:
             # Every implementation divides by sqrt(E); this is the rest of sqrt(2 E).
             q = q * 2**-0.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -112,14 +112,17 @@ class Stack(Backbone):
         self.final: nn.Module = nn.Identity()
         self.sequence_length, self.causal, self.rotary = sequence_length, causal, rotary_dim > 0
         self.position_bias, self.cls, self.window = position_bias, cls, window
-        # Of our own blocks; models of others bring their attention along.
-        attentions = (getattr(block, "attention", None) for block in blocks)
-        self.packed: PackedAttention | None = next((a.packed for a in attentions if isinstance(a, SelfAttention)), None)
+        self.packed: PackedAttention | None = next((attention.packed for attention in self._attentions()), None)
         self._trains: tuple[bool, ...] | None = None
         if self.rotary:
             for name, table in zip(("cos", "sin"), rotary_tables(sequence_length, rotary_dim), strict=True):
                 # Not in checkpoints: two numbers give them back, and a longer row must not clash with a stored table.
                 self.register_buffer(name, table, persistent=False)
+
+    def _attentions(self) -> Iterator[SelfAttention]:
+        """Those of our own blocks; models of others bring their attention along."""
+        found = (getattr(block, "attention", None) for block in self.blocks)
+        return (attention for attention in found if isinstance(attention, SelfAttention))
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
         """Input of the first layer, (B, T, D)."""
@@ -141,7 +144,9 @@ class Stack(Backbone):
         if self.position_bias is not None:
             # One sum per batch, not one per layer.
             bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
-        return BlockContext(bias, rotation, self._local(bias), self.causal, packed)
+        # Only where a layer reads them: a compiled block would take one more input for nothing.
+        tokens = tokens_BT if any(a.values is not None for a in self._attentions()) else None
+        return BlockContext(bias, rotation, self._local(bias), self.causal, packed, tokens)
 
     def bias(self, batch: Batch) -> Tensor:
         """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
