@@ -50,7 +50,7 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
     legal = turnable(recipe)
     if not any(path == knob or path.startswith(knob + ".") for knob in legal):
         hint = "Others are built into the model or the optimizer: stop the run and launch a changed recipe"
-        raise RunError(unknown("knob of a running run", path, legal, hint))
+        raise RunError(unknown("", path, legal, hint, noun="knob of a running run"))
     # Checked like a new recipe: what a launch would refuse, a run in training refuses too.
     changed = recipe.with_(**{path: value})
     built = recipe.data.longest if longest is None else longest

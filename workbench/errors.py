@@ -35,12 +35,13 @@ class TargetMissed(RuntimeError):
     """A run that finished with a loss above the target it was given (CLI exit code 3)."""
 
 
-def unknown(what: str, value: object, legal: Iterable[str], hint: str = "") -> str:
+def unknown(what: str, value: object, legal: Iterable[str], hint: str = "", noun: str = "value") -> str:
     """One line for a name that is not among the legal ones, with the nearest of them.
 
     Args:
         what: where the name stood, for example ``optimizer.kind``; empty when the caller says so itself.
         hint: what to do instead, appended as a sentence.
+        noun: what the name is one of: ``knob`` where no such knob exists, whatever its value.
 
     Example:
         >>> unknown("optimizer.kind", "lanz", ["adamw", "lans"])
@@ -52,4 +53,4 @@ def unknown(what: str, value: object, legal: Iterable[str], hint: str = "") -> s
     guess = f"; did you mean '{near[0]}'?" if near else ";"
     tail = f". {hint}" if hint else ""
     where = f"{what}: " if what else ""
-    return f"{where}unknown value '{value}'{guess} legal: {', '.join(names) or '(none)'}{tail}"
+    return f"{where}unknown {noun} '{value}'{guess} legal: {', '.join(names) or '(none)'}{tail}"

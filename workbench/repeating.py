@@ -29,6 +29,7 @@ Cell = tuple[str, str]
 _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "compare", "result")
 _SPENT = ("budget.amount", "budget.unit")
 """What the first cell says."""
+_FAIL_ON = "never, worse, undecided or not-better: the verdicts that fail this notebook"
 _RUNS_DIR = "None takes $WORKBENCH_RUNS, else ./runs"
 
 
@@ -83,6 +84,7 @@ def _race_cells(held: Race) -> list[Cell]:
         ("parameters", _parameters(
             seeds=(_seeds(plan.seeds, 0), "at most so many, or a list of them"),
             budget=(plan.budget, "of each run, in reference time; 600 steps or 1e6 tokens do as well"),
+            fail_on=("worse", _FAIL_ON),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("arms", "\n".join(lines)),
@@ -90,7 +92,7 @@ def _race_cells(held: Race) -> list[Cell]:
         ("launch", "race = wb.race(arms, budget, seeds, **options, runs_dir=runs_dir)"),
         ("wait", "result = race.wait_blocking()"),
         ("compare", "race.watch()"),
-        ("result", "print(race.table)\nprint(result)"),
+        ("result", "print(race.table)\nprint(result)\nresult.require(fail_on)"),
     ]  # fmt: skip
 
 
@@ -114,7 +116,7 @@ def _sweep_cells(held: Sweep) -> list[Cell]:
         ("launch", "sweep = wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)"),
         ("wait", "result = sweep.wait_blocking()"),
         ("compare", "sweep.watch()"),
-        ("result", "print(sweep.table)\nprint(result)"),
+        ("result", "print(sweep.table)\nprint(result)\nresult.require()"),
     ]  # fmt: skip
 
 
@@ -128,6 +130,7 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
         ("title", _title("tuning", held.id, held.summary)),
         ("parameters", _parameters(
             budget=(plan.budget, "of all runs together"),
+            fail_on=("worse", _FAIL_ON),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
@@ -136,7 +139,7 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
         ("launch", "tuning = wb.tune(recipe, budget, space, **options, runs_dir=runs_dir)"),
         ("wait", "result = tuning.wait_blocking()"),
         ("compare", "tuning.watch()"),
-        ("result", "print(tuning.table)\nprint(result)"),
+        ("result", "print(tuning.table)\nprint(result)\nresult.require(fail_on)"),
     ]  # fmt: skip
 
 

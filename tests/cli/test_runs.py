@@ -143,6 +143,13 @@ def test_a_resume_of_what_is_going_already_is_refused(alive: RunFolder, capsys: 
     assert control.pending(alive) == []
 
 
+def test_an_empty_log_says_so(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", alive.id, "--runs", str(alive.path.parent)]) == 0
+    assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing yet\n"
+    assert main(["log", alive.id, "--runs", str(alive.path.parent), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["log"] == ""
+
+
 def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     alive.log.write_text("one\ntwo\nthree\n")
     assert main(["log", alive.id[:12], "--runs", str(alive.path.parent), "--lines", "2"]) == 0

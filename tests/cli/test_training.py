@@ -27,7 +27,7 @@ KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "held
 @pytest.mark.usefixtures("reports")
 @pytest.mark.process
 def test_train_to_the_end_as_json_and_miss_a_target(
-    workbench: Command, corpus: Path, root: Path, tmp_path: Path
+    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
     done = workbench(
@@ -47,20 +47,22 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert processes_of(root) == []
     assert run.folder.report.exists()
 
-    exported = workbench("export", run.id, "model", "--runs", str(root), "--json")
-    assert exported.returncode == 0, exported.stderr
-    target = Path(json.loads(exported.stdout)["folder"])
+    # Here: another process would load torch once more.
+    assert main(["export", run.id, str(tmp_path / "model"), "--runs", str(root), "--json"]) == 0
+    target = Path(json.loads(capsys.readouterr().out)["folder"])
     assert target == tmp_path / "model"
     assert {"model.safetensors", "tokenizer.json", "recipe.json"} <= {path.name for path in target.iterdir()}
 
 
 @pytest.mark.process
-def test_train_says_where_the_time_goes(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
+def test_train_says_where_the_time_goes(
+    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
     train = ("train", "--recipe", str(recipe), "--runs", str(root), "--profile", "--budget")
-    few = workbench(*train, "40 steps")
-    assert few.returncode == 2
-    assert "--profile looks into 40 steps, and the budget ends after 40; give it at least 41" in few.stderr
+    assert main([*train, "40 steps"]) == 2
+    few = capsys.readouterr().err
+    assert "--profile looks into 40 steps, and the budget ends after 40; give it at least 41" in few
     assert not root.exists() or not any(root.iterdir()), "refused before a run exists"
     done = workbench(*train, "44 steps")
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.forecasting.machine_rates import RATES
+from tests.sweeping.conftest import Trained, finish
 from tests.tuning.conftest import Planned, held, planned, root, tiny
 from workbench.cli.command import main
 from workbench.forecasting import calibration
@@ -82,3 +83,35 @@ def test_a_tuning_that_is_there_is_shown_followed_and_kept(
     assert lines[2].split()[:2] == ["1", "layers=1"]
     assert main(["tune", "mine", *runs, "--cancel"]) == 2
     assert "is finished: there is nothing to cancel" in capsys.readouterr().err
+
+
+class Unlucky(Trained):
+    """Three layers look better on tuning text, and are worse on any other."""
+
+    def end_all(self) -> None:
+        for folder, recipe in self.going:
+            sign = -1 if recipe.data.kind == "tuning_text" else 1
+            finish(folder, 2.0 + sign * 0.3 * (recipe.architecture.layers == 3) + 0.01 * (recipe.seed % 3))
+        self.going.clear()
+
+
+def test_what_fails_ci_is_asked_for_as_in_a_race(
+    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held(planned(name="worse", axes={"architecture.layers": [2, 3]}), Unlucky())
+    held(planned(name="nothing", axes={"architecture.layers": [2, 3]}))
+    held(planned(name="better", axes={"architecture.layers": [2, 1]}))
+
+    def code(name: str, *words: str) -> int:
+        return main(["tune", name, "--runs", str(root), *words])
+
+    levels = ("never", "worse", "undecided", "not-better")
+    assert [code("worse", "--fail-on", level) for level in levels] == [0, 3, 3, 3]
+    assert "tuned is worse than before by 0.300 nats" in capsys.readouterr().err
+    assert [code("nothing", "--fail-on", level) for level in levels] == [0, 0, 0, 3]
+    assert "tuning nothing found nothing that pays" in capsys.readouterr().err
+    assert [code("better", "--fail-on", level) for level in levels] == [0, 0, 0, 0]
+    assert code("worse") == 0, "nothing was asked"
+    assert code("worse", "--show", "--fail-on", "worse") == 0, "how it stands is no judgement"
+    assert code("worse", "--fail-on", "worst") == 2
+    assert "did you mean 'worse'" in capsys.readouterr().err

@@ -94,6 +94,8 @@ def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view
         "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, alone on the machine"
     )
     assert beside_line(rows, "running") == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(rows, "running", 1).endswith("alone on the machine"), "the run itself"
+    assert beside_line(rows, "running", 2).endswith("alone on the machine; 2 runs train on it now")
     nothing = beside_line(compared(FOUND, empty), "running")
     assert nothing == "forecast 8,192 tokens/s, alone on the machine; not measured yet"
 

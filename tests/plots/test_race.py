@@ -25,10 +25,16 @@ def line(*losses: float, seconds: float = 1.0) -> Curve:
     return Curve(np.arange(1, len(losses) + 1) * seconds, np.array(losses))
 
 
+MINE = ["mine seed 0", "mine seed 3"]
+
+
 @pytest.fixture
 def picture() -> RacePicture:
     arms = [Arm("baseline", [line(3, 2, 1), line(5, 4, 3)]), Arm("<b>mine", [line(2, 1)]), Arm("none yet", [])]
-    gaps = [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better", seeds=[0, 3]), Gap("none yet", [])]
+    gaps = [
+        Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better", [0, 3], MINE),
+        Gap("none yet", []),
+    ]
     return RacePicture("nats", "reference seconds", arms, gaps, 0.02, {"word frequencies": 3.5})
 
 
@@ -68,7 +74,8 @@ def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -
     figure = race_differences(picture)
     points, mean, empty = figure.data
     assert list(points.x) == [-0.1, -0.2]
-    assert list(points.customdata) == ["0", "3"], "a dot says its seed, in letters: whole numbers are points of a sweep"
+    assert list(points.text) == ["0", "3"]
+    assert list(points.customdata) == MINE, "what a click on the dot of a seed opens"
     assert (mean.error_x.array[0], mean.error_x.arrayminus[0]) == pytest.approx((0.14, 0.15))
     assert mean.text == ("better",)
     assert len(empty.x) == 0

@@ -38,9 +38,9 @@ def test_knobs_lie_on_their_own_scales() -> None:
 
 def test_the_front_is_joined_and_the_beaten_are_shown() -> None:
     beaten, kept = pareto_figure(PICTURE, "seconds").data
-    assert (list(kept.customdata), list(beaten.customdata)) == ([0, 1], [2])
+    assert (list(kept.customdata), list(beaten.customdata)) == (["0", "1"], ["2"])
     assert kept.line.shape == "hv"
-    assert list(pareto_figure(PICTURE, "memory_bytes").data[1].customdata) == [1]
+    assert list(pareto_figure(PICTURE, "memory_bytes").data[1].customdata) == ["1"]
     assert "<b>a" not in kept.text[0]
 
 
@@ -48,7 +48,7 @@ def test_every_seed_is_a_point_beside_the_mean() -> None:
     seeds, means = knob_figure(PICTURE, "lr").data
     assert (list(seeds.x), list(seeds.y)) == ([-3, -3, -2, -1], [2.9, 3.1, 2.5, 3.5])
     assert list(means.y) == [3.0, 2.5, 3.5]
-    assert list(knob_figure(PICTURE, "theta").data[1].customdata) == [1, 2], "a point without the knob is left out"
+    assert list(knob_figure(PICTURE, "theta").data[1].customdata) == ["1", "2"], "a point without the knob is left out"
 
 
 def test_all_knobs_at_once_keep_a_point_without_one_of_them() -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.racing.conftest import Starter, loss, written
 from workbench.errors import EngineError, RunError
+from workbench.experiments import launching
 from workbench.racing.advance import advance, cancel
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
+from workbench.racing.standing import run_folder
 from workbench.runs.labels import read_labels
 from workbench.runs.run import Run
+from workbench.runs.state import write_state
 
 Planned = Callable[..., RacePlan]
 
@@ -26,7 +30,7 @@ def test_a_race_goes_from_look_to_look_and_launches_nothing_twice(planned: Plann
     assert [entry for entry, _ in starter.launched] == plan.entries(4, ["mine"])[:3]
     advance(folder, starter)
     assert len(starter.launched) == 3
-    message = "0 of at most 24 runs done, 3 runs waiting for their turn; look at 4 seeds"
+    message = "0 of at most 24 runs done, 3 runs waiting for their turn; first verdict after 4 seeds"
     assert folder.read_state() == {"status": "racing", "message": message, "time": folder.read_state()["time"]}
     while folder.read_state()["status"] == "racing":
         starter.end_all()
@@ -66,6 +70,26 @@ def test_a_launch_that_fails_is_tried_again_and_one_that_is_refused_fails_its_ar
     # Its only arm: nothing is left to race.
     advance(folder, no_engine)
     assert folder.read_state()["status"] == "finished"
+
+
+def test_a_run_that_found_no_space_goes_on_when_there_is_some(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(planned(), at_once=1)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    (going,) = starter.going
+    write_state(run_folder(plan, going), status="failed", error="the disk is full: tokenizer.json", attempt=1)
+    resumed: list[str] = []
+    monkeypatch.setattr(Run, "resume", lambda run: resumed.append(run.id))
+    free = SimpleNamespace(free=0)
+    monkeypatch.setattr(launching.shutil, "disk_usage", lambda _path: free)
+    with pytest.raises(OSError, match="No space left on device"):
+        advance(folder, starter)
+    free.free = 1 << 30
+    advance(folder, starter)
+    assert resumed == [plan.run_id(going)]
+    assert folder.read_state()["status"] == "racing"
 
 
 def test_cancelling_ends_it_for_good(planned: Planned) -> None:

@@ -87,7 +87,7 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
         (["baseline", "mine"], {"budget": 0}, "budget: 0 has no unit"),
         (["baseline", "mine"], {"reference": 2.0}, "reference: give ratios.*got 2.0"),
         (["baseline", "mine"], {"reference": "half"}, "reference: give ratios"),
-        (["baseline", "mine"], {"margin": "wide"}, "margin at least 0, got 0.05 and 'wide'"),
+        (["baseline", "mine"], {"margin": "wide"}, "at least 0, got 0.05 and 'wide'"),
         (["baseline", "mine"], {"name": 5}, "name: 5 is not a text"),
         (["baseline", "mine"], {"runs_dir": 5}, "runs_dir: 5 is not a folder's path"),
         (["baseline", "mine"], {"rates": "fast"}, "rates: 'fast' is not the rates of a machine"),

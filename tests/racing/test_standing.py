@@ -51,7 +51,10 @@ def test_nothing_is_said_before_the_first_look(six: RacePlan) -> None:
     assert now.wanted == six.entries(4, ["mine"])[12:]
     assert now.verdicts["mine"].reason == "too early"
     assert told(six, now) == "mine against baseline: too early to say"
-    assert progress(six, now) == "12 of at most 24 runs done; look at 4 seeds"
+    assert progress(six, now) == "12 of at most 24 runs done; first verdict after 4 seeds"
+    later = replace(now, look=6)
+    assert progress(six, later).endswith("; last verdict after 6 seeds")
+    assert progress(six, replace(later, over=True)).endswith("; judged on 6 seeds")
 
 
 def test_a_clear_difference_ends_the_race_at_the_first_look(six: RacePlan) -> None:
@@ -166,6 +169,9 @@ def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     assert not reading_of(run_folder(six, entry), {}).left_floor
     write_state(folder, status="failed", error="out of memory")
     assert reading_of(run_folder(six, entry), {}).error == f"{folder.id}: out of memory"
+    for attempt, status in ((1, "lost"), (2, "lost"), (3, "failed")):
+        write_state(folder, status="failed", error="the disk is full: model.safetensors", attempt=attempt)
+        assert reading_of(run_folder(six, entry), {}).status == status, "it can go on once there is space"
     write_state(folder, status="stopped", error="")
     assert "somebody stopped it" in reading_of(run_folder(six, entry), {}).error
     write_state(folder, status="running", attempt=1)

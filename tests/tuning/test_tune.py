@@ -39,7 +39,9 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert (live.title, live.status) == ("Tuning <mine>", "finished")
     assert list(live.figures) == ["curves", "differences", "knob/optimizer.lr", "knob/architecture.layers"]
     assert live.lines[0] in tuning.summary
-    assert (live.best, len(live.points)) == (6, len(tuning.rows))
+    settings, runs = [[pick for pick in live.picks if pick.single is single] for single in (False, True)]
+    assert (live.best, len(settings)) == ("6", len(tuning.rows))
+    assert {tuning.run_of(pick.key).id for pick in runs} == {run["run"] for run in tuning.race.result.runs}
     for key in live.figures:
         assert live.figure(key).data
         assert "<table" in live.numbers(key)

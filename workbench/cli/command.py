@@ -126,7 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_recipe(launch)
     for starting in (train, launch):
         starting.add_argument(
-            "--now", action="store_true", help="do not wait for a turn: train beside what trains here"
+            "--now",
+            action="store_true",
+            help="do not wait for a turn: train beside what trains here (in Python: queue=False)",
         )
         starting.add_argument("--priority", type=int, default=0, metavar="N", help="in the queue; higher goes first")
     _add_queue(verbs)
@@ -263,8 +265,7 @@ def _add_race(verbs: Any) -> None:
     race.add_argument("--baseline", metavar="NAME", help="the arm that the others are held against")
     race.add_argument("--reference", default="0.5,2", metavar="RATIOS", help="of the budget at which the baseline is "
                       "trained as well, for speed-ups (default 0.5,2; none)")  # fmt: skip
-    race.add_argument("--fail-on", default="never", metavar="never|worse|undecided|not-better",
-                      help="exit with 3 where an arm is that (default never)")  # fmt: skip
+    _add_fail_on(race, "where an arm is that (default never)")
     _add_experiment(race, "race", "arms", results="as JSON, and as JUnit XML beside it")
 
 
@@ -304,7 +305,15 @@ def _add_tune(verbs: Any) -> None:
     tune.add_argument("--race-seeds", metavar="N", help="of the race (default 10, 6 or 4, as the budget allows)")
     tune.add_argument("--share", type=float, default=0.6, metavar="X", help="of the budget, for tuning (default 0.6)")
     tune.add_argument("--tuned", metavar="FILE", help="write the recipe that was found there")
+    _add_fail_on(tune, "where the race finds that of the recipe that was found; not-better: also where nothing paid "
+                 "(default never: 0 once it has ended, confirmed or not)")  # fmt: skip
     _add_experiment(tune, "tuning", "settings", results="with all evidence as JSON", clock=False)
+
+
+def _add_fail_on(parser: argparse.ArgumentParser, where: str) -> None:
+    """For CI: which verdicts fail it, each with all before it."""
+    parser.add_argument("--fail-on", default="never", metavar="never|worse|undecided|not-better",
+                        help=f"exit with 3 {where}")  # fmt: skip
 
 
 def _add_experiment(

@@ -14,6 +14,7 @@ from workbench.cli.training import text_edits
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.experiments.experiment import Experiment
 from workbench.printable import plain
+from workbench.racing.race import Race
 from workbench.sweeping.space import read_values
 from workbench.tuning.tune import Tuning
 
@@ -62,10 +63,10 @@ def followed(held: Held, options: argparse.Namespace) -> int:
             print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
             raise
     result = held.result
-    # Of a race alone an arm may fail it.
     judged = [options.fail_on] if "fail_on" in options else []
     if options.results:
-        result.write(options.results, *judged)
+        # Of a race alone there is a JUnit file, which says what failed.
+        result.write(options.results, *(judged if isinstance(held, Race) else ()))
     if options.report:
         held.report(options.report)
     if isinstance(held, Tuning) and options.tuned:

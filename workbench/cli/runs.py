@@ -137,7 +137,8 @@ def log(options: argparse.Namespace) -> int:
     """Print the end of the log."""
     run = Run(options.run, options.runs)
     text = run.tail(options.lines)
-    _print(options, text, run=run.id, log=text)
+    nothing = f"run '{run.id}' has logged nothing{'' if run.status in FINAL else ' yet'}"
+    _print(options, text or nothing, run=run.id, log=text)
     return 0
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, over, say, seeds
 from workbench.errors import RecipeError
+from workbench.racing.results import check_fail_on
 from workbench.tuning.tune import Tuning
 
 
@@ -17,7 +18,9 @@ def tune(options: argparse.Namespace) -> int:
 
     Raises:
         RecipeError, DataError: what cannot be tuned; nothing was launched.
+        TargetMissed: its race fails it by ``--fail-on``.
     """
+    check_fail_on(options.fail_on)
     if (code := existing(Tuning, options.recipe or "", options, new=bool(options.budget))) is not None:
         return code
     if not options.budget:

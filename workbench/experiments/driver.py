@@ -59,7 +59,9 @@ def _drive(folder: Folder, advance: Callable[[Folder], Any]) -> int:
             if not folder.plan.is_file():
                 return 1  # deleted
             # A full disk may be emptied: as runs do, an experiment waits for that.
-            print(f"{time.strftime('%F %T')} {error}", file=sys.stderr, flush=True)
+            # Its log lies on the same disk.
+            with contextlib.suppress(OSError):
+                print(f"{time.strftime('%F %T')} {error}", file=sys.stderr, flush=True)
             with contextlib.suppress(OSError), exclusive(folder.path):
                 if folder.read_state()["status"] not in ENDED:
                     folder.write_state(folder.working, f"waiting: {error}")

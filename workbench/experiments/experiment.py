@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -23,8 +24,13 @@ from workbench.runs.log import tail
 if TYPE_CHECKING:
     import pandas
 
+    from workbench.recipe import Recipe
+    from workbench.runs.run import Run
+
 MOST_DRIVERS = 5
 """Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
+ROOM_BYTES = 1 << 14
+"""Below this no state can be replaced: the new one stands beside the old one first."""
 UNDRIVEN = ("starting", "interrupted")
 Folder = TypeVar("Folder", bound=ExperimentFolder)
 Result = TypeVar("Result", bound=dict[str, Any])
@@ -96,6 +102,22 @@ class Experiment(ABC, Generic[Folder, Result]):
         """As it is now, for a page that draws it live."""
 
     @abstractmethod
+    def run_of(self, pick: str) -> Run:
+        """The run of one of the picks of :meth:`shown`.
+
+        Raises:
+            RunError: no such pick, or its run has not begun.
+        """
+
+    @abstractmethod
+    def recipe_of(self, pick: str) -> Recipe:
+        """The recipe of one of the picks of :meth:`shown`, to compose with.
+
+        Raises:
+            RunError: no such pick. RecipeError: it cannot be trained here.
+        """
+
+    @abstractmethod
     def cancel(self) -> list[str]:
         """End it and stop its runs, each with a checkpoint; returns their ids.
 
@@ -120,15 +142,27 @@ class Experiment(ABC, Generic[Folder, Result]):
     @property
     def message(self) -> str:
         """What it is doing, or why it ended."""
-        return str(self.folder.read_state()["message"])
+        return self._no_space or str(self.folder.read_state()["message"])
 
     @property
     def note(self) -> str:
         """What a reader of its numbers should know; empty where there is nothing."""
         begun, here = self.plan.version, version_here()
-        if begun == here:
+        other = "" if begun == here else (
+            f"begun by workbench {begun}, and this is {here}: its runs may differ in more than their recipes"
+        )  # fmt: skip
+        return "; ".join(filter(None, (other, self._no_space)))
+
+    @property
+    def _no_space(self) -> str:
+        """Why one that goes on does not: on a full disk nobody can write that there."""
+        if self.folder.read_state()["status"] in ENDED:
             return ""
-        return f"begun by workbench {begun}, and this is {here}: its runs may differ in more than their recipes"
+        try:
+            free = shutil.disk_usage(self.folder.path).free
+        except OSError:
+            return ""
+        return "" if free >= ROOM_BYTES else f"waiting: no space is left for {self.folder.path}"
 
     def frame(self) -> pandas.DataFrame:
         """:attr:`rows` as a pandas table.
@@ -192,7 +226,8 @@ class Experiment(ABC, Generic[Folder, Result]):
         if status in UNDRIVEN and start_driver(self.folder, Path(self.plan.folder)):
             self._drivers += 1
             if self._drivers > MOST_DRIVERS:
-                raise RunFailed(f"{noun} '{self.id}': its drivers end without a word: {tail(self.folder.log, 5)}")
+                raise RunFailed(f"{noun} '{self.id}': its drivers end without a word: "
+                                f"{tail(self.folder.log, 5) or self._no_space}")  # fmt: skip
         return False
 
     def watch(self) -> Any:

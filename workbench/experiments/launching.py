@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import shutil
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +15,13 @@ from workbench.experiments.readings import Reading
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import label
 from workbench.runs.run import Run
-from workbench.runs.state import exclusive
+from workbench.runs.state import DISK_FULL, exclusive
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
+
+ROOM_BYTES = 1 << 20
+"""A run that failed for want of space is not resumed before there is more than this."""
 
 
 def bring(
@@ -38,6 +44,8 @@ def bring(
     """
     title = facts.pop("title")
     if reading.status == "lost":
+        if DISK_FULL in reading.error and shutil.disk_usage(run.path).free < ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run.path))
         with contextlib.suppress(RunError):  # somebody was faster
             Run(run).resume()
             folder.add_event("resumed", run=run.id, **facts)

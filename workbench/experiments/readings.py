@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import actual_status, read_state
+from workbench.runs.state import DISK_FULL, actual_status, read_state
 
 Status = Literal["missing", "going", "lost", "failed", "done"]
 MOST_ATTEMPTS = 3
-"""A run that was lost so often, to reboots or to a killed supervisor, has failed."""
+"""A run that was lost so often, to reboots, to a killed supervisor or for want of space, has failed."""
 
 
 class Reading(NamedTuple):
@@ -62,7 +62,8 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
         return _done(read_object(folder.evaluations))
     if status in ("failed", "stopped"):
         why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")
-        return Reading("failed", progress=state.progress, error=f"{folder.id}: {why}")
+        again = why.startswith(DISK_FULL) and state.attempt < MOST_ATTEMPTS
+        return Reading("lost" if again else "failed", progress=state.progress, error=f"{folder.id}: {why}")
     if status == "lost":
         error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
         return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)

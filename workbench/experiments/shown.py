@@ -11,6 +11,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Pick:
+    """What can be opened of an experiment: a setting that was tried, or one run.
+
+    Attributes:
+        key: what pictures and pages call it, see :meth:`Experiment.run_of`. title: for people.
+        single: it is one run; a click on its dot opens that.
+    """
+
+    key: str
+    title: str
+    single: bool = False
+
+
+@dataclass(frozen=True)
 class Shown:
     """One reading of an experiment.
 
@@ -18,7 +32,7 @@ class Shown:
         title, status: in words. lines: what it says so far, the first of them how far it is; more: the finer points.
         table: its arms or points as HTML without scripts, every name escaped.
         figures: titles of its pictures by key. figure: draws one. numbers: the same one as an HTML table.
-        points: index and words of settings whose run or recipe can be opened; best: the one with the lowest score.
+        picks: settings or runs that can be opened; best: key of the one to begin with.
     """
 
     title: str
@@ -29,5 +43,5 @@ class Shown:
     figure: Callable[[str], go.Figure]
     numbers: Callable[[str], str]
     more: Sequence[str] = ()
-    points: Sequence[tuple[int, str]] = ()
-    best: int | None = None
+    picks: Sequence[Pick] = ()
+    best: str | None = None

@@ -206,18 +206,19 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     ]  # fmt: skip
 
 
-def beside_line(rows: Sequence[Compared], status: str) -> str:
+def beside_line(rows: Sequence[Compared], status: str, sharing: int = 0) -> str:
     """Speed and time as measured, beside the forecast and what that assumed, in one sentence.
 
     Args:
         status: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
+        sharing: runs that train on the machine now, the run among them.
     """
     found = {row.name: row for row in rows}
     speed, seconds = found["tokens/s"], found["training time"]
     if speed.off is None:
         return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
     if status not in FINAL:
-        return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
+        return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
     if seconds.off is None:
         return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
     took = "took" if status == "finished" else f"{status}, would have taken"

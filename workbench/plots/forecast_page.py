@@ -31,22 +31,28 @@ STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
 MOST_SCHEDULES = 8
 
 
-def line_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
+def line_html(
+    found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0, brief: bool = False
+) -> str:
     """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong.
 
     Args:
         sharing: runs that train on the machine now, which the numbers know nothing of.
+        brief: the numbers alone, above those that were measured, which say what a forecast assumes.
     """
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
     device = bytes_words(found["device_memory_bytes"])
     parts = [
-        f"<strong>{duration_words(found['seconds'])}</strong>" + (f" ({low} to {high})" if low != high else ""),
+        f"<strong>{duration_words(found['seconds'])}</strong>"
+        + (f" ({low} to {high})" if low != high and not brief else ""),
         f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s",
-        f"<strong>{bytes_words(found['memory_bytes'])}</strong> of {device} of memory",
+        f"<strong>{bytes_words(found['memory_bytes'])}</strong>" + ("" if brief else f" of {device} of memory"),
     ]
     if price_per_hour is not None:
         parts.append(f"cost {_money(cost_of(found, price_per_hour)[1])}")
-    text = f'{" · ".join(parts)} <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
+    text = " · ".join(parts)
+    if not brief:
+        text += f' <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
     return f'<p class="wb-line-of-all">{text}</p>{_too_large(found)}'
 
 

@@ -38,6 +38,7 @@ class Gap:
         points: paired differences by seed, below 0 where the arm is better. seeds: which, in the same order.
         mean, low, high: with the repeated confidence interval; None before the first look.
         text: the verdict in a word.
+        runs: of the points, what a page calls the run of each.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Gap:
     high: float | None = None
     text: str = ""
     seeds: Sequence[int] = ()
+    runs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,8 @@ def race_differences(picture: RacePicture) -> go.Figure:
         name, colour = plotly_text(gap.name), run_colour(index)
         figure.add_scatter(x=list(gap.points), y=[name] * len(gap.points), mode="markers", showlegend=False,
                            marker={"color": colour, "opacity": 0.7, "size": 8}, name=name,
-                           customdata=[f"{seed}" for seed in gap.seeds],  # a whole number is a sweep's point
-                           hovertemplate="%{x:+.3f} at seed %{customdata}<extra>%{fullData.name}</extra>")  # fmt: skip
+                           text=[f"{seed}" for seed in gap.seeds], customdata=list(gap.runs),
+                           hovertemplate="%{x:+.3f} at seed %{text}<extra>%{fullData.name}</extra>")  # fmt: skip
         if gap.mean is not None and gap.low is not None and gap.high is not None:
             figure.add_scatter(
                 x=[gap.mean], y=[name], mode="markers+text", showlegend=False, name=name, text=[plotly_text(gap.text)],

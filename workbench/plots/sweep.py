@@ -100,7 +100,7 @@ def parallel_figure(picture: SweepPicture) -> go.Figure:
     dimensions.append({"label": f"score ({picture.unit})", "values": scores})
     figure.add_parcoords(
         dimensions=dimensions,
-        customdata=[picture.dots[at].index for at in dots],
+        customdata=[f"{picture.dots[at].index}" for at in dots],
         line={"color": scores, "colorscale": scale, "showscale": True},
     )
     _finish(figure, "All knobs at once: blue lines are better", bool(dots))
@@ -206,7 +206,7 @@ def _add_dots(
     shown = [picture.dots[at] for at in dots]
     figure.add_scatter(
         x=list(x), y=[dot.score for dot in shown], mode=mode, name=name, marker={"color": colour, "size": 10},
-        line={"color": colour}, customdata=[dot.index for dot in shown],
+        line={"color": colour}, customdata=[f"{dot.index}" for dot in shown],
         text=[f"point {dot.index}: {plotly_text(dot.label, 160)}" for dot in shown],
         hovertemplate=f"%{{text}}<br>%{{y:.3f}}{beside}<extra>%{{fullData.name}}</extra>",
     )  # fmt: skip

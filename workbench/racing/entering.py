@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from workbench.forecast import Forecast
     from workbench.recipe import Recipe
 
+ARM_NAME = r"\w[\w .+-]{0,39}"
 FEW_LABELS = 5.0
 """Labelled tokens per entry of the vocabulary below which a start from scratch is said to be short: at 8 per entry a
 tuned masked recipe ended 0.3 nats below word frequencies (V 2,048, 15 s of one thread, 2026)."""
@@ -64,12 +65,14 @@ def enter(
     say = say or (lambda line: None)
     recipes = {_arm_name(arm): recipe_of(source) for arm, source in _several(arms).items()}
     first = _baseline(recipes, baseline)
-    chosen = seeds_of(seeds, "race", 0, FEWEST_SEEDS, MOST_SEEDS, "; 4, 6 or 10 end at one of its looks")
+    chosen = seeds_of(seeds, "race", 0, FEWEST_SEEDS, MOST_SEEDS, "; verdicts come after 4, 6 and 10")
     if score not in get_args(Score):
         raise RecipeError(unknown("score", score, get_args(Score)))
     check_clock(clock)
     if not (is_number(alpha) and 0 < alpha < 1 and is_number(margin) and margin >= 0):
-        raise RecipeError(f"alpha must be between 0 and 1 and margin at least 0, got {alpha!r:.60} and {margin!r:.60}")
+        raise RecipeError("alpha, the chance of a claim where there is no difference, must be between 0 and 1, and "
+                          "margin, the nats within which arms are equivalent, at least 0, got "
+                          f"{alpha!r:.60} and {margin!r:.60}")  # fmt: skip
     ratios, weights = _ratios(reference), _weights(initial or {}, chosen)
     for recipe in recipes.values():
         recipe.check_whole()
@@ -133,7 +136,7 @@ def _several(arms: Mapping[str, Recipe | str] | str) -> Mapping[str, Recipe | st
 
 
 def _arm_name(name: object) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w .+-]{0,39}", name):
+    if not isinstance(name, str) or not re.fullmatch(ARM_NAME, name):
         raise RecipeError(f"arm {name!r:.60}: a name has 1 to 40 letters, digits, spaces or . + - _")
     return name
 

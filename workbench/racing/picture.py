@@ -9,7 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
-from workbench.experiments.shown import Shown
+from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
 from workbench.json_lines import number
@@ -49,7 +49,8 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
         ours_S, base_S = (now.scores(plan, arm, plan.seeds) for arm in (name, plan.baseline))
         found = {seed: ours - base for seed, ours, base in zip(plan.seeds, ours_S, base_S, strict=True)}
         known = {seed: gap for seed, gap in found.items() if math.isfinite(gap)}
-        gap = Gap(name, [*known.values()], seeds=[*known])
+        runs = [Entry(name, seed).title for seed in known]
+        gap = Gap(name, [*known.values()], seeds=[*known], runs=runs)
         if (estimate := verdict.estimate) is not None:
             gap = replace(gap, mean=estimate.mean, low=estimate.low, high=estimate.high, text=verdict.verdict)
         gaps.append(gap)
@@ -68,8 +69,20 @@ def shown(plan: RacePlan, now: Standing, status: str, note: str = "") -> Shown:
     lines = [progress(plan, now), *([note] if note else []), *(sentence(plan, each) for each in now.verdicts.values())]
     return Shown(
         f"Race {plain(plan.name, 60)}", status, lines, table_html(plan, now) + arms_html(plan, now), figures,
-        lambda key: draw[key](picture), lambda key: numbers[key](picture),
+        lambda key: draw[key](picture), lambda key: numbers[key](picture), picks=_picks(plan, now),
     )  # fmt: skip
+
+
+def _picks(plan: RacePlan, now: Standing) -> list[Pick]:
+    """Runs that have begun, arm by arm: whoever looks for one knows its arm."""
+    begun = {entry: each for entry, each in now.readings.items() if each.status != "missing"}
+    places = [plan.baseline, *plan.others]
+    found = []
+    for entry, each in sorted(begun.items(), key=lambda item: (places.index(item[0].arm), item[0].ratio != 1)):
+        score = each.loss if plan.score == "nats" else each.bits_per_byte
+        found.append(Pick(entry.title, f"{plain(entry.title, 60)}: {score:.3f}" if each.status == "done"
+                          else f"{plain(entry.title, 60)} ({each.status})", single=True))  # fmt: skip
+    return found
 
 
 def _reaches(plan: RacePlan, now: Standing) -> tuple[float | None, list[Reach]]:

@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.errors import RunError, unknown
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.launching import refused
 from workbench.experiments.shown import Shown
+from workbench.printable import plain
 from workbench.racing import advance
 from workbench.racing.entering import Say, enter
-from workbench.racing.plan import RacePlan, Score
+from workbench.racing.plan import Entry, RacePlan, Score
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import RaceResult, rows
 from workbench.racing.sentences import cost_lines, summary
 from workbench.racing.sequential import ALPHA, MARGIN_NATS
-from workbench.racing.standing import Standing, Verdict, standing
+from workbench.racing.standing import Standing, Verdict, run_folder, standing
 from workbench.racing.tables import arms_text
+from workbench.runs.run import Run
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -86,6 +89,26 @@ class Race(Experiment[RaceFolder, RaceResult]):
 
         return shown(self.plan, self.standing, self.status, self.note)
 
+    def run_of(self, pick: str) -> Run:
+        """The run of an entry, by its title: ``mine seed 3``, ``baseline 0.5x seed 3``."""
+        folder = run_folder(self.plan, self._entry(pick))
+        if not folder.path.is_dir():
+            raise RunError(f"{plain(pick)} has no run (yet); see race.rows")
+        return Run(folder)
+
+    def recipe_of(self, pick: str) -> Recipe:
+        """The recipe of an entry's arm, by the entry's title."""
+        from workbench.recipe import Recipe
+
+        return Recipe(**self.plan.arms[self._entry(pick).arm])
+
+    def _entry(self, title: str) -> Entry:
+        plan = self.plan
+        entries = {entry.title: entry for entry in plan.entries(len(plan.seeds), plan.others)}
+        if title not in entries:
+            raise RunError(unknown(f"run of race '{self.id}'", title, entries))
+        return entries[title]
+
     def cancel(self) -> list[str]:
         """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.
 
@@ -130,7 +153,8 @@ def race(
         reference: ratios of the budget at which the baseline is trained as well, so that a difference can be said as a
             speed-up; ``()`` for none.
         clock: ``measured`` gives every run its seconds by its own clock instead.
-        margin: of equivalence, nats. alpha: of the whole race, shared by its arms.
+        margin: nats within which arms are called equivalent. alpha: chance that the race claims a difference where
+            there is none, shared by its arms.
         runs_dir: the runs folder; the race's own folder is ``races`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
         initial: by seed, a checkpoint (a folder ``step-N``) whose weights all arms begin with, see

@@ -110,7 +110,16 @@ def progress(plan: RacePlan, now: Standing) -> str:
     """How far the race is, in one line."""
     counted = [each.status for each in now.readings.values()]
     parts = [f"{counted.count('done')} of at most {len(counted)} runs done", *underway(now.readings.values())]
-    return f"{', '.join(parts)}; look at {now.look} seeds"
+    return f"{', '.join(parts)}; {_next_verdict(plan, now)}"
+
+
+def _next_verdict(plan: RacePlan, now: Standing) -> str:
+    """After how many seeds the race says something."""
+    if now.over:
+        return f"judged on {now.look} seeds"
+    first, last = plan.design.looks[0], plan.design.looks[-1]
+    which = "only" if first == last else "first" if now.look == first else "last" if now.look == last else "next"
+    return f"{which} verdict after {now.look} seeds"
 
 
 def summary(plan: RacePlan, now: Standing, status: str, note: str = "") -> str:

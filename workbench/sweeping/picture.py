@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from workbench.experiments.shown import Shown
+from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.plots.sweep import (
     COSTS,
@@ -65,7 +65,8 @@ def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> 
     return Shown(
         f"Sweep {plain(plan.name, 60)}", status, lines[:_FIRST_LINES], table_html(plan, now),
         {key: title for key, (title, *_) in draw.items()}, lambda key: draw[key][1](), lambda key: draw[key][2](),
-        lines[_FIRST_LINES:], [(each.point.index, _title(each, now.best)) for each in now.points], now.best,
+        lines[_FIRST_LINES:], [Pick(f"{each.point.index}", _title(each, now.best)) for each in now.points],
+        None if now.best is None else f"{now.best}",
     )  # fmt: skip
 
 

@@ -105,6 +105,14 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
 
         return on_own_text(plan.recipe_of(self._point(index), plan.recipe["seed"]))
 
+    def run_of(self, pick: str) -> Run:
+        """The run of a point's first seed, by the point's index as text."""
+        return self.run(int(pick))
+
+    def recipe_of(self, pick: str) -> Recipe:
+        """The recipe of a point, by its index as text."""
+        return self.recipe(int(pick))
+
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with table and pictures; returns its path."""
         from workbench.sweeping.report import write_report

@@ -6,8 +6,10 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from workbench.errors import TargetMissed
 from workbench.experiments.result import ExperimentResult
-from workbench.racing.results import RaceResult
+from workbench.printable import plain
+from workbench.racing.results import RaceResult, check_fail_on
 from workbench.sweeping import results as sweeping
 from workbench.sweeping.stepwise import Step
 from workbench.tuning.plan import TuningPlan
@@ -90,6 +92,32 @@ class TuningResult(ExperimentResult):
             error=error,
             summary=summary(plan, now, status, note, error),
         )
+
+    def failures(self, fail_on: str) -> dict[str, str]:
+        """What fails the tuning by one of :data:`workbench.racing.results.FAIL_ON`, each with its sentence.
+
+        It is its race that is judged; where nothing paid there is none, and what was found is not better.
+
+        Raises:
+            WorkbenchError: there is no such ``fail_on``.
+        """
+        check_fail_on(fail_on)
+        if self["race"] is not None:
+            return RaceResult(self["race"]).failures(fail_on)
+        nothing = self["stage"] == "nothing paid" and fail_on == "not-better"
+        return {"tuned": f"tuning {plain(self['name'])} found nothing that pays"} if nothing else {}
+
+    def require(self, fail_on: str = "never") -> None:
+        """Raise unless the tuning ended and its race does not fail it: the last line of a notebook that CI judges.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended.
+            TargetMissed: what was found is what ``fail_on`` names.
+        """
+        failed = self.failures(fail_on)
+        super().require()
+        if failed:
+            raise TargetMissed("; ".join(failed.values()))
 
 
 def _finite(value: float) -> float | None:

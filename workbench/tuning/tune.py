@@ -12,6 +12,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
 from workbench.racing.race import Race
+from workbench.runs.run import Run
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sweep import Sweep
 from workbench.sweeping.sweep import begin as begin_sweep
@@ -121,8 +122,19 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
             [head.partition(": ")[2], *(line for line in lines if line not in (TRIED, *steps))],
             (race.table if race else "") + table_html(plan, now), {**(race.figures if race else {}), **knobs},
             lambda key: of(key).figure(key), lambda key: of(key).numbers(key), [line.strip() for line in steps],
-            sweep.points, now.kept_point,
+            [*sweep.picks, *(race.picks if race else ())], None if now.kept_point is None else f"{now.kept_point}",
         )  # fmt: skip
+
+    def run_of(self, pick: str) -> Run:
+        """The run of a setting, by its index as text, or of the race, by its title."""
+        return self._stage_of(pick).run_of(pick)
+
+    def recipe_of(self, pick: str) -> Recipe:
+        """The recipe of a setting, by its index as text, or of an arm of the race, by the title of a run."""
+        return self._stage_of(pick).recipe_of(pick)
+
+    def _stage_of(self, pick: str) -> Sweep | Race:
+        return self.sweep if pick.isdecimal() else self.race
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with the race, all settings and pictures; returns its path."""

@@ -1,0 +1,52 @@
+"""The driver on a disk that is full: it waits, and whoever looks hears why nothing happens."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import SmallDisk
+from tests.racing.conftest import planned, root, tiny, written
+from workbench.experiments import driver
+from workbench.racing.plan import RacePlan
+from workbench.racing.race import Race
+from workbench.racing.race_folder import RaceFolder
+
+__all__ = ["planned", "root", "tiny"]
+
+
+class FullLog(io.StringIO):
+    """A log on a full disk."""
+
+    def flush(self) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_driver_outlives_a_full_disk_also_its_log(
+    planned: Callable[..., RacePlan], small_disk: Callable[[str], SmallDisk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = small_disk("256k")
+    folder = written(planned(runs_dir=disk.path / "runs"))
+    folder.write_state("racing", "starting")
+    heard: list[str] = []
+
+    def advance(folder: RaceFolder) -> None:
+        if len(heard) == 2:
+            disk.free()
+            return folder.write_state("finished", "")
+        raise OSError(28, "No space left on device")
+
+    def look(_seconds: float) -> None:
+        with folder.driver_lock():
+            heard.append(f"{Race(folder).status}: {Race(folder).message}")
+
+    monkeypatch.setattr(driver.time, "sleep", look)
+    monkeypatch.setattr(sys, "stderr", FullLog())
+    disk.fill()
+    assert driver._drive(folder, advance) == 0
+    assert heard == [f"racing: waiting: no space is left for {folder.path}"] * 2
+    race = Race(folder)
+    assert (race.status, race.message, race.note) == ("finished", "", "")
