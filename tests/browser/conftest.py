@@ -31,7 +31,8 @@ SIZE: ViewportSize = {"width": 1280, "height": 800}
 SLOWDOWN = float(os.environ.get("WORKBENCH_TEST_SLOWDOWN", 1))
 """How many times slower than this machine pages are to be: what reads a page before it has changed then fails here."""
 Open = Callable[..., Page]
-_FAILED = pytest.StashKey[bool]()
+_failures: list[str] = []
+"""Names of tests of this session that have failed, second tries included."""
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook too
@@ -118,8 +119,10 @@ def slow_down(page: Page) -> None:
 def pages(browser: Browser, name: str) -> Iterator[Open]:
     """Opens pages, each in a context of its own: 1280 x 800 unless options of ``Browser.new_context`` say otherwise.
 
-    What each shows at the end is kept in test-results/, and no console may hold a complaint that is not known.
+    Where a test fails meanwhile, what each shows at the end is kept in test-results/ (a picture takes half a second);
+    and no console may hold a complaint that is not known.
     """
+    before = len(_failures)
     opened: list[tuple[Page, Console]] = []
 
     def open_one(**options: Any) -> Page:
@@ -133,7 +136,8 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
         yield open_one
     finally:
         for number, (page, _) in enumerate(opened):
-            _keep(page, f"{name}{f'-{number}' if number else ''}")
+            if len(_failures) > before:
+                _keep(page, f"{name}{f'-{number}' if number else ''}")
             page.context.close()
     complaints = [text for _, console in opened for text in console.complaints]
     assert complaints == [], "the console: " + "\n".join(complaints)
@@ -159,7 +163,8 @@ def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Whether a test has failed is known before its page is put away."""
     report = yield
-    item.stash[_FAILED] = report.failed
+    if report.failed:
+        _failures.append(item.nodeid)
     return report
 
 
@@ -182,11 +187,12 @@ def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -
     if not page.url.startswith(server.url):
         page.goto("about:blank")  # the server that it shows may have ended
     page.set_viewport_size(SIZE)
-    console = Console(page)
+    console, before = Console(page), len(_failures)
     yield page
-    _keep(page, request.node.name.replace("/", "-"))
+    if failed := len(_failures) > before:
+        _keep(page, request.node.name.replace("/", "-"))
     console.close()
-    if request.node.stash[_FAILED] or page.locator(".jp-Dialog").count():
+    if failed or page.locator(".jp-Dialog").count():
         page.close()  # whatever state it is in, the next test shall not meet it
     server.shut_kernels_down()
     assert console.complaints == [], "the console: " + "\n".join(console.complaints)

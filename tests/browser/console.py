@@ -27,6 +27,8 @@ KNOWN = (
     # anywidget gives a page two seconds to load a widget's module, too few on a busy machine (seen at a load of nine on
     # two cores). Ours then hear their kernel without it (connected.js), but it has said so by then.
     r"uncaught: \[anywidget\] Failed to initialize model\.\n.*",
+    # Plotly draws parallel coordinates with WebGL, which Chromium without a GPU calls slow.
+    r"warning: \[\.WebGL-\w+\]GL Driver Message .*ReadPixels.*",
     # Notebook 7.
     r"uncaught: Command 'filebrowser:open-path' not registered\.\n.*",
     r"warning: Menu entry for command '\S+' is duplicated\.",

@@ -34,15 +34,18 @@ def long_recipe(corpus: Path, name: str = "a run") -> Recipe:
     )
 
 
-def write_lab(server: Server, corpus: Path, name: str = "lab.ipynb") -> None:
+def write_lab(server: Server, corpus: Path, name: str = "lab.ipynb", pocket: Recipe | None = None) -> None:
     """A notebook whose only cell shows the Lab, with the preset ``pocket``."""
-    (server.root / "pocket.json").write_text(tiny_recipe(corpus, steps=1_000_000, name="pocket").to_json())
+    pocket = pocket or tiny_recipe(corpus, steps=1_000_000, name="pocket")
+    (server.root / "pocket.json").write_text(pocket.to_json())
     write_notebook(server.root / name, [f"{_PRESET}\nwb.Lab()"])
 
 
-def open_lab(page: Page, server: Server, corpus: Path, name: str = "lab.ipynb") -> Notebook:
+def open_lab(
+    page: Page, server: Server, corpus: Path, name: str = "lab.ipynb", pocket: Recipe | None = None
+) -> Notebook:
     """The same, open in JupyterLab, the cell run."""
-    write_lab(server, corpus, name)
+    write_lab(server, corpus, name, pocket)
     notebook = Notebook(page, server, name)
     notebook.hide_sidebar()
     notebook.run(0)
@@ -50,10 +53,22 @@ def open_lab(page: Page, server: Server, corpus: Path, name: str = "lab.ipynb") 
     return notebook
 
 
+def knob(page: Page, label: str) -> Locator:
+    """The box of a knob."""
+    name = page.locator("label", has_text=re.compile(rf"^\s*{label}"))
+    return page.locator(".lab-composer .lab-knob").filter(has=name).last.locator("input").first
+
+
 def stop_selected(page: Page) -> None:
     """Stop the runs that are selected in the table, which asks first."""
     page.locator(".lab-actions").get_by_role("button", name="Stop").click()
-    page.locator(".lab-runs .wb-question").get_by_role("button", name="Stop").click()
+    question, rows = page.locator(".lab-runs .wb-question"), page.locator(".lab-runs .lab-scroll")
+    expect(question).to_be_visible()
+    asked, about = question.bounding_box(), rows.bounding_box()
+    assert asked is not None
+    assert about is not None
+    assert asked["y"] + asked["height"] <= about["y"] + 1, "the rows that it is about stay in sight"
+    question.get_by_role("button", name="Stop").click()
 
 
 def watch_first(page: Page) -> Locator:

@@ -176,7 +176,7 @@ def search_and_errors(composer: Locator, page: Page) -> None:
     """What is found is shown, and there is a way to what is wrong although it is not."""
     search = composer.get_by_label("find a knob by its name or help (/)")
     search.fill("vocabulary size")
-    expect(composer.locator(".lab-found")).to_contain_text("1 knob found")
+    expect(composer.locator(".lab-found")).to_contain_text("5 knobs found")
     expect(composer.get_by_role("textbox", name="vocabulary size")).to_be_visible()
     expect(composer.get_by_label("lr", exact=True)).to_have_count(0)
     composer.get_by_role("textbox", name="vocabulary size").fill("none")

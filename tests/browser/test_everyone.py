@@ -192,19 +192,21 @@ def test_less_motion_means_none(lab: Page) -> None:
         lab.wait_for_timeout(50)
 
 
+MOST_TO_LAUNCH, MOST_STOPS = 55, 83
+"""Presses of Tab from the presets to Launch, and through a whole Lab with a run: each knob is one, each toolbar is."""
 _FOCUSED = """() => {
     const one = document.activeElement;
     return (one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent || "").trim();
 }"""
 
 
-def tab_to(page: Page, name: str, key: str = "Tab") -> None:
-    """Press Tab until a control of this name (a pattern) has the focus."""
+def tab_to(page: Page, name: str, key: str = "Tab") -> int:
+    """Press Tab until a control of this name (a pattern) has the focus; returns how often."""
     seen: list[str] = []
-    for _ in range(150):
+    for presses in range(150):
         focused = str(page.evaluate(_FOCUSED))
         if re.search(name, focused):
-            return
+            return presses
         seen.append(focused[:40])
         page.keyboard.press(key)
     raise AssertionError(f"{key} never reaches {name}: {seen}")
@@ -223,7 +225,7 @@ def test_everything_with_the_keyboard_alone(page: Page, server: Server, corpus: 
         expect(page.locator(".lab-composer")).to_contain_text(title)
     page.keyboard.press("Home")
     expect(page.locator(".lab-composer")).to_contain_text("Two thin layers on a small text")
-    tab_to(page, "^Launch$")
+    assert tab_to(page, "^Launch$") <= MOST_TO_LAUNCH
     page.keyboard.press("Enter")
     monitor = page.locator(".lab-watch .wb-monitor")
     expect(monitor.locator(".wb-pill")).to_have_text("running", timeout=120_000)
@@ -247,7 +249,9 @@ def test_everything_with_the_keyboard_alone(page: Page, server: Server, corpus: 
     page.keyboard.press("Escape")
     expect(everything).to_be_hidden()
 
-    tab_to(page, "^Stop: pocket$", key="Shift+Tab")
+    # A table of buttons is one stop: arrows go from one to the next.
+    tab_to(page, "^Show in the plots: pocket$", key="Shift+Tab")
+    assert tab_to(page, "^Stop: pocket$", key="ArrowRight") == 2
     page.keyboard.press("Enter")
     sure = monitor.get_by_role("button", name="Stop this run")
     # Not before it can be read: the key that asked does not answer.
@@ -255,4 +259,17 @@ def test_everything_with_the_keyboard_alone(page: Page, server: Server, corpus: 
     sure.press("Enter")
     expect(monitor.locator(".wb-pill")).to_have_text("stopped")
     assert run.status == "stopped"
+    page.get_by_role("toolbar", name="regions of the Lab").get_by_role("button", name="Compose").focus()
+    stops = 0
+    while page.evaluate("document.activeElement.closest('.lab-whole') !== null"):
+        page.keyboard.press("Tab")
+        stops += 1
+        assert stops <= MOST_STOPS
+    # Headings of the forms are one stop, too.
+    page.locator(".lab-toggle").first.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".lab-toggle").last).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".lab-toggle", has_text="Execution")).to_be_focused()
+    assert page.locator(".lab-toggle[tabindex='0']").count() == 1
     assert notebook.complaints == []

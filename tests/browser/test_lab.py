@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.lab import stop_selected
-from tests.browser.looks import expect_curve
+from tests.browser.looks import expect_curve, soon
 from tests.browser.servers import Server
 from tests.runs.tiny import yield_to_others
 from workbench.runs.catalogue.run_list import runs
@@ -82,8 +82,40 @@ def letters_are_no_notebook_commands(page: Page, notebook: Notebook) -> None:
     expect(notebook.panel.locator(".jp-Cell")).to_have_count(1)
 
 
+SLOW_PICKS = """
+import time
+import workbench as wb
+from workbench.ui.compose import composer
+recipe_of = composer.recipe_of
+composer.recipe_of = lambda *asked: (time.sleep(1), recipe_of(*asked))[1]
+wb.Lab()
+""".strip()
+"""A Lab that answers a pick a second late, as on a busy machine: the form of before is typed into meanwhile."""
+
+
+def what_is_typed_after_a_pick_stays(compose: Compose) -> None:
+    """Sent or not, and though the pick brings a form of another kind."""
+    presets, verdict = compose.root.get_by_label("preset", exact=True), compose.root.locator(".lab-verdict")
+    kind = compose.section("Optimizer").locator(".lab-heading select")
+    presets.select_option("lans")
+    compose.enter("Optimizer", "lr", "0.004")
+    expect(kind).to_have_value("lans")
+    expect(verdict).to_contain_text("1 knob changed")
+    box = compose.knob("Optimizer", "lr").locator("input[type=text]").first
+    expect(box).to_have_value("0.004")
+    presets.select_option("baseline")
+    box.fill("0.00")
+    expect(kind).to_have_value("adamw")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("0.00")
+    compose.page.keyboard.type("7")
+    compose.page.keyboard.press("Tab")
+    expect(verdict).to_contain_text("1 knob changed")
+    expect(box).to_have_value("0.007")
+
+
 def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path) -> None:
-    write_notebook(server.root / "lab.ipynb", ["import workbench as wb\nwb.Lab()"])
+    write_notebook(server.root / "lab.ipynb", [SLOW_PICKS])
     notebook = Notebook(page, server, "lab.ipynb")
     notebook.hide_sidebar()
     notebook.run(0)
@@ -91,6 +123,8 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     letters_are_no_notebook_commands(page, notebook)
     launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
     verdict = compose.root.locator(".lab-verdict")
+
+    what_is_typed_after_a_pick_stays(compose)
 
     # Right after another one was picked by its first letter, and typed before either stands in the form.
     compose.root.get_by_label("preset", exact=True).select_option("fast")
@@ -125,6 +159,12 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     expect_curve(page.locator(".lab-watch .wb-monitor"))
     page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
     page.screenshot(path=RESULTS / "lab-running.png")
+    # The forecast beside what is measured, all of it, where there is little room.
+    expect(page.locator(".lab-forecast .wb-forecast-beside")).to_contain_text("now")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    box = page.locator(".lab-forecast")
+    soon(lambda: box.evaluate("box => box.scrollHeight - box.clientHeight"), 0)
+    page.screenshot(path=RESULTS / "lab-forecast.png")
 
     stop_selected(page)
     expect(line.locator(".lab-status")).to_have_text("stopped")

@@ -87,6 +87,31 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
     assert unfit(page) == []
+    panel.get_by_role("button", name="Report").press("Enter")
+    report = page.get_by_role("dialog", name="Report of race faster")
+    expect(report.frame_locator("iframe").get_by_role("heading", name="Verdicts")).to_be_visible()
+    page.screenshot(path=RESULTS / "lab-race-report.png")
+    report.get_by_role("button", name="close").click()
+
+    # A click on the dot of a seed watches its run; from the list the keyboard does.
+    panel.get_by_label("picture").select_option("differences")
+    dot = panel.locator(".js-plotly-plot .points path.point").nth(1)
+    expect(panel.locator(".js-plotly-plot .gtitle")).to_contain_text("Difference")
+    dot.hover(force=True)
+    dot.click(force=True)
+    # Of several seeds in one place, the one that lies on top.
+    watched = page.locator(".lab-watch .wb-run .wb-name")
+    expect(watched).to_have_attribute("title", re.compile(r"-mine-s\d"))
+    expect(panel).to_have_count(0)
+    line.focus()
+    page.keyboard.press("Enter")
+    panel.get_by_label("run", exact=True).select_option("baseline seed 2")
+    page.screenshot(path=RESULTS / "lab-race-dots.png")
+    panel.get_by_role("button", name="Watch run").press("Enter")
+    expect(watched.last).to_have_attribute("title", re.compile("-baseline-s2"))
+    line.focus()
+    page.keyboard.press("Enter")
+    panel.get_by_role("button", name="Close").focus()
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
     expect(page.locator(".lab-watch .wb-monitor")).to_be_visible()
@@ -133,7 +158,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     page.screenshot(path=RESULTS / "lab-sweep-dark.png")
     assert violations(page, "sweep, dark", roots=(".lab-experiment",)) == []
     panel.get_by_role("button", name="Watch run").click()
-    expect(page.locator(".lab-watch .wb-run")).to_have_count(1)
+    expect(page.locator(".lab-watch .wb-run")).to_have_count(3)
     expect(panel).to_have_count(0)
 
     # What cannot be raced is said before anything begins.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, be_too_busy_for_anywidget
-from tests.browser.lab import open_lab
+from tests.browser.lab import knob, open_lab
 from tests.browser.looks import still
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
@@ -43,12 +42,6 @@ def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
     a_choice_unfolds(page)
     one_launch(page, server)
     another_kernel(page, server, notebook)
-
-
-def knob(page: Page, label: str) -> Locator:
-    """The box of a knob."""
-    name = page.locator("label", has_text=re.compile(rf"^\s*{label}"))
-    return page.locator(".lab-composer .lab-knob").filter(has=name).last.locator("input").first
 
 
 def place(one: Locator) -> dict[str, float]:

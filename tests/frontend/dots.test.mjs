@@ -3,18 +3,18 @@ import { test } from "node:test";
 
 import { bindDots, dotOf, lineOf } from "../../workbench/ui/frontend/src/watch/dots.js";
 
-const LINES = [{ type: "parcoords", customdata: [4, 2, 7] }];
+const LINES = [{ type: "parcoords", customdata: ["4", "2", "7"] }];
 
-test("a dot tells its point, a line that joins dots or a level none", () => {
-  assert.equal(dotOf({ points: [{ customdata: 3 }] }), 3);
-  assert.equal(dotOf({ points: [{ customdata: 0 }] }), 0);
+test("a dot tells its setting or run, a line that joins dots or a level none", () => {
+  assert.equal(dotOf({ points: [{ customdata: "0" }] }), "0");
+  assert.equal(dotOf({ points: [{}, { customdata: "mine seed 3" }] }), "mine seed 3");
   assert.equal(dotOf({ points: [{}] }), null);
-  assert.equal(dotOf({ points: [{ customdata: "<b>" }] }), null);
+  assert.equal(dotOf({ points: [{ customdata: 3 }] }), null, "a number is a value of a picture of layers");
   assert.equal(dotOf(undefined), null);
 });
 
 test("a line of parallel coordinates tells the point in its place", () => {
-  assert.equal(lineOf(LINES, { curveNumber: 1 }), 2);
+  assert.equal(lineOf(LINES, { curveNumber: 1 }), "2");
   assert.equal(lineOf(LINES, { curveNumber: 9 }), null);
   assert.equal(lineOf([{ type: "scatter" }], { curveNumber: 0 }), null);
   assert.equal(lineOf(LINES, { curveNumber: 1, points: [] }), null, "a dot that is hovered is no line");
@@ -27,21 +27,23 @@ function drawn(data) {
   return { data, on, addEventListener: on, heard };
 }
 
-test("a click on a line picks it, a stretch dragged along an axis does not", () => {
+test("a click on a line or beside it picks it, a stretch dragged along an axis does not", () => {
   const picked = [];
   const node = drawn(LINES);
   bindDots(node, (point) => picked.push(point));
   const at = (clientX, clientY) => ({ clientX, clientY });
-  node.heard.click(at(5, 5));
+  const press = (x, y) => (node.heard.pointerdown(at(x, y)), node.heard.click(at(x, y)));
+  press(5, 5);
+  node.heard.pointermove(at(5, 5));
   node.heard.plotly_hover({ curveNumber: 2 });
   node.heard.pointerdown(at(5, 5));
   node.heard.click(at(5, 40));
+  press(5, 30);
   assert.deepEqual(picked, []);
-  node.heard.pointerdown(at(5, 5));
-  node.heard.click(at(6, 5));
-  node.heard.plotly_unhover();
-  node.heard.pointerdown(at(5, 5));
-  node.heard.click(at(5, 5));
-  node.heard.plotly_click({ points: [{ customdata: 4 }] });
-  assert.deepEqual(picked, [7, 4]);
+  press(6, 5);
+  node.heard.pointermove(at(5, 8));
+  press(5, 8);
+  assert.deepEqual(picked, ["7", "7"], "a line is one pixel wide");
+  node.heard.plotly_click({ points: [{ customdata: "4" }] });
+  assert.deepEqual(picked, ["7", "7", "4"]);
 });

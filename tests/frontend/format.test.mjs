@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, loss, percent, secondsLeft, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
+import { duration, loss, percent, queueSentence, queueText, secondsLeft, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
 import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
@@ -32,6 +32,14 @@ test("where a run stands depends on what its budget counts", () => {
   assert.equal(standing({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45.6% of 2M tokens");
   assert.equal(standing({ status, budget: null }), "step 1,200");
   assert.equal(xValue(5000, "tokens"), "5k tokens");
+});
+
+test("a place in the queue is said with its start, short and whole", () => {
+  const waits = { queue_position: 12, expected_start_seconds: 300 };
+  assert.deepEqual([queueText(waits), queueSentence(waits)], ["12th, in 5 min", "queued, 12th in line, expected to start in 5 min"]);
+  const unknown = { queue_position: 2, expected_start_seconds: null };
+  assert.deepEqual([queueText(unknown), queueSentence(unknown)], ["2nd in line", "queued, 2nd in line, when it starts is not known"]);
+  assert.deepEqual([queueText({}), queueSentence({})], ["", "queued"]);
 });
 
 test("ticks are round numbers within the range", () => {

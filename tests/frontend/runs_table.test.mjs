@@ -13,6 +13,23 @@ const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], no
 const ids = (rows) => rows.map(({ id }) => id).join("");
 const action = (verb) => ACTIONS.find((each) => each.verb === verb);
 
+test("that a run waits is said until it begins, and no other words are touched", () => {
+  const session = new Session(() => {}, { server: {}, place: () => "" });
+  const tell = (seq, rows) => session.hear({ type: "rows", seq, whole: !seq, order: seq ? null : rows.map(({ id }) => id), rows, total: 1, trashed: 0 });
+  session.hear({ type: "said", text: "launched a: queued, position 1", error: false, waits: ["a"] });
+  tell(0, [row("a", { status: "queued" })]);
+  tell(1, [row("a", { status: "queued", queue_position: 1 })]);
+  assert.equal(session.said.text, "launched a: queued, position 1");
+  tell(2, [row("a", { status: "starting" })]);
+  assert.equal(session.said.text, "a has started");
+  session.hear({ type: "said", text: "launched b: queued", error: false, waits: ["a"] });
+  tell(3, [row("a", { status: "failed" })]);
+  assert.equal(session.said.text, "a: failed");
+  session.note("tagged a");
+  tell(4, [row("a", { status: "finished" })]);
+  assert.equal(session.said.text, "tagged a");
+});
+
 test("sorting is stable, and what says nothing comes last either way", () => {
   const rows = [row("a", { loss: 2 }), row("b"), row("c", { loss: 1 }), row("d", { loss: 2 }), row("e", { loss: "nan" })];
   assert.equal(ids(sorted(rows, { key: "loss", direction: 1 })), "cadbe");

@@ -120,12 +120,13 @@ heard, ours = [], Page()
 def picked(_widget, content, _buffers):
     if content["pick"] == "first":
         pathlib.Path("begun").touch()
-        time.sleep(0.3)
+        time.sleep(0.5)
     heard.append((content["pick"], threading.current_thread() is threading.main_thread()))
     box.send({})  # From now on ipykernel sends what is for this widget to the thread that the page names.
 
-box = ipywidgets.Button()
+box, knob = ipywidgets.Button(), ipywidgets.Button()
 box.on_msg(picked)
+knob.on_msg(picked)
 """
 
 
@@ -137,7 +138,23 @@ def test_what_is_said_to_two_threads_is_done_in_order(kernel: Kernel, folder: Ru
         pytest.skip("this ipykernel hears messages in one thread")
     kernel.send(comm, {"pick": "first"}, subshell)
     until((folder.path.parent / "begun").exists)
-    time.sleep(0.4)
+    time.sleep(0.6)
     kernel.send(comm, {"pick": "second"}, subshell)
     until(lambda: kernel.value("len(heard)") == 2)
     assert kernel.value("heard") == [("first", True), ("second", True)]
+
+
+@pytest.mark.process
+def test_what_is_typed_does_not_overtake_a_pick_that_waits(kernel: Kernel, folder: RunFolder) -> None:
+    kernel.run(TWO_PICKS)
+    if (subshell := kernel.subshell()) is None or not kernel.value("hasattr(knob.comm, '_reply_subshell_for')"):
+        pytest.skip("this ipykernel hears messages of a widget in one thread")
+    # As ipykernel notes it where that thread was the last to change the knob.
+    kernel.run(f"knob.comm._reply_subshell_id = {subshell!r}")
+    picks, typed = kernel.value("(box.model_id, knob.model_id)")
+    kernel.send(picks, {"pick": "first"})
+    until((folder.path.parent / "begun").exists)
+    kernel.send(picks, {"pick": "second"})
+    kernel.send(typed, {"pick": "typed"}, subshell)
+    until(lambda: kernel.value("len(heard)") == 3)
+    assert [what for what, _ in kernel.value("heard")] == ["first", "second", "typed"]

@@ -23,6 +23,7 @@ def keep_order() -> None:
     if "comm_msg" not in handlers or id(kernel) in _kernels:
         return
     _kernels.add(id(kernel))
+    _queue_in_one_line()
     handler = handlers["comm_msg"]
 
     @wraps(handler)
@@ -33,3 +34,15 @@ def keep_order() -> None:
         return kernel.io_loop.add_callback(handler, *message)
 
     handlers["comm_msg"] = in_main_thread
+
+
+def _queue_in_one_line() -> None:
+    """Have all of them wait in the main thread's own queue.
+
+    Handed over by another thread, one would overtake those that wait there while a cell or a slow answer is at work.
+    ipykernel 7.4 asks each widget's comm which thread is to hear a message; before, nobody can be asked.
+    """
+    from ipykernel.comm.comm import BaseComm
+
+    if hasattr(BaseComm, "_reply_subshell_for"):
+        BaseComm._reply_subshell_for = lambda self, data, default: None  # type: ignore[method-assign]

@@ -9,8 +9,8 @@ import pytest
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.progress import Budget
 from workbench.recipe import AXES, Recipe
-from workbench.ui.compose.form import CONSTANT, ChoiceKnob, Form, Knob, defaults
-from workbench.ui.compose.inputs import shape_of
+from workbench.ui.compose.form import CONSTANT, ChoiceKnob, Form, Knob
+from workbench.ui.compose.inputs import defaults, shape_of
 
 ALL = [(axis, kind) for axis in (*AXES, "tokenizer", "schedule") for kind in registry(axis)]
 

@@ -44,13 +44,15 @@ def test_by_name_and_by_help(composer: Composer) -> None:
     assert shown(composer._forms) >= {"data.tokenizer.vocabulary_size"}
     assert composer._forms.children[0] is composer.finder.found
     assert len(composer._forms.children) == 2, "the section of data alone, which was closed"
-    assert "1 knob found" in composer.finder.found.value
+    # The help of the tokenizer says the same, so its other knobs are shown, too: they are counted as they stand there.
+    assert composer.finder.found.value == f"{len(shown(composer._forms) - set(AXES))} knobs found"
     # "seed of initialisation, data order, masks and layer dropping"
     composer.finder.text.value = "initialisation masks"
     assert shown(composer._forms) == {"seed"}
+    assert composer.finder.found.value == "1 knob found"
     composer.finder.text.value = "no such knob at all"
     assert shown(composer._forms) == set()
-    assert "0 knobs found" in composer.finder.found.value
+    assert "no knob of what is chosen has these words" in composer.finder.found.value
 
 
 def test_by_path_and_what_another_choice_would_bring(composer: Composer) -> None:
@@ -59,6 +61,14 @@ def test_by_path_and_what_another_choice_would_bring(composer: Composer) -> None
     assert "optimizer.lr" not in shown(composer._forms)
     composer.finder.text.value = "theta"
     assert "theta (depth: progressive_drop)" in composer.finder.found.value
+
+
+def test_a_choice_that_is_named_is_found_with_all_its_knobs(composer: Composer) -> None:
+    composer.finder.text.value = "optimizer adamw"
+    form = composer.axes["optimizer"].part
+    assert isinstance(form, Form)
+    assert set(form.knobs) <= {path.removeprefix("optimizer.") for path in shown(composer._forms)}
+    assert composer.finder.found.value.startswith(f"{len(shown(composer._forms))} knobs found")
 
 
 def test_every_knob_is_found_by_its_path(composer: Composer) -> None:

@@ -7,7 +7,7 @@ import pytest
 from workbench.choices.choice import knob, registry
 from workbench.choices.progress import Budget
 from workbench.recipe import AXES, Recipe
-from workbench.ui.compose.form import defaults
+from workbench.ui.compose.inputs import defaults
 from workbench.ui.compose.knob_help import help_of, label_of, legal, value_text
 
 EVERY = ("tokenizer", "schedule", "batch_rule", *AXES)

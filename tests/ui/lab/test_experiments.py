@@ -10,12 +10,14 @@ import pytest
 
 from tests.racing import conftest as racing
 from tests.racing.conftest import planned, root, tiny
+from tests.runs.tiny import wait_until
 from tests.sweeping import conftest as sweeping
 from tests.sweeping.conftest import planned as planned_sweep
 from tests.tuning import conftest as tunings
 from tests.tuning.conftest import planned as planned_tuning
 from tests.ui.messages import say
 from workbench.errors import RunError
+from workbench.racing.race import Race
 from workbench.ui.lab.experiments import find_experiment, name_of
 from workbench.ui.lab.lab import Lab
 
@@ -77,12 +79,38 @@ def test_a_tuning_is_opened_alike_and_gives_the_recipe_that_it_kept(planned_tuni
     panel = lab.experiments.panel
     assert panel.experiment.folder == tuning.folder
     panel.refresh()
-    assert panel.controls.point == 1
+    assert panel.controls.pick == "1"
     say(panel.controls, {"do": "compose"})
     assert lab.composer.recipe == tuning.sweep.recipe(1)
     assert lab.composer.recipe.architecture == tuning.recipe.architecture
     say(panel.controls, {"do": "watch"})
     assert [run.id for run in lab.monitor.runs] == [tuning.sweep.run(1).id]
+    # The pictures of its race have dots, too.
+    lab.table.experiment = name_of(tuning)
+    panel = lab.experiments.panel
+    panel.refresh()
+    pick, _ = panel.controls.shown["picks"][-1]
+    say(panel.controls, {"do": "dot", "pick": pick})
+    assert [run.id for run in lab.monitor.runs][-1] == tuning.race.run_of(pick).id
+
+
+def test_its_report_is_written_beside_it_and_opens_over_the_lab(
+    planned: Any, lab_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    race, lab, sent = racing.held(planned(name="<b>mine")), lab_of(), []
+    monkeypatch.setattr(lab.table, "send", lambda content, buffers=None: sent.append((content, buffers)))
+    lab.table.experiment = name_of(race)
+    controls = lab.experiments.panel.controls
+    say(controls, {"do": "report"})
+    wait_until(lambda: any(content["type"] == "sheet" for content, _ in sent), what="the report")
+    (sheet, pages), = [each for each in sent if each[0]["type"] == "sheet"]  # fmt: skip
+    path = race.folder.path / "report.html"
+    assert (sheet["kind"], sheet["title"], sheet["path"]) == ("report", "Report of race <b>mine", str(path))
+    assert pages == [path.read_bytes()]
+    wait_until(lambda: controls.answer == "", what="the panel's rest")
+    monkeypatch.setattr(Race, "report", lambda self: (_ for _ in ()).throw(OSError("no room")))
+    say(controls, {"do": "report"})
+    wait_until(lambda: controls.answer == "report: no room", what="why there is none")
 
 
 def test_a_dot_selects_its_run_and_composes_its_recipe(planned_sweep: Any, lab_of: Any) -> None:
@@ -92,7 +120,7 @@ def test_a_dot_selects_its_run_and_composes_its_recipe(planned_sweep: Any, lab_o
     lab.table.experiment = name_of(sweep)
     panel = lab.experiments.panel
     panel.refresh()
-    say(panel.controls, {"do": "dot", "point": 2})
+    say(panel.controls, {"do": "dot", "pick": "2"})
     assert lab.table.selected == [sweep.run(2).id]
     assert lab.composer.recipe == sweep.recipe(2)
     assert "undo takes it back" in panel.controls.answer

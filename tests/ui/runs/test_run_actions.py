@@ -111,3 +111,8 @@ def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) ->
         list(actions.perform("delete", [f"..{os.sep}x"], {}))
     with pytest.raises(RunError, match="no run is selected"):
         perform(actions, "delete")
+
+
+def test_words_that_hold_until_a_run_starts_say_which() -> None:
+    assert ActionResult("launched a: queued", waits="a").message()["waits"] == ["a"]
+    assert "waits" not in ActionResult("launched a").message()

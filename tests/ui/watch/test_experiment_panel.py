@@ -14,9 +14,10 @@ from tests.runs.tiny import wait_until
 from tests.sweeping import conftest as sweeping
 from tests.sweeping.conftest import planned as planned_sweep
 from tests.ui.messages import say
+from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
 from workbench.racing.advance import advance
-from workbench.racing.plan import RacePlan
+from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race import Race
 from workbench.ui.watch import experiment_panel
 from workbench.ui.watch.experiment_panel import THREAD, ExperimentPanel
@@ -67,9 +68,38 @@ def test_a_race_says_how_it_stands_and_shows_one_picture_at_a_time(planned: Plan
     say(panel.controls, {"do": "look", "dark": True})
     panel.refresh()
     assert figure(panel)["layout"]["template"] != light
-    for nonsense in ({"do": "figure", "figure": "none"}, {"do": "watch"}, {"do": "point", "point": 3}, None, {}):
+    for nonsense in (
+        {"do": "figure", "figure": "none"},
+        {"do": "watch"},
+        {"do": "pick", "pick": 3},
+        {"do": "pick", "pick": []},
+        None,
+        {},
+    ):
         say(panel.controls, nonsense)
     assert panel.controls.figure == "differences"
+
+
+def test_a_dot_of_a_race_opens_the_run_of_its_seed(planned: Planned, panel_of: Any) -> None:
+    asked: list[tuple[str, str]] = []
+    on = {verb: lambda pick, verb=verb: asked.append((verb, pick)) for verb in ("watch", "compose", "dot")}
+    race = racing.held(planned())
+    panel = panel_of(race, {**on, "report": lambda: "drawing"})
+    panel.refresh()
+    shown = panel.controls.shown
+    assert (shown["picked"], shown["report"], panel.controls.pick) == ("run", True, "baseline seed 0")
+    assert ["mine seed 1", "mine seed 1: 2.510"] in shown["picks"]
+    say(panel.controls, {"do": "figure", "figure": "differences"})
+    panel.refresh()
+    dots = next(trace for trace in figure(panel)["data"] if trace.get("customdata"))
+    say(panel.controls, {"do": "dot", "pick": dots["customdata"][1]})
+    assert (panel.controls.pick, asked) == ("mine seed 1", [("watch", "mine seed 1")])
+    assert race.run_of("mine seed 1").id == race.plan.run_id(Entry("mine", 1))
+    assert race.recipe_of("mine seed 1").hash == race.recipe_of("mine seed 0").hash, "of the arm: a seed of its own"
+    with pytest.raises(RunError, match=r"mine seed 99.*legal: baseline"):
+        race.run_of("mine seed 99")
+    say(panel.controls, {"do": "report"})
+    assert panel.controls.answer == "drawing"
 
 
 def test_it_follows_a_race_and_cancels_it(planned: Planned, panel_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,25 +133,26 @@ def test_one_that_was_deleted_says_so(planned: Planned, panel_of: Any) -> None:
 def test_points_of_a_sweep_are_picked_and_dots_tell(planned_sweep: Any, panel_of: Any) -> None:
     asked: list[Any] = []
 
-    def compose(point: int) -> str:
-        if point == 0:
+    def compose(pick: str) -> str:
+        if pick == "0":
             raise RuntimeError("point 0 has no recipe")
-        return f"composed {point}"
+        return f"composed {pick}"
 
     sweep = sweeping.held(planned_sweep())
     panel = panel_of(sweep, {"dot": asked.append, "compose": compose}, whole=False)
     panel.refresh()
-    assert panel.controls.point == sweep.best == 3
-    assert panel.controls.shown["points"][3][1].endswith(": 1.910 - best")
-    say(panel.controls, {"do": "point", "point": 1})
+    assert (panel.controls.pick, sweep.best) == ("3", 3)
+    assert (panel.controls.shown["picked"], panel.controls.shown["report"]) == ("point", False)
+    assert panel.controls.shown["picks"][3][1].endswith(": 1.910 - best")
+    say(panel.controls, {"do": "pick", "pick": "1"})
     assert asked == []
     say(panel.controls, {"do": "compose"})
-    assert (panel.controls.point, panel.controls.answer) == (1, "composed 1")
-    say(panel.controls, {"do": "dot", "point": 2})
-    assert (panel.controls.point, asked) == (2, [2])
-    say(panel.controls, {"do": "dot", "point": 99})
-    assert asked == [2]
-    say(panel.controls, {"do": "point", "point": 0})
+    assert (panel.controls.pick, panel.controls.answer) == ("1", "composed 1")
+    say(panel.controls, {"do": "dot", "pick": "2"})
+    assert (panel.controls.pick, asked) == ("2", ["2"])
+    say(panel.controls, {"do": "dot", "pick": "99"})
+    assert asked == ["2"]
+    say(panel.controls, {"do": "pick", "pick": "0"})
     say(panel.controls, {"do": "compose"})
     assert panel.controls.answer == "point 0 has no recipe"
     # Every picture is drawn with its numbers, and dots of each tell their point.
@@ -131,4 +162,4 @@ def test_points_of_a_sweep_are_picked_and_dots_tell(planned_sweep: Any, panel_of
         panel.refresh()
         assert "<table" in panel.numbers.value
         told = {point for trace in figure(panel)["data"] for point in trace.get("customdata") or []}
-        assert told == (set() if key.startswith("importance") else set(range(6)))
+        assert told == (set() if key.startswith("importance") else set(map(str, range(6))))

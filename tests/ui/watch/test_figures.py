@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 
 from tests.ui.live import run_folder, until
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryWriter
-from workbench.ui.watch.figures import Figures, figure_of
+from workbench.ui.watch.figures import Figures, bundle_of, figure_of
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -80,3 +81,11 @@ def test_figures_follow_the_theme_and_what_cannot_be_drawn_is_told_to_the_page(v
     assert light.layout.template.layout.font.color != dark.layout.template.layout.font.color
     with pytest.raises(ValueError, match="no run"):
         figure_of([], {"view": "loss"})
+
+
+def test_a_line_of_parallel_coordinates_is_found_where_the_pointer_is() -> None:
+    def config(trace: dict[str, object]) -> object:
+        return bundle_of(go.Figure([trace]))[PLOTLY].get("config")
+
+    assert config({"type": "parcoords", "dimensions": [{"values": [1, 2]}]}) == {"plotGlPixelRatio": 1}
+    assert config({"type": "scatter", "y": [1]}) is None

@@ -34,12 +34,12 @@ def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monk
     assert view.panel is not None
     (below,) = shown
     assert below.children[1:] == (view.panel, view.opened)
-    wait_until(lambda: view.panel.controls.point == 3, what="the best point")  # type: ignore[union-attr]
-    say(view.panel.controls, {"do": "dot", "point": 2})
+    wait_until(lambda: view.panel.controls.pick == "3", what="the best point")  # type: ignore[union-attr]
+    say(view.panel.controls, {"do": "dot", "pick": "2"})
     say(view.panel.controls, {"do": "compose"})
     assert shown[1] == sweep.run(2).id
     assert shown[2].composer.recipe == sweep.recipe(2)
     shown[2].close()
-    view.watch(99)
+    view.watch("99")
     assert "has no point 99" in shown[3]["text/plain"]
     view.panel.close()

@@ -90,6 +90,7 @@ class ForecastPanel(ipywidgets.VBox):
             ipywidgets.HTML() for _ in range(6)
         )
         self.line.add_class("wb-forecast-line")
+        self.beside.add_class("wb-forecast-beside")
         self.price = make_input(
             Shape("float", optional=True, low=0.0), "price per GPU-hour",
             "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
@@ -171,6 +172,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self.beside.value = self.comparison.value = ""
                 self._offered_for_run = False
                 self._arrange()
+                self._draw()
         else:
             self._beside.ask(run)
 
@@ -249,7 +251,8 @@ class ForecastPanel(ipywidgets.VBox):
         price = self.price.get()
         wrong = price is not None and (not isinstance(price, (int, float)) or not price >= 0)
         known = None if wrong else price
-        self.line.value = line_html(self._found, known, self._sharing)
+        # Both stand in one small box, which has no room for the whole of either.
+        self.line.value = line_html(self._found, known, self._sharing, brief=bool(self.comparison.value))
         self.headline.value = headline_html(self._found, known, self._sharing)
         self.details.value = details_html(self._found)
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
@@ -300,7 +303,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            table, line = comparison_html(rows, view.name), beside_line(rows, view.status)
+            table, line = comparison_html(rows, view.name), beside_line(rows, view.status, self._sharing)
         except (NotMeasuredError, OvertakenError):
             line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
@@ -317,6 +320,7 @@ class ForecastPanel(ipywidgets.VBox):
             self.beside.value = f"<p class='wb-soft' title='{text}'>{text}</p>"
             self.comparison.value = table
             self._arrange()
+            self._draw()
             self._take_up_plan()
             if self._timer is not None:
                 self._timer.cancel()

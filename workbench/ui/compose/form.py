@@ -3,18 +3,19 @@
 Every part of a form has the same six names: ``value`` (as JSON has it), ``load(value, baseline)`` (show it without
 calling back), ``take(problems)`` (show the errors of one's own knobs, leave the rest), ``changes`` (how many knobs
 differ from the baseline) and ``widget``; and ``show(words)``, which hides what a search does not ask for. A baseline
-is what "reset" returns to: the preset's value, or the default.
+is what "reset" returns to: the preset's value, or the default. ``catch(late)`` takes what was typed into another of
+its kind, whose place it has taken before the page could show it.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ipywidgets
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.edits import with_kind
@@ -22,105 +23,13 @@ from workbench.choices.schedules import Schedule
 from workbench.fields import same
 from workbench.plots.shape import KnobScale
 from workbench.ui.compose.curve_editor import CurveEditor
-from workbench.ui.compose.inputs import Shape, make_input, shape_of
-from workbench.ui.compose.knob_help import help_of, label_of, path_class, value_text
-from workbench.ui.compose.knob_notes import Note, Reset
+from workbench.ui.compose.inputs import Shape, defaults, shape_of
+from workbench.ui.compose.knob import Changed, Knob, Row
+from workbench.ui.compose.knob_help import help_of, label_of
 from workbench.ui.shared_layouts import with_shared_layout
 
 CONSTANT = "constant"
 """What the drop-down of a scheduled knob calls a plain number."""
-
-Changed = Callable[[], None]
-
-
-def defaults(model: type[BaseModel]) -> dict[str, Any]:
-    """Every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
-    values: dict[str, Any] = {}
-    for name, info in model.model_fields.items():
-        default = info.get_default(call_default_factory=True, validated_data={})
-        if default is PydanticUndefined:
-            default = [] if shape_of(info).kind == "list" else ""
-        values[name] = (
-            default.model_dump(mode="json") if isinstance(default, BaseModel) else to_jsonable_python(default)
-        )
-    return values
-
-
-class Row:
-    """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
-
-    Args:
-        tooltip: its help, through which a search looks.
-        default: JSON value of the field, the baseline until another one is loaded.
-        changed: called after the user changed anything in here.
-    """
-
-    def __init__(
-        self, path: str, tooltip: str, default: Any, changed: Changed, parts: Sequence[ipywidgets.Widget]
-    ) -> None:
-        self.path, self._baseline, self._changed = path, default, changed
-        self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
-        self.widget = with_shared_layout(ipywidgets.Box, parts)
-        self.widget.add_class("lab-knob")
-        self.widget.add_class(path_class(path))
-        self._note, self.reset = Note(self.widget), Reset(self.widget, self.restore, 1)
-
-    def load(self, value: Any, baseline: Any) -> None:
-        """Show ``value``; "reset" will return to ``baseline``."""
-        raise NotImplementedError
-
-    def restore(self) -> None:
-        """Everything in here back to the baseline, as one change of the user's."""
-        self.load(self._baseline, self._baseline)
-        self._changed()
-
-    def take(self, problems: list[Problem]) -> list[Problem]:
-        """Show the problems that belong in here, return the others."""
-        # Also what lies below: an entry of a list has a path of its own.
-        mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
-        self._note.say("; ".join(problem.message for problem in mine))
-        return [problem for problem in problems if problem not in mine]
-
-    def _offer_reset(self, changed: bool) -> None:
-        self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
-
-
-class Knob(Row):
-    """One plain field with one control."""
-
-    def __init__(
-        self, path: str, shape: Shape, label: str, tooltip: str, default: Any, scale: str, changed: Changed
-    ) -> None:
-        self.input = make_input(shape, label, tooltip, default, scale)
-        self.input.changed = self._heard
-        super().__init__(path, tooltip, default, changed, [self.input.widget])
-        self.load(default, default)
-
-    @property
-    def value(self) -> Any:
-        """The value as JSON has it; the text as typed where it cannot be read as one."""
-        return self.input.get()
-
-    @property
-    def changes(self) -> int:
-        """1 when the value differs from the baseline."""
-        return int(not same(self.value, self._baseline))
-
-    def load(self, value: Any, baseline: Any) -> None:
-        """Show ``value``; "reset" will return to ``baseline``."""
-        self._baseline = baseline
-        # An equal value is not written again: the box keeps it as it was typed (30_000, not 30000).
-        if not same(self.value, value):
-            self.input.set(value)
-        self._offer_reset(self.changes > 0)
-
-    def show(self, words: Sequence[str]) -> int:
-        """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
-        return int(all(word in self._search_text for word in words))
-
-    def _heard(self) -> None:
-        self._offer_reset(self.changes > 0)
-        self._changed()
 
 
 class ChoiceKnob(Row):
@@ -161,7 +70,7 @@ class ChoiceKnob(Row):
         self._seen: set[str] = set()
         if plain is not None:
             number = default if not isinstance(default, Mapping) else 0.0
-            constant = Knob(path, plain, "", tooltip, number, scale, self._heard)
+            constant = Knob(path, plain, "", tooltip, number, scale, lambda: self._heard(CONSTANT))
             constant.widget.add_class("lab-constant")
             self._parts[CONSTANT] = constant
         self.picker = with_shared_layout(
@@ -193,8 +102,8 @@ class ChoiceKnob(Row):
     def part(self) -> Form | Knob:
         """The form of the chosen kind, or the number's knob."""
         if self.kind not in self._parts:
-            model = registry(self.axis)[self.kind]
-            self._parts[self.kind] = Form(model, self.path, self._heard)
+            kind, model = self.kind, registry(self.axis)[self.kind]
+            self._parts[kind] = Form(model, self.path, lambda: self._heard(kind))
         return self._parts[self.kind]
 
     @property
@@ -241,7 +150,9 @@ class ChoiceKnob(Row):
         own = all(word in text for word in words)
         # Kept forms of other kinds as well, or they would come back filtered by a search of long ago.
         found = {kind: part.show(() if own else words) for kind, part in self._parts.items()}
-        return found.get(self.kind, 0) if isinstance(self.part, Form) and not own else int(own)
+        below = found.get(self.kind, 0) if isinstance(self.part, Form) else 0
+        # Named itself, the drop-down is a find as well, with all that stands below it.
+        return below + int(own)
 
     def _part_baseline(self, value: Any) -> Any:
         if self.kind == _kind(self._baseline):
@@ -271,7 +182,15 @@ class ChoiceKnob(Row):
         self.picked()
         self._changed()
 
-    def _heard(self) -> None:
+    def catch(self, late: Form | Row) -> None:
+        """Show what was typed last into ``late``, where that is of the same kind."""
+        if isinstance(late, ChoiceKnob) and late.kind == self.kind:
+            self.part.catch(late.part)
+
+    def _heard(self, kind: str) -> None:
+        # A pick has taken the place of the form that was typed into, and the page has not shown it yet.
+        if kind != self.kind:
+            self.part.catch(self._parts[kind])
         self._arrange()
         self._changed()
 
@@ -304,7 +223,7 @@ class ChoiceKnob(Row):
     def _redrawn(self, fields: Mapping[str, Any]) -> None:
         """A handle was moved: the knobs say what the curve says, as one change of the user's."""
         self.part.load(fields, self._part_baseline(fields))
-        self._heard()
+        self._heard(self.kind)
 
 
 class Form:
@@ -318,12 +237,15 @@ class Form:
 
     def __init__(self, model: type[BaseModel], path: str, changed: Changed, only: tuple[str, ...] = ()) -> None:
         self.model, self.path = model, path
+        self._told, self._latest = changed, ""
         start = defaults(model)
         shown = [name for name in model.model_fields if not only or name in only]
         # One legal value is no choice: the kind itself, or a head that is always the model's own.
         self._settled = {n: start[n] for n in shown if len(shape_of(model.model_fields[n]).options) == 1}
         self.knobs: dict[str, Knob | ChoiceKnob] = {
-            name: _knob(model, path, name, start[name], changed) for name in shown if name not in self._settled
+            name: _knob(model, path, name, start[name], partial(self._heard, name))
+            for name in shown
+            if name not in self._settled
         }
         self.widget = with_shared_layout(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
         self.widget.add_class("lab-form")
@@ -358,6 +280,15 @@ class Form:
         for knob in self.knobs.values():
             if isinstance(knob, ChoiceKnob):
                 knob.spend(budget)
+
+    def catch(self, late: Form | Row) -> None:
+        """Show what was typed last into ``late``, where there is such a knob in here."""
+        if isinstance(late, Form) and late._latest in self.knobs:
+            self.knobs[late._latest].catch(late.knobs[late._latest])
+
+    def _heard(self, name: str) -> None:
+        self._latest = name
+        self._told()
 
     def take(self, problems: list[Problem]) -> list[Problem]:
         """Show each problem beside its knob, return those that belong elsewhere."""

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import ipywidgets
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, bounds_of
 from workbench.ui.shared_layouts import with_shared_layout
@@ -125,6 +127,19 @@ class Input:
     def _heard(self, _change: Any) -> None:
         if not self._quiet:
             self.changed()
+
+
+def defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
+    values: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        default = info.get_default(call_default_factory=True, validated_data={})
+        if default is PydanticUndefined:
+            default = [] if shape_of(info).kind == "list" else ""
+        values[name] = (
+            default.model_dump(mode="json") if isinstance(default, BaseModel) else to_jsonable_python(default)
+        )
+    return values
 
 
 def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str) -> Input:

@@ -55,7 +55,8 @@ class KnobFinder:
         if self._box.children != shown:
             self._box.children = shown
         others = elsewhere(words, {axis: knob.kind for axis, knob in self._axes.items()})
-        text = f"{sum(found)} knob{'s' * (sum(found) != 1)} found"
+        count = sum(found)
+        text = f"{count} knob{'s' * (count != 1)} found" if count else "no knob of what is chosen has these words"
         self.found.value = html.escape(text + (f"; not chosen now: {', '.join(others)}" if others else ""))
 
 

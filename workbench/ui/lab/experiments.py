@@ -11,9 +11,8 @@ import ipywidgets
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
 from workbench.opening import KINDS
+from workbench.printable import plain
 from workbench.recipe import Recipe
-from workbench.sweeping.sweep import Sweep
-from workbench.tuning.tune import Tuning
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
 from workbench.ui.watch.experiment_panel import ExperimentPanel
@@ -64,6 +63,7 @@ class LabExperiments(ipywidgets.VBox):
             "watch": self._watch,
             "compose": self._compose,
             "dot": self._dot,
+            "report": self._report,
         }
         try:
             if name:
@@ -84,29 +84,44 @@ class LabExperiments(ipywidgets.VBox):
         self._table.experiment = ""
 
     @property
-    def _sweep(self) -> Sweep:
-        # Only a sweep has points that could be asked for; of a tuning it is the first stage.
+    def _held(self) -> Experiment[Any, Any]:
+        # Only what a panel shows can be asked for.
         assert self.panel is not None
-        held = self.panel.experiment
-        found = held.sweep if isinstance(held, Tuning) else held
-        assert isinstance(found, Sweep)
-        return found
+        return self.panel.experiment
 
-    @property
-    def _name(self) -> str:
-        return self.panel.experiment.folder.name if self.panel is not None else ""
-
-    def _watch(self, point: int) -> None:
-        run = self._sweep.run(point)
+    def _watch(self, pick: str) -> None:
+        run = self._held.run_of(pick)
         # One that is watched already is asked for, too.
         self._close()
         self._table.watch(run.id)
 
-    def _compose(self, point: int) -> str:
-        self._put(self._sweep.recipe(point), f"recipe of point {point} of {self._name}")
-        return f"the recipe of point {point} is in the forms; undo takes it back"
+    def _compose(self, pick: str) -> str:
+        named = f"point {pick}" if pick.isdecimal() else plain(pick)
+        self._put(self._held.recipe_of(pick), f"recipe of {named} of {self._held.folder.name}")
+        return f"the recipe of {named} is in the forms; undo takes it back"
 
-    def _dot(self, point: int) -> str:
+    def _dot(self, pick: str) -> str:
         """Of a dot that was clicked, the run is selected and the recipe composed."""
-        self._table.selected = [self._sweep.run(point).id]
-        return self._compose(point)
+        self._table.selected = [self._held.run_of(pick).id]
+        return self._compose(pick)
+
+    def _report(self) -> str:
+        """Written beside the experiment, and opened over the Lab as the report of a run is."""
+        panel, held = self.panel, self._held
+        assert panel is not None
+
+        def draw() -> None:
+            path = held.report()
+            named = f"Report of {held.folder.noun} {plain(held.folder.name, 60)}"
+            sheet = {"kind": "report", "title": named, "path": str(path), "file": f"report-{held.id}.html"}
+            self._table.show(ActionResult(f"{named} is saved as {path}", sheet=sheet, page=path.read_bytes()))
+            panel.controls.answer = ""
+
+        def safely() -> None:
+            try:
+                draw()
+            except Exception as error:  # the panel is where the user who pressed looks
+                panel.controls.answer = f"report: {str(error) or type(error).__name__}"
+
+        self._table.work(safely)
+        return "report: drawing the pictures"

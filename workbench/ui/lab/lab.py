@@ -282,7 +282,8 @@ class Lab(ipywidgets.Box):
         self.table.watch(run.id)
         self.table.selected = [run.id]
         told = "; ".join(notice.removeprefix(f"{run.id}: ") for notice in notices)
-        self.table.say(ActionResult(f"{how} {run.name}" + (f": {told}" if told else "")))
+        waits = run.id if run.status == "queued" else ""
+        self.table.say(ActionResult(f"{how} {run.name}" + (f": {told}" if told else ""), waits=waits))
 
     def _added(self) -> None:
         """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""

@@ -33,6 +33,7 @@ class ActionResult:
         error: whether something was refused.
         undo: ids of deleted runs that a button beside it brings back.
         sheet, page: what opens above the table, and its HTML.
+        waits: id of a run in the queue, until whose start the words hold.
     """
 
     text: str
@@ -40,10 +41,12 @@ class ActionResult:
     undo: Sequence[str] = ()
     sheet: Mapping[str, Any] | None = None
     page: bytes | None = None
+    waits: str = ""
 
     def message(self) -> dict[str, Any]:
         """As it is sent to the page."""
-        return {"text": self.text, "error": self.error, "undo": list(self.undo)}
+        waits = {"waits": [self.waits]} if self.waits else {}
+        return {"text": self.text, "error": self.error, "undo": list(self.undo), **waits}
 
 
 class RunActions:

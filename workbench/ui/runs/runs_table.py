@@ -157,6 +157,12 @@ class RunsTable(anywidget.AnyWidget):
         if self.comm is not None:
             self.send({"type": "said", "request": request, **result.message()})
 
+    def show(self, result: ActionResult, request: int = 0) -> None:
+        """Tell the user something, and open what goes with it over the Lab."""
+        if result.sheet is not None and self.comm is not None:
+            self.send({"type": "sheet", **result.sheet}, [result.page] if result.page is not None else None)
+        self.say(result, request)
+
     def work(self, do: Callable[[], None]) -> None:
         """Do something in a thread of the table; what goes wrong is told above it."""
 
@@ -247,9 +253,7 @@ class RunsTable(anywidget.AnyWidget):
                 return
             # Where it takes long, word comes before it is done.
             for result in self.actions.perform(verb, ids, message):
-                if result.sheet is not None:
-                    self.send({"type": "sheet", **result.sheet}, [result.page] if result.page is not None else None)
-                self.say(result, number)
+                self.show(result, number)
                 self.refresh()
             if verb in ("delete", "restore", "empty"):
                 self._send_trash()

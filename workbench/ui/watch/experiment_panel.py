@@ -15,7 +15,7 @@ import traitlets
 from workbench.errors import WorkbenchError
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.shown import Shown
+from workbench.experiments.shown import Pick, Shown
 from workbench.ui.bundles import script, style
 from workbench.ui.watch.figures import bundle_of
 
@@ -30,9 +30,10 @@ class ExperimentControls(anywidget.AnyWidget):
     """What an experiment says, and what may be asked of it; the page asks by messages.
 
     Attributes:
-        shown: title, status, lines, titles of the pictures, points; what an :class:`ExperimentPanel` tells.
-        whole: with a heading, sentences and ways to cancel and to close; else the choice of pictures and points alone.
-        figure: key of the picture. numbers: whether it stands there as a table, too. point: the one that is picked.
+        shown: title, status, lines, titles of the pictures, picks; what an :class:`ExperimentPanel` tells.
+        whole: with a heading, sentences and ways to cancel and to close; else the choice of pictures and picks alone.
+        figure: key of the picture. numbers: whether it stands there as a table, too.
+        pick: key of the setting or run that the buttons are about; see :class:`workbench.experiments.shown.Pick`.
         answer: what became of what was asked; complaint: why it cannot be shown.
     """
 
@@ -43,7 +44,7 @@ class ExperimentControls(anywidget.AnyWidget):
     whole = traitlets.Bool(True).tag(sync=True)
     figure = traitlets.Unicode().tag(sync=True)
     numbers = traitlets.Bool(False).tag(sync=True)
-    point = traitlets.Int(None, allow_none=True).tag(sync=True)
+    pick = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     answer = traitlets.Unicode().tag(sync=True)
     complaint = traitlets.Unicode().tag(sync=True)
 
@@ -54,8 +55,8 @@ class ExperimentPanel(ipywidgets.VBox):
     Args:
         experiment: the race or sweep.
         whole: see :class:`ExperimentControls`.
-        on: what the page's buttons do: ``close``; ``watch`` and ``compose`` with the index of a point; ``dot`` with one
-            that was clicked in a picture.
+        on: what the page's buttons do: ``close``; ``report``, where one can be had; ``watch`` and ``compose`` with a
+            pick; ``dot`` with a setting that was clicked in a picture: of a run there, ``watch`` is asked.
         follow: look again by itself; else when :meth:`refresh` is called.
     """
 
@@ -71,6 +72,7 @@ class ExperimentPanel(ipywidgets.VBox):
         # None until a page says which: Plotly's megabytes would keep the page from drawing the controls.
         self._dark: bool | None = None
         self._drawn = ""
+        self._picks: dict[str, Pick] = {}
         self._closed, self._wake = threading.Event(), threading.Event()
         self.controls = ExperimentControls(whole=whole)
         self.output = ipywidgets.Output()
@@ -115,13 +117,16 @@ class ExperimentPanel(ipywidgets.VBox):
             "noun": self.experiment.folder.noun, "title": found.title,
             "status": found.status, "ended": found.status in ENDED,
             "lines": [*found.lines], "more": [*found.more], "figures": [*map(list, found.figures.items())],
-            "points": [*map(list, found.points)],
+            "picks": [[each.key, each.title] for each in found.picks],
+            "picked": "run" if found.picks and all(each.single for each in found.picks) else "point",
+            "report": "report" in self._on,
         }  # fmt: skip
+        self._picks = {each.key: each for each in found.picks}
         with controls.hold_sync():
             if controls.figure not in found.figures:
                 controls.figure = next(iter(found.figures))
-            if controls.point is None and found.points:
-                controls.point = found.points[0][0] if found.best is None else found.best
+            if controls.pick not in self._picks and found.picks:
+                controls.pick = found.picks[0].key if found.best is None else found.best
             controls.shown = told
         self._fill(self.table, found.table)
         self._fill(self.numbers, found.numbers(controls.figure) if controls.numbers else "")
@@ -157,23 +162,25 @@ class ExperimentPanel(ipywidgets.VBox):
             controls.figure = message["figure"]
         elif verb == "numbers":
             controls.numbers = message.get("on") is True
-        elif verb in ("point", "dot") and message.get("point") in dict(controls.shown.get("points", [])):
-            controls.point = message["point"]
+        elif verb in ("pick", "dot") and (pick := self._picks.get(str(message.get("pick")))) is not None:
+            controls.pick = pick.key
             if verb == "dot":
-                self._do(verb)
+                self._do("watch" if pick.single else verb)
         elif verb == "cancel":
             threading.Thread(target=self._cancel, name=f"{THREAD}-cancel", daemon=True).start()
-        elif verb in ("watch", "compose", "close"):
+        elif verb in ("watch", "compose", "close", "report"):
             self._do(verb)
         self._wake.set()
 
     def _do(self, verb: str) -> None:
-        point = self.controls.point
+        pick = self.controls.pick
         try:
             if verb == "close":
                 self._on["close"]()
-            elif point is not None:
-                self.controls.answer = str(self._on[verb](point) or "")
+            elif verb == "report":
+                self.controls.answer = str(self._on["report"]() or "")
+            elif pick is not None:
+                self.controls.answer = str(self._on[verb](pick) or "")
         except Exception as error:  # the panel is where the user who pressed looks
             self.controls.answer = str(error) or type(error).__name__
 

@@ -97,7 +97,11 @@ class Figures:
 def bundle_of(figure: go.Figure) -> dict[str, Any]:
     """A figure as JupyterLab draws it, and as text."""
     title = figure.layout.title.text or "figure"
-    return {_PLOTLY: _plain(figure.to_plotly_json()), "text/plain": f"Plotly figure: {title}"}
+    drawn = _plain(figure.to_plotly_json())
+    if any(trace.type == "parcoords" for trace in figure.data):
+        # At its usual two, Plotly looks for the line under the pointer at half of the pointer's place.
+        drawn["config"] = {"plotGlPixelRatio": 1}
+    return {_PLOTLY: drawn, "text/plain": f"Plotly figure: {title}"}
 
 
 def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:

@@ -47,13 +47,13 @@ class SweepView(ExperimentView):
             display(below)
         return self
 
-    def watch(self, point: int) -> None:
-        """Show the run of a point below."""
-        self._open(lambda: self.sweep.run(point).watch())
+    def watch(self, pick: str) -> None:
+        """Show the run of a point, by its index as text, below."""
+        self._open(lambda: self.sweep.run_of(pick).watch())
 
-    def compose(self, point: int) -> None:
+    def compose(self, pick: str) -> None:
         """Open a Lab with the recipe of a point below."""
-        self._open(lambda: display(Lab(self.sweep.recipe(point), self.sweep.plan.runs_dir)))
+        self._open(lambda: display(Lab(self.sweep.recipe_of(pick), self.sweep.plan.runs_dir)))
 
     def _open(self, show: Any) -> None:
         with self.opened:

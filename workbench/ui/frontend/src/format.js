@@ -100,7 +100,17 @@ export function standing(run) {
 /** Where a run stands in the queue of its machine: "2nd, in 5 min", "2nd in line" where nobody can tell; empty for one that does not wait. */
 export function queueText({ queue_position: position, expected_start_seconds: seconds }) {
   if (!position) return "";
+  return Number.isFinite(seconds) ? `${ordinal(position)}, in ${duration(seconds)}` : `${ordinal(position)} in line`;
+}
+
+/** The same where there is room: "queued, 2nd in line, expected to start in 5 min". */
+export function queueSentence({ queue_position: position, expected_start_seconds: seconds }) {
+  if (!position) return "queued";
+  const start = Number.isFinite(seconds) ? `expected to start in ${duration(seconds)}` : "when it starts is not known";
+  return `queued, ${ordinal(position)} in line, ${start}`;
+}
+
+function ordinal(position) {
   const ending = { 1: "st", 2: "nd", 3: "rd" }[position % 10];
-  const place = `${position}${ending && Math.floor((position % 100) / 10) !== 1 ? ending : "th"}`;
-  return Number.isFinite(seconds) ? `${place}, in ${duration(seconds)}` : `${place} in line`;
+  return `${position}${ending && Math.floor((position % 100) / 10) !== 1 ? ending : "th"}`;
 }

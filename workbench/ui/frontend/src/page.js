@@ -1,4 +1,7 @@
 import "./page.css";
+
+import { Typing } from "./compose/typing.js";
+
 // The first child of each root: the keyboard, the line of help, and words for screen readers.
 const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
 const MARKED_MS = 1600;
@@ -98,6 +101,10 @@ function describe(root, words) {
     set(button, "aria-pressed", String(active));
     set(button, "tabindex", active ? "0" : "-1");
   }
+  // Arrows go from heading to heading, as in an accordion.
+  const heads = [...root.querySelectorAll(".lab-toggle")];
+  const entered = heads.find((head) => head.dataset.entered) ?? heads[0];
+  for (const head of heads) set(head, "tabindex", head === entered ? "0" : "-1");
   // F1 opens the card of what has the focus, Ctrl+Z undoes: these need no stop of their own.
   for (const button of root.querySelectorAll(".lab-help, .lab-more, .lab-tool")) set(button, "tabindex", "-1");
   // Glyphs of the icon font would be read out as part of a button's name.
@@ -122,18 +129,6 @@ function keepKeys({ target }) {
 // Whether undo belongs to the text that is being typed rather than to the recipe.
 const typing = (target) => target.dataset.labEdited === "true";
 
-// A late answer of the kernel must not overwrite a knob's text that was typed meanwhile: until the box is left or the
-// text is sent, what others write into it waits. Returns what ends that: it shows what waited unless the text was sent.
-function keepTyped(box) {
-  let late;
-  const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(box), "value");
-  Object.defineProperty(box, "value", { configurable: true, get, set: (text) => (late = text) });
-  return (sent) => {
-    delete box.value;
-    if (!sent && late !== undefined) box.value = late;
-  };
-}
-
 // The choice that the card of F1 is about: that of the knob with the focus, else of the section.
 function pathOfChoice(target) {
   const row = target.closest(".lab-knob:has(> .lab-nested .lab-more), .lab-heading");
@@ -147,6 +142,9 @@ function step(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false;
   const handle = (key === "ArrowUp" || key === "ArrowDown") && target.matches("input") && target.closest(".lab-slid")?.querySelector(".noUi-handle");
   if (handle) return handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: false })), true;
+  const heads = target.matches(".lab-toggle") ? [...target.closest(".lab-sections").querySelectorAll(".lab-toggle")] : [];
+  const head = { ArrowUp: heads[heads.indexOf(target) - 1], ArrowDown: heads[heads.indexOf(target) + 1], Home: heads[0], End: heads.at(-1) }[key];
+  if (head) return head.focus(), true;
   const views = (key === "ArrowLeft" || key === "ArrowRight") && target.closest(".lab-show") ? [...target.closest(".lab-show").querySelectorAll("button")] : [];
   const next = views[views.indexOf(target) + (key === "ArrowLeft" ? -1 : 1)];
   if (next) (next.click(), next.focus());
@@ -182,19 +180,28 @@ function compose(model, root, line) {
   const rest = () => explain([focused && errorOf(focused) && focused, pointed, focused].find((row) => row?.isConnected));
   on("focusin", ({ target }) => ((focused = rowOf(target)), (pointed = null), rest()));
   on("focusout", () => ((focused = null), rest()));
+  on("focusin", ({ target }) => {
+    if (!target.matches(".lab-toggle")) return;
+    for (const head of root.querySelectorAll(".lab-toggle")) {
+      if (head === target) head.dataset.entered = "true";
+      else delete head.dataset.entered;
+      set(head, "tabindex", head === target ? "0" : "-1");
+    }
+  });
   on("pointerover", ({ target }) => ((pointed = rowOf(target)), rest()));
   on("pointerleave", () => ((pointed = null), rest()));
   model.on("change:resting", rest);
   rest();
 
-  let release = null;
-  const typed = (sent) => (release?.(sent), (release = null));
+  const boxOf = (path, type) => [...root.querySelectorAll(".lab-knob")].filter((row) => pathOf(row) === path).map(controlOf).find((box) => box?.type === type);
+  const typed = new Typing(({ type }, path) => boxOf(path, type));
   on("input", ({ target }) => {
     target.dataset.labEdited = "true";
-    if (target.closest(".lab-knob")) release ??= keepTyped(target);
+    const row = target.closest(".lab-knob");
+    if (row && target.matches("input[type=text], textarea")) typed.begin(target, pathOf(row));
   });
-  on("change", ({ target }) => (delete target.dataset.labEdited, typed(true)));
-  on("focusout", () => typed(false));
+  on("change", ({ target }) => (delete target.dataset.labEdited, typed.sent()));
+  on("focusout", () => typed.left());
   on("keydown", (event) => {
     const verb = undoKey(event);
     const card = root.querySelector(".lab-card-panel");
@@ -261,6 +268,7 @@ function compose(model, root, line) {
   model.on("msg:custom", told);
   return {
     seen: () => {
+      typed.follow();
       rest();
       card();
       keep();

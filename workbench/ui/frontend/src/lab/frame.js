@@ -1,6 +1,7 @@
 import { showEnded } from "./ended.js";
 import "./frame.css";
 import { el as element } from "../dom.js";
+import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { TABS } from "../labextension/tabs.js";
 import { keep, placeOf, take } from "./kept.js";
@@ -175,7 +176,7 @@ function render({ model, el }) {
   let unwatch = null;
   const gone = new AbortController();
   el.classList.add("lab-links");
-  el.setAttribute("role", "navigation");
+  el.setAttribute("role", "toolbar");
   el.setAttribute("aria-label", "regions of the Lab");
   // The element is attached after render returns, its neighbours later still.
   const attach = (tries) => {
@@ -192,6 +193,7 @@ function render({ model, el }) {
       region.tabIndex = -1;
     }
     el.replaceChildren(...links(root));
+    roving(el, () => [...el.children]);
     added = Object.keys(BORDERS).map((name) => border(body, name));
     body.append(...added);
     added.push(...opener(root, model));

@@ -72,6 +72,7 @@ export class Session {
     if (message.type === "rows") {
       // Something was missed, as by a page that slept: ask anew.
       if (!this.rows.take(message)) return this.hello();
+      this.#begun();
     } else if (message.type === "knobs") this.knobs = new Knobs(message);
     else if (message.type === "trash") this.trash = message.rows;
     else if (message.type === "sheet") {
@@ -107,10 +108,19 @@ export class Session {
         const outcome = outcomeOf(verb, asked);
         if (["done", "refused", "late"].includes(answer.state)) this.pending.delete(key);
         if (outcome.settled) this.#look();
-        this.said = outcome;
+        // One that was resumed may have to wait for its turn again.
+        this.said = { ...outcome, waits: outcome.settled && /queued/.test(outcome.text) ? free : [] };
         this.#changed();
       });
     }
+  }
+
+  /** That runs wait is said no longer than they do. */
+  #begun() {
+    const waiting = (this.said.waits ?? []).map((id) => this.rows.byId.get(id));
+    if (!waiting.length || waiting.some((row) => !row || row.status === "queued")) return;
+    const words = waiting.map(({ name, status }) => (["starting", "running"].includes(status) ? `${name} has started` : `${name}: ${status}`));
+    this.said = { text: words.join("; "), error: false };
   }
 
   /** The kernel is to look at the folders now, not in two seconds. */

@@ -293,14 +293,18 @@ export class View {
     const { sheet } = this.session;
     if (sheet === this.drawnSheet) return;
     this.drawnSheet = sheet;
+    // A report may have been asked for in the panel of a race.
+    this.opener = this.root.contains(document.activeElement) ? null : document.activeElement;
     this.place.firstChild?.release?.();
     this.place.replaceChildren(...(sheet ? [drawSheet(sheet, () => this.#closeSheet())] : []));
     this.place.firstChild?.showModal();
   }
 
   #closeSheet() {
+    const { opener } = this;
     this.session.closeSheet();
-    this.table.focus(this.table.current ?? this.shown[0]?.id);
+    if (opener?.isConnected && opener !== document.body) opener.focus();
+    else this.table.focus(this.table.current ?? this.shown[0]?.id);
   }
 
   #empty(shown, all) {

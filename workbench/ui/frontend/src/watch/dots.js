@@ -1,12 +1,14 @@
-// Which point of a sweep a Plotly figure was clicked at. Plotly tells of clicks on dots; on parallel coordinates it tells
+// Which setting of a sweep, or run of a race, a Plotly figure was clicked at. Plotly tells of clicks on dots; on parallel coordinates it tells
 // only which line is under the pointer.
 
 // A stretch dragged along an axis is no click.
 const STILL_PX = 4;
+// Plotly's lines are one pixel wide to the pointer; whoever has just crossed one means it.
+const NEAR_PX = 5;
 
-/** The point of a click that Plotly tells, or null. */
+/** What a click that Plotly tells picks, or null. */
 export function dotOf(event) {
-  const found = event?.points?.find(({ customdata }) => Number.isInteger(customdata));
+  const found = event?.points?.find(({ customdata }) => typeof customdata === "string");
   return found ? found.customdata : null;
 }
 
@@ -20,26 +22,29 @@ export function lineOf(data, event) {
 /**
  * Has clicks on the dots and lines of a figure told.
  * @param {HTMLElement} node drawn by Plotly
- * @param {(point: number) => void} pick
+ * @param {(pick: string) => void} pick
  */
 export function bindDots(node, pick) {
-  let line = null;
+  let at = null;
+  let crossed = null;
   let down = null;
   node.on("plotly_click", (event) => {
     const point = dotOf(event);
     if (point !== null) pick(point);
   });
   node.on("plotly_hover", (event) => {
-    line = lineOf(node.data, event);
+    const line = lineOf(node.data, event);
+    if (line !== null) crossed = { line, at };
   });
-  node.on("plotly_unhover", () => {
-    line = null;
-  });
+  // Before Plotly hears of it and tells what is there.
+  node.addEventListener("pointermove", ({ clientX, clientY }) => {
+    at = { clientX, clientY };
+  }, true);
   node.addEventListener("pointerdown", ({ clientX, clientY }) => {
     down = { clientX, clientY };
   }, true);
   node.addEventListener("click", ({ clientX, clientY }) => {
-    const still = down && Math.hypot(clientX - down.clientX, clientY - down.clientY) < STILL_PX;
-    if (line !== null && still) pick(line);
+    const within = (place, px) => place && Math.hypot(clientX - place.clientX, clientY - place.clientY) < px;
+    if (within(down, STILL_PX) && within(crossed?.at, NEAR_PX)) pick(crossed.line);
   }, true);
 }

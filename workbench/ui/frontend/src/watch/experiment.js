@@ -25,21 +25,22 @@ class Controls {
   constructor(model, host) {
     Object.assign(this, { model, host });
     const ask = (message) => model.send(message);
+    const button = (verb, text, title) => el("button", { type: "button", text, title, on: { click: () => ask({ do: verb }) } });
     this.title = el("h3", { tabindex: "-1" });
     this.status = el("span", { class: "lab-experiment-status" });
     this.cancel = el("button", { type: "button", text: "Cancel…", on: { click: () => this.question.ask(endQuestion(model.get("shown")), () => ask({ do: "cancel" })) } });
     this.shut = el("button", { type: "button", text: "Close", title: "Back to the curves (Escape)", on: { click: () => this.close() } });
     this.question = new Question(() => (this.cancel.hidden ? this.shut : this.cancel).focus());
-    this.head = el("header", {}, this.title, this.status, el("span", { class: "lab-experiment-room" }), this.cancel, this.shut, this.question.node);
+    this.report = button("report", "Report", "verdicts, tables and pictures as one page");
+    this.head = el("header", {}, this.title, this.status, el("span", { class: "lab-experiment-room" }), this.report, this.cancel, this.shut, this.question.node);
     this.lines = el("div", { class: "lab-experiment-lines", "aria-live": "polite" });
     this.rest = el("div");
     this.more = el("details", { class: "lab-experiment-more" }, el("summary", { text: "More about these numbers" }), this.rest);
     this.figures = dropdown("picture", (figure) => ask({ do: "figure", figure }));
     this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => ask({ do: "numbers", on: !model.get("numbers") }) } });
-    this.points = dropdown("point", (point) => ask({ do: "point", point: Number(point) }));
-    this.points.node.title = "a setting that was tried; a click on a dot or a line of a picture picks it, too";
-    const button = (verb, text, title) => el("button", { type: "button", text, title, on: { click: () => ask({ do: verb }) } });
-    this.picked = el("span", { class: "lab-experiment-group" }, this.points.node, button("watch", "Watch run", "curves of the run of this point"), button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
+    this.picks = dropdown("point", (pick) => ask({ do: "pick", pick }));
+    const watch = el("button", { type: "button", text: "Watch run", title: "its curves", on: { click: () => this.watch() } });
+    this.picked = el("span", { class: "lab-experiment-group" }, this.picks.node, watch, button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
     this.tools = el("div", { class: "lab-experiment-tools" }, el("span", { class: "lab-experiment-group" }, this.figures.node, this.numbers), this.picked);
     this.answer = el("p", { class: "lab-experiment-answer", role: "status" });
     host.classList.add("lab-experiment-controls");
@@ -80,7 +81,7 @@ class Controls {
     for (const node of this.panel.querySelectorAll(FIGURE)) {
       if (this.bound.has(node) || !node.on) continue;
       this.bound.add(node);
-      if (this.model.get("shown").points?.length) bindDots(node, (point) => this.model.send({ do: "dot", point }));
+      bindDots(node, (pick) => this.model.send({ do: "dot", pick }));
     }
   }
 
@@ -92,7 +93,7 @@ class Controls {
 
   draw() {
     const { model } = this;
-    const { title = "reading…", status = "", ended = false, lines = [], more = [], figures = [], points = [] } = model.get("shown");
+    const { title = "reading…", status = "", ended = false, lines = [], more = [], figures = [], picks = [], picked = "point", report = false } = model.get("shown");
     const whole = model.get("whole");
     this.head.hidden = this.lines.hidden = !whole;
     this.more.hidden = !whole || !more.length;
@@ -109,14 +110,27 @@ class Controls {
     this.tools.hidden = !figures.length;
     this.figures.set(figures, model.get("figure"));
     this.numbers.setAttribute("aria-pressed", String(model.get("numbers")));
-    this.picked.hidden = !points.length;
-    this.points.set(points, model.get("point"));
+    this.report.hidden = !report;
+    this.picked.hidden = !picks.length;
+    this.picks.node.setAttribute("aria-label", picked);
+    this.picks.node.title = PICKED[picked];
+    this.picks.set(picks, model.get("pick"));
     say(this.answer, model.get("answer"));
+  }
+
+  watch() {
+    this.model.send({ do: "watch" });
+    // In the Lab the curves take its place.
+    if (this.model.get("whole")) this.back();
   }
 
   close() {
     this.model.send({ do: "close" });
-    // The line of the table that has opened it.
+    this.back();
+  }
+
+  /** To the line of the table that has opened it. */
+  back() {
     this.host.closest(".lab-whole")?.querySelector('.lab-runs tbody tr[tabindex="0"]')?.focus();
   }
 
@@ -129,7 +143,11 @@ class Controls {
   }
 }
 
-const CHANGES = ["shown", "whole", "figure", "numbers", "point", "answer", "complaint"].map((name) => `change:${name}`).join(" ");
+const PICKED = {
+  point: "a setting that was tried; a click on a dot or a line of a picture picks it, too",
+  run: "a run of this race; a click on a seed's dot opens its run, too",
+};
+const CHANGES = ["shown", "whole", "figure", "numbers", "pick", "answer", "complaint"].map((name) => `change:${name}`).join(" ");
 
 function render({ model, el: host }) {
   const controls = new Controls(model, host);

@@ -8,6 +8,7 @@ import { download, fileName } from "../download.js";
 import { el, rowsOf, say, segments, themeOf } from "../dom.js";
 import { loss, short, standing } from "../format.js";
 import { AXES, palette } from "../palette.js";
+import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { FigurePlace } from "./figure_place.js";
 import { Layout, MAIN } from "./layout.js";
@@ -199,7 +200,8 @@ class Monitor {
     this.main = el("div", { class: "wb-main" }, lossView, layers);
     this.side = el("div", { class: "wb-side" }, this.table.steering, speed, scalar, events);
     this.grid = el("div", { class: "wb-grid" }, this.main, this.#border(), this.side);
-    this.toolbar = el("div", { class: "wb-toolbar" }, this.axis, this.all, this.layoutMenu.root, this.said, hint);
+    this.toolbar = el("div", { class: "wb-toolbar", role: "toolbar", "aria-label": "axis and layout of the plots" }, this.axis, this.all, this.layoutMenu.root, this.said, hint);
+    this.settleToolbar = roving(this.toolbar, () => [...this.axis.children, this.all, this.layoutMenu.root.querySelector("button")].filter((one) => !one.hidden && !one.disabled));
     this.root = el("div", { class: "wb-monitor", "data-large": "", "data-lm-suppress-shortcuts": "true" }, this.welcome.root, this.table.root, this.advice, this.toolbar, this.grid, this.spoken);
     this.figure = new FigurePlace(this.root, () => (this.session.send({ type: "close-figure" }), this.note("")));
     this.#arrange();
@@ -298,6 +300,7 @@ class Monitor {
     this.advice.hidden = !this.advice.textContent;
     this.all.hidden = !this.range;
     this.#offerAxes();
+    this.settleToolbar();
     this.table.draw(scene);
     const turned = this.scene && this.scene.theme.dark !== theme.dark;
     this.scene = { ...scene, runs: shown };

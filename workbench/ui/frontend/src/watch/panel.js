@@ -2,6 +2,7 @@
 
 import { download, fileName, toPng } from "../download.js";
 import { el } from "../dom.js";
+import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { icon } from "./icons.js";
 import { HEIGHT } from "./layout.js";
@@ -31,10 +32,12 @@ export class Panel {
     this.menu = this.table ? new Menu(`${this.title}: more`, this.#entries()) : null;
     this.larger = el("button", { type: "button", class: "wb-tiny", on: { click: () => this.#enlarge(!this.large) } });
     this.handle = this.sized ? this.#handle() : null;
+    const tools = el("div", { class: "wb-tools", role: "toolbar", "aria-label": `${this.title}, tools` }, ...(this.tools ?? []), this.larger, this.menu?.root);
+    this.settleTools = roving(tools, () => [...tools.children].map((one) => (one.matches("button, select") ? one : one.querySelector(":scope > :is(button, select)"))).filter((one) => one && !one.hidden && !one.disabled));
     this.root = el(
       "section",
       { class: `wb-panel wb-panel-${this.name}`, "aria-label": this.title },
-      el("header", {}, this.heading, el("div", { class: "wb-tools" }, ...(this.tools ?? []), this.larger, this.menu?.root)),
+      el("header", {}, this.heading, tools),
       this.legend,
       this.plot,
       this.sheet,
@@ -54,6 +57,7 @@ export class Panel {
   arrange() {
     const { large, layout } = this.monitor;
     this.root.hidden = large ? large !== this.name : layout.now.closed.includes(this.name);
+    this.settleTools();
     if (this.handle) this.handle.hidden = Boolean(large);
     if (this.large !== (this.larger.getAttribute("aria-pressed") === "true")) this.#label(this.large);
   }

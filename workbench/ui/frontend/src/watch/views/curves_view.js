@@ -61,14 +61,3 @@ export class CurvesView {
     return { ...axis, all: all || axis.all, zero: Boolean(zero) && !axis.log };
   }
 }
-
-/** One line for a plot without any: what went wrong where nothing will come any more, else what will appear. */
-export function emptyWords(runs, words) {
-  const failed = runs.find((run) => run.final && run.status.error);
-  if (runs.length && runs.every((run) => run.final)) return failed ? `Nothing was recorded: ${failed.status.error}` : "Nothing was recorded.";
-  if (!runs.length) return "All runs are hidden: show one with the eye in its line.";
-  const [first] = runs.filter((run) => !run.final);
-  const now = first.status.status === "starting" ? first.status.message : "";
-  // What takes long before the first step, such as a compilation, is what one waits for.
-  return now && now !== "starting" ? `Now: ${now}. ${words}` : words;
-}

@@ -11,7 +11,7 @@ import { Panel } from "../panel.js";
 import { placeBeside } from "../readout.js";
 import { xRange, xTicks } from "../scales.js";
 import { canvasSvg } from "../svg.js";
-import { emptyWords } from "./curves_view.js";
+import { emptyWords } from "./empty.js";
 import { extentOf, marksOf, shortName } from "./pictures.js";
 import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 

@@ -4,7 +4,8 @@ import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
 import { loss } from "../../format.js";
 import { faded, SMOOTHING } from "../../palette.js";
-import { CurvesView, emptyWords } from "./curves_view.js";
+import { CurvesView } from "./curves_view.js";
+import { emptyWords } from "./empty.js";
 import { latest, levelsOf, named, ofRun, smoothed } from "./pictures.js";
 
 const WIDTHS = [

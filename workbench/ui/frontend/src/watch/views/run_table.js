@@ -4,6 +4,7 @@ import "./run_table.css";
 
 import { el, say } from "../../dom.js";
 import { Question } from "../../question.js";
+import { roving } from "../../roving.js";
 import { cancelQuestion, stopQuestion } from "../../steering.js";
 import { RunRow } from "./run_row.js";
 
@@ -33,12 +34,15 @@ export class RunTable {
     this.steering = el("div", { class: "wb-steering", role: "group", "aria-label": "Steering" });
     this.rows = [];
     this.key = "";
+    const near = (button, by) => this.#near(button, by);
+    this.settle = roving(this.body, () => [...this.body.querySelectorAll("button")].filter((one) => !one.hidden && !one.disabled), near);
   }
 
   draw(scene) {
     const key = JSON.stringify([scene.runs.map((run) => [run.id, run.name, run.place]), scene.colours.dark]);
     if (key !== this.key) this.#arrange(scene, key);
     this.rows.forEach((row, i) => row.draw(scene.runs[i], scene));
+    this.settle();
     // Some may be out of sight, as the table takes but a part of the pane.
     say(this.count, scene.runs.length > 1 ? `${scene.runs.length} runs` : "Run");
     this.steering.hidden = this.rows.every((row) => row.steer.root.hidden);
@@ -60,6 +64,17 @@ export class RunTable {
 
   close() {
     for (const row of this.rows) row.close();
+  }
+
+  /** The button of the run above or below that does the same, or what that run has in its place. */
+  #near(button, by) {
+    const line = button.closest("tr");
+    const there = by < 0 ? line.previousElementSibling : line.nextElementSibling;
+    if (!there) return undefined;
+    const cell = there.children[[...line.children].indexOf(button.closest("td"))];
+    const place = [...button.closest("td").querySelectorAll("button")].indexOf(button);
+    const all = [...cell.querySelectorAll("button")];
+    return all[Math.min(place, all.length - 1)] ?? there.querySelector("button");
   }
 
   /** A row that stays is not made anew: somebody may be typing in its panel. */

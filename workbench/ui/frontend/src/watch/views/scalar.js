@@ -3,7 +3,8 @@
 import { dropdown } from "../../dom.js";
 import { short } from "../../format.js";
 import { labelOf } from "../../palette.js";
-import { CurvesView, emptyWords } from "./curves_view.js";
+import { CurvesView } from "./curves_view.js";
+import { emptyWords } from "./empty.js";
 import { latest, named, ofRun } from "./pictures.js";
 
 const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu", "flops"]);

@@ -4,7 +4,8 @@ import { dropdown } from "../../dom.js";
 import { percent, short } from "../../format.js";
 import { faded, SMOOTHING, STEP_PARTS } from "../../palette.js";
 import { interpolate } from "../series.js";
-import { CurvesView, emptyWords } from "./curves_view.js";
+import { CurvesView } from "./curves_view.js";
+import { emptyWords } from "./empty.js";
 import { latest, named, ofRun, smoothed } from "./pictures.js";
 
 const MODES = [

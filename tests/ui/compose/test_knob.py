@@ -1,0 +1,57 @@
+"""A row of a form: its value as typed, its mark, its errors; and what comes late into a form that another replaced."""
+
+from __future__ import annotations
+
+from workbench import presets
+from workbench.choices.choice import Problem
+from workbench.ui.compose.composer import Composer
+from workbench.ui.compose.form import ChoiceKnob, Form
+from workbench.ui.compose.inputs import Shape
+from workbench.ui.compose.knob import Knob
+
+
+def test_a_value_is_told_once_and_reset_to_where_it_began() -> None:
+    heard: list[int] = []
+    knob = Knob("data.rows", Shape("int"), "rows", "how many", 8, "linear", lambda: heard.append(1))
+    knob.input.source.value = "many"
+    assert (knob.value, knob.changes, heard) == ("many", 1, [1])
+    assert knob.take([Problem("data.rows.0", "no number"), other]) == [other]
+    knob.restore()
+    assert (knob.value, knob.changes, heard) == (8, 0, [1, 1])
+    assert (knob.show(["rows"]), knob.show(["columns"])) == (1, 0)
+
+
+other = Problem("data.row", "elsewhere")
+
+
+def box(composer: Composer, *names: str) -> Knob:
+    """A knob of the optimizer as its form shows it now."""
+    part: Form | Knob = composer.axes["optimizer"].part
+    for name in names:
+        assert isinstance(part, Form)
+        knob = part.knobs[name]
+        part = knob.part if isinstance(knob, ChoiceKnob) else knob
+    assert isinstance(part, Knob)
+    return part
+
+
+def test_what_is_typed_into_a_form_that_a_pick_has_replaced_goes_to_the_one_in_its_place() -> None:
+    composer = Composer(presets.get("fast"))
+    lr, warmup, beta = box(composer, "lr"), box(composer, "schedule", "warmup"), box(composer, "beta2")
+    composer.presets.value = "lans"
+    lans = presets.get("lans")
+    assert composer.axes["optimizer"].kind == lans.optimizer.kind != "adamw"
+    assert box(composer, "lr") is not lr
+    # The page still shows the boxes of before: it has not heard of the pick.
+    lr.input.source.value = "0.004"
+    warmup.input.source.value = "0.3"
+    assert composer.recipe == lans.with_(optimizer={"lr": 0.004, "schedule": {"warmup": 0.3}})
+    assert "2 knobs changed" in composer.verdict.value
+    composer.undo()
+    assert composer.recipe == lans.with_(optimizer={"lr": 0.004})
+    # Another kind alone, picked by hand.
+    composer.axes["optimizer"].picker.value = "lion"
+    assert "beta2" in composer.axes["optimizer"].part.knobs  # type: ignore[union-attr]
+    beta.input.source.value = "0.95"
+    assert composer.recipe is not None
+    assert composer.recipe.to_dict()["optimizer"]["beta2"] == 0.95
