@@ -78,9 +78,21 @@ def embedded_seconds(shared_cache: Path, session_folder: Path) -> float:
 
 
 @pytest.fixture(scope="session")
-def readme(embedded_seconds: float, tmp_path_factory: pytest.TempPathFactory) -> Executed:
-    """README's commands, run once: who looks at what they left belongs to the group "readme"."""
-    return execute(ROOT / "README.md", tmp_path_factory.mktemp("readme"))
+def readme(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    """README's commands, run once: who looks at what they left belongs to the group "readme".
+
+    They find two packages' documentation for that of all: the text is no other to them, but to score a run nine times
+    on 240,000 held-out tokens takes two minutes. The whole corpus is made in ``tests/choices/data/test_embedded.py``.
+    """
+    from workbench.choices.data import Embedded
+    from workbench.choices.data.document_cache import cached_documents
+
+    folder = tmp_path_factory.mktemp("readme")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(folder / "cache"))
+        part = Embedded(packages=("numpy", "scipy"))
+        cached_documents("documentation", Embedded().sources(), lambda: part._harvest(print), print)
+        return execute(ROOT / "README.md", folder)
 
 
 @pytest.fixture(scope="session")

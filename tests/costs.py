@@ -1,4 +1,4 @@
-"""What tests cost: marks by it, the order they run in, caches that are kept, and a check that marks are true."""
+"""What tests cost: marks by it, who runs what and in which order, caches that are kept, and a check of the marks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 DURATIONS = Path(__file__).with_name("durations.json")
-"""Seconds of the tests that take longer than ``WORTH_NOTING``; written by ``make durations``."""
+"""Seconds of the tests that take longer than ``WORTH_NOTING``, and of what else a module has, by its path; written by
+``make durations``."""
 WORTH_NOTING, SLOW = 0.5, 1.0
 # Fixtures that start processes: whoever uses one starts processes.
 STARTERS = {
@@ -69,23 +70,46 @@ def _compiling() -> bool:
     return False
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist puts groups into the names in this hook, too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks, and slow modules first: the last tests to end should be short, or one core waits for the other."""
+    """Marks, and what takes longest first: the last tests to end should be short, or one core waits for the other."""
     seconds: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
-    longest: dict[Path, float] = defaultdict(float)
+    takes: dict[str, float] = defaultdict(float)
+    modules: dict[str, set[str]] = defaultdict(set)
     for item in items:
         took = seconds.get(item.nodeid, 0.0)
         if took >= SLOW:
             item.add_marker("slow")
-            longest[_together(item)] = max(longest[_together(item)], took)
         if STARTERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("process")
-    items.sort(key=lambda item: (-longest[_together(item)], str(item.path)))
+        takes[_group(item)] += took
+        modules[_group(item)].add(item.nodeid.partition("::")[0])
+    for group, names in modules.items():
+        takes[group] += sum(seconds.get(name, 0.0) for name in names)
+    items.sort(key=lambda item: (-takes[_group(item)], _group(item), str(item.path)))
 
 
-def _together(item: pytest.Item) -> Path:
-    """Modules stay together, and all that share a browser, or their fixtures would be made more than once."""
-    return item.path.parent if item.get_closest_marker("browser") else item.path
+def _group(item: pytest.Item) -> str:
+    """What one worker has to itself: a module, or the tests of several that share what is made once."""
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark else item.nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Groups as they are marked, and whole modules, in the order of the items.
+
+    Test by test each worker waits for the next one to be named, which took it a third of the time of short ones, and
+    fixtures of modules are made by both.
+    """
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Modules(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return str(super()._split_scope(nodeid)).partition("::")[0]
+
+    config.option.loadscopereorder = False
+    return Modules(config, log) if config.option.dist == "loadgroup" else None
 
 
 def pytest_collection_finish() -> None:
@@ -132,5 +156,8 @@ class DurationsWriter:
 
     def pytest_sessionfinish(self) -> None:
         if "PYTEST_XDIST_WORKER" not in os.environ:
-            found = {name: round(each, 1) for name, each in sorted(self._seconds.items()) if each >= WORTH_NOTING}
+            takes: dict[str, float] = defaultdict(float)
+            for name, each in self._seconds.items():
+                takes[name if each >= WORTH_NOTING else name.partition("::")[0]] += each
+            found = {name: round(each, 1) for name, each in sorted(takes.items()) if each >= WORTH_NOTING}
             DURATIONS.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")

@@ -159,7 +159,9 @@ def test_what_is_built_in_is_refused_with_the_legal_ones(path: str) -> None:
 
 
 def test_the_nearest_is_named() -> None:
-    with pytest.raises(RunError, match=r"unknown value 'optimiser\.lr'; did you mean 'optimizer\.lr'\?"):
+    with pytest.raises(
+        RunError, match=r"^unknown knob of a running run 'optimiser\.lr'; did you mean 'optimizer\.lr'\?"
+    ):
         turned(Recipe(), "optimiser.lr", 1e-3)
 
 

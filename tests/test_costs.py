@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+
+from tests.costs import pytest_xdist_make_scheduler
 
 SUITE = """
 import subprocess, time
@@ -62,3 +66,14 @@ def test_marks_are_true_and_the_longest_comes_first(tmp_path: Path) -> None:
     code, said = run("-m", "not process and not browser and not slow")
     assert "2 deselected" in said
     assert "::test_short PASSED" in said
+
+
+def test_a_worker_takes_whole_modules_and_marked_groups() -> None:
+    option = SimpleNamespace(dist="loadgroup", loadscopereorder=True)
+    config = cast(Any, SimpleNamespace(option=option, getvalue=lambda name: ["popen"]))
+    scheduler = pytest_xdist_make_scheduler(config, None)
+    assert not option.loadscopereorder, "the order is that of the items"
+    units = {"a/test_b.py::Test::test_c[d::e@f]": "a/test_b.py", "a/test_b.py::test_c[d]@browser": "browser"}
+    assert {name: scheduler._split_scope(name) for name in units} == units
+    option.dist = "load"
+    assert pytest_xdist_make_scheduler(config, None) is None

@@ -118,7 +118,7 @@ def test_a_race_is_planned_again(corpus: Path, root: Path, notebook: Callable[..
     fixed = ("id", "warnings")
     ours, theirs = ({key: value for key, value in each.to_dict().items() if key not in fixed} for each in (plan, same))
     assert ours == theirs
-    assert set(papermill.inspect_notebook(str(path))) == {"seeds", "budget", "runs_dir"}
+    assert set(papermill.inspect_notebook(str(path))) == {"seeds", "budget", "fail_on", "runs_dir"}
     # As a difference from the arm before it, not from nothing.
     assert "arms['mine'] = arms['baseline'].with_(" in path.read_text().replace('\\"', '"')
 
@@ -155,7 +155,7 @@ def test_a_tuning_is_planned_again(corpus: Path, root: Path, notebook: Callable[
     same, settings = enter_tuning(names["recipe"], names["budget"], names["space"], **names["options"], **options)
     assert {**same.to_dict(), "id": plan.id} == plan.to_dict()
     assert {**settings.to_dict(), "id": plan.id} == sweep.to_dict()
-    assert set(papermill.inspect_notebook(str(path))) == {"budget", "runs_dir"}
+    assert set(papermill.inspect_notebook(str(path))) == {"budget", "fail_on", "runs_dir"}
 
 
 def test_nothing_is_replaced(corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

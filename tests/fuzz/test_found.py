@@ -22,7 +22,7 @@ from workbench.telemetry import Telemetry, number
         ({"optimizer": {"kind": "adamw", "\udc80": 1}}, "optimizer: holds a name that is no Unicode text"),
         ({"optimizer": {"kind": "adamw", "weight_decay": 10**400}}, "optimizer.weight_decay: a whole number of 1,329"),
         ({"seed": 10**5000}, "seed: a whole number of 16,610 bits"),
-        ({"self": 1}, "self: unknown value 'self'"),
+        ({"self": 1}, "self: unknown knob 'self'"),
     ],
 )
 def test_recipes(fields: dict[str, object], message: str) -> None:

@@ -82,7 +82,7 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     assert result["heldout_loss"] == said["heldout"][-1]["loss"]
     assert result["learned"] == "nothing yet", "six steps cannot reach word frequencies"
     assert result["bits_per_byte"] == said["heldout"][-1]["bits_per_byte"] > 0
-    assert state.tokens_per_second == result["tokens_per_second"]
+    assert state.tokens_per_second == pytest.approx(result["tokens_per_second"], rel=0.02)
     floors = {key: said[key] for key in ("unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")}
     assert floors["bigram_entropy"] < floors["training_floor"] < floors["unigram_entropy"]
     assert said["score"] == {"kind": "masked-only", "version": 2} | {
