@@ -94,10 +94,7 @@ def image_html(png: bytes, described: str) -> str:
         described: HTML for those who cannot see it.
     """
     image = base64.b64encode(png).decode()
-    return (
-        f'<img alt="{described}" '
-        f'style="max-width:100%;background:#fff" src="data:image/png;base64,{image}">'
-    )
+    return f'<img alt="{described}" style="max-width:100%;background:#fff" src="data:image/png;base64,{image}">'
 
 
 def inline_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
