@@ -28,17 +28,21 @@ from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import begin
 from workbench.bench.result import context
 from workbench.errors import WorkbenchError, unknown
+from workbench.runs.catalogue.run_list import runs as runs_in
 from workbench.runs.folder import RunFolder, write_json
 
 TARGETS = {
     "sample_to_pixel_ms_p95": 500.0, "frames_per_second_at_a_million": 20.0, "bytes_per_sample": 1000.0,
     "papermill_bytes": 300_000.0, "kernel_growth_mib": 5.0, "page_growth_mib": 5.0, "knob_ms_p95": 100.0,
     "thousand_runs_table_seconds": 1.0, "thousand_runs_table_first_seconds": 1.0,
+    "quickstart_cold_curve_seconds": 20.0,
 }  # fmt: skip
 """What each number has to reach: frames at least this, the others at most."""
-PARTS = ("papermill", "samples", "knobs", "runs", "reruns", "long")
+PARTS = ("papermill", "quickstart", "samples", "knobs", "runs", "reruns", "long")
 RERUNS = 20
 _DRAWN = "() => document.querySelector('.wb-panel-loss .wb-area')?.plot?.data[0].length > 0"
+_MOVES = "() => document.querySelector('.wb-panel-loss .wb-area')?.plot?.data[0].length > 1"
+_RUN_ALL = "() => void window.jupyterapp.commands.execute('notebook:run-all-cells')"
 # What uPlot has drawn, looked at before every frame: the last step of each run, when it changed.
 _WATCH = """() => {
     window.seen = [];
@@ -120,6 +124,8 @@ def measure(home: Path, parts: Sequence[str], seconds: float, records: int) -> d
     runs = home / "runs"
     runs.mkdir()
     result: dict[str, Any] = {"papermill_bytes": papermill_bytes(home)} if "papermill" in parts else {}
+    if "quickstart" in parts:
+        result |= cold_quickstart(home)
     (home / "jupyter").mkdir()
     with jupyterlab(home / "jupyter", runs) as server, chromium_page() as page:
         if "samples" in parts:
@@ -133,6 +139,26 @@ def measure(home: Path, parts: Sequence[str], seconds: float, records: int) -> d
         if "long" in parts:
             result |= long_run(page, server, runs, records)
     return result
+
+
+def cold_quickstart(home: Path, times: int = 3) -> dict[str, Any]:
+    """The quickstart, all cells at once, where nothing is cached: seconds until its curve moves, the longest."""
+    seconds = []
+    for number in range(times):
+        place = home / f"cold-{number}"
+        place.mkdir()
+        # Of torch's compiler, tokenizers, prepared text and what is measured once.
+        with (
+            jupyterlab(place, place / "runs", WORKBENCH_CACHE=str(place / "cache")) as server, chromium_page() as page,
+        ):  # fmt: skip
+            Notebook(page, server, "00_quickstart.ipynb").hide_sidebar()
+            began = time.monotonic()
+            page.evaluate(_RUN_ALL)
+            page.wait_for_function(_MOVES)
+            seconds.append(round(time.monotonic() - began, 2))
+            for run in runs_in(server.runs):
+                run.stop()
+    return {"quickstart_cold_curve_seconds": max(seconds), "quickstart_cold_curve_each": seconds}
 
 
 def short_runs(page: Any, server: Server, runs: Path, seconds: float) -> dict[str, Any]:

@@ -28,7 +28,9 @@ from workbench.runs.state import LOCK_VARIABLE, lock_held, take_lock
 @pytest.fixture
 def template(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process that this one holds; gone with the test, and whoever follows it."""
-    monkeypatch.delenv(held.VARIABLE, raising=False)
+    # As outside of tests, where libraries may start a thread for each core.
+    for variable in (held.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(variable, raising=False)
     # Not the one that all tests share.
     monkeypatch.setenv(held.FOLDER_VARIABLE, "")
     monkeypatch.setattr(held, "_held", [])

@@ -52,6 +52,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _serve(listener: socket.socket, lifeline: socket.socket, began: float) -> None:
+    # Loaded with numpy, OpenBLAS starts a thread for each further core, and a process with threads cannot be forked here.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    load("numpy")
+    del os.environ["OPENBLAS_NUM_THREADS"]
     load(supervisor.TRAINER, "workbench.training.session", COMPILER)
     # Nobody waits for the supervisors: they are no zombies when they have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
