@@ -1,7 +1,7 @@
 """How long a user waits before anything happens: importing the package, listing runs, from a launch to its first point.
 
-A launch is of `fast` with warm caches, eager and compiled; alone and beside another training that goes on; by a new
-process, and by one that was held ready.
+A launch is of `fast` with warm caches, eager and compiled; alone and beside another training that goes on, each on one
+thread, as the queue lets them share two cores; by a new process, and by one that was held ready.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ def first_points(recipe: Recipe, repeats: int, runs_dir: Path) -> dict[str, dict
         first_point(each, runs_dir)
     found = {name: _repeated(each, repeats, runs_dir) for name, each in variants.items()}
     found |= {f"{name}, held ready": _repeated(each, repeats, runs_dir, ready=True) for name, each in variants.items()}
-    with _training(variants["compiled"].with_(budget=LONGER_THAN_THE_BENCH), runs_dir):
-        for name, each in variants.items():
+    narrow = {name: each.with_(execution={"threads": 1}) for name, each in variants.items()}
+    with _training(narrow["compiled"].with_(budget=LONGER_THAN_THE_BENCH), runs_dir):
+        for name, each in narrow.items():
+            first_point(each, runs_dir)
             found[f"{name}, beside a training"] = _repeated(each, repeats, runs_dir)
             found[f"{name}, held ready, beside a training"] = _repeated(each, repeats, runs_dir, ready=True)
     return found
