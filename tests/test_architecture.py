@@ -41,6 +41,7 @@ GROUND = {
     "workbench.json_lines",
     "workbench.loading",
     "workbench.quantities",
+    "workbench.scored_text",
     "workbench.thinned",
 }
 
@@ -57,6 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.thinned": {"workbench.columns", "workbench.json_lines"},
     "workbench.floors": set(),
     "workbench.quantities": set(),
+    "workbench.scored_text": set(),
     "workbench.huge_pages": set(),
     "workbench.json_lines": set(),
     "workbench.loading": set(),

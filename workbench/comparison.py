@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ class Comparison:
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
             knobs = table(comparison.titles([run.folder for run in self.runs]), rows) if rows else ""
-        notes = "".join(f"<p>{note}</p>" for note in self._notes)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes)
         return f"{notes}<p><strong>{self._difference}</strong></p>{knobs}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.runs.comparison import compare, titles
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
+from workbench.scored_text import OTHER_TOKENS
 
 
 def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any] | None, **state: Any) -> RunFolder:
@@ -74,7 +75,36 @@ def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
     assert rows["held-out loss (nats)"]["values"] == [5.0, 4.0]
     assert rows["held-out loss (nats)"]["best"] == []
     assert rows["MFU (%)"]["best"] == [0]
+    assert compare([new, old])["notes"] == [
+        "No best loss: scores of different kinds (held-out loss at [MASK], 80/10/10 score)."
+    ]
     assert rows["word frequencies (nats)"]["values"] == [6.0, None], "its score is not held against floors"
+
+
+def test_losses_compare_on_the_same_text_and_in_nats_with_the_same_tokens(tmp_path: Path) -> None:
+    def run(name: str, text: str, tokenizer: str) -> RunFolder:
+        losses = {"heldout_loss": ord(name), "train_loss": ord(name), "bits_per_byte": ord(name), "mfu": ord(name)}
+        folder = make(tmp_path, name, {"name": f"<{name}>", "lr": ord(name)}, losses)
+        data = {"sources": {"files": text}, "split": {}, "tokenizer_sha256": tokenizer}
+        write_json(folder.environment, {"data": data | {"heldout": {"sha256": text + tokenizer}}})
+        return folder
+
+    def best_of(*runs: RunFolder) -> tuple[list[list[int]], list[str]]:
+        found = compare(runs)
+        rows = {row["label"]: row["best"] for row in found["numbers"]}
+        losses = ("held-out loss (nats)", "training loss (nats)", "held-out bits per byte")
+        return [rows[label] for label in (*losses, "MFU (%)")], found["notes"]
+
+    a, same, fine, elsewhere = run("a", "t", "v"), run("b", "t", "v"), run("c", "t", "w"), run("d", "u", "v")
+    assert best_of(a, same) == ([[0], [0], [0], [1]], [])
+    losses, notes = best_of(a, same, fine)
+    assert losses == [[], [], [0], [2]]
+    assert notes == [f"No best loss in nats: <a> and <c> {OTHER_TOKENS}; bits per byte compare."]
+    losses, notes = best_of(a, fine, elsewhere)
+    assert losses == [[], [], [], [2]]
+    assert notes == ["No best loss: <a> and <d> are scored on different text."]
+    fine.environment.write_text("[")
+    assert best_of(a, fine) == ([[0], [0], [0], [1]], []), "a run that has not said yet what it is scored on"
 
 
 def test_a_resumed_run_shows_what_it_does_now_and_damage_is_passed_over(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import RecipeError
+from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
@@ -47,26 +48,22 @@ def same_text(recipes: Mapping[str, Recipe], score: str, say: Say) -> dict[str, 
     Raises:
         RecipeError: the scores of two recipes do not compare. DataError: the text cannot be prepared.
     """
-    from workbench.choices.data.prepare import prepare, scored_text
+    from workbench.choices.data.prepare import prepare
 
     kinds = {recipe.objective.causal: f"{name} {recipe.objective.kind}" for name, recipe in recipes.items()}
     if len(kinds) > 1:
-        raise RecipeError(f"scores of different kinds ({', '.join(kinds.values())}): what follows is easier to predict "
-                          "from both sides; compare causal and masked recipes apart")  # fmt: skip
+        raise RecipeError(f"scores of different kinds ({', '.join(kinds.values())}): {OTHER_KINDS}; "
+                          "compare causal and masked recipes apart")  # fmt: skip
     # Once per text, and before the launch: several runs would prepare the same text at the same time.
     keys = {name: recipe.data.model_dump_json() for name, recipe in recipes.items()}
     ready = {key: prepare(data, say) for key, data in {keys[name]: recipes[name].data for name in recipes}.items()}
     prepared = {name: ready[key] for name, key in keys.items()}
     first = next(iter(recipes))
-    scored = {key: scored_text(each.fingerprint) for key, each in ready.items()}
+    scored = {key: ScoredText.of(each.fingerprint) for key, each in ready.items()}
     for name in recipes:
-        ours, other = scored[keys[first]], scored[keys[name]]
-        if ours.tokens == other.tokens:
-            continue
-        if ours.text != other.text:
-            raise RecipeError(f"{first} and {name} are scored on different text; give both the same data and "
-                              "data.heldout_fraction")  # fmt: skip
-        if score == "nats":
-            raise RecipeError(f"{first} and {name} have different tokenizers, and nats per token of one are no nats of "
-                              "the other; give both the same, or compare score='bits_per_byte'")  # fmt: skip
+        apart = scored[keys[first]].apart(scored[keys[name]])
+        if apart == OTHER_TEXT:
+            raise RecipeError(f"{first} and {name} {apart}; give both the same data and data.heldout_fraction")
+        if apart and score == "nats":
+            raise RecipeError(f"{first} and {name} {apart}; give both the same, or compare score='bits_per_byte'")
     return prepared

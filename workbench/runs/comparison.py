@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.floors import Yardstick, is_causal
+from workbench.floors import SCORE_TITLES, Yardstick, is_causal
 from workbench.printable import plain
 from workbench.runs.catalogue.listing import columns_of, flat
 from workbench.runs.catalogue.summary import launched_of, name_of
 from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.state import actual_status, read_state
+from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 
 # What each number is called, where it stands in a result, and which end of it is better (None: neither).
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
@@ -27,7 +28,8 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("seconds", "seconds", None),
     ("parameters", "parameters", None),
 )
-_SCORED = ("heldout_loss", "bits_per_byte")
+_NATS = ("heldout_loss", "train_loss")
+_LOSSES = (*_NATS, "bits_per_byte")
 # Free text of the user's: different in nearly all runs, and no reason for a difference.
 _NO_KNOBS = ("name", "notes", "schema_version")
 _TIMES = ("%H:%M:%S", "%d %b %H:%M")
@@ -39,25 +41,29 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     Returns:
         ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one value per run
         (None where it has none) and the places of the best (empty where neither end is better, or only one run has
-        it, or what differs is no more than what equal recipes differ by); ``knobs``: ``[{"path", "values"}]`` of those
-        that differ; ``notes``: what a reader of the numbers should know.
+        it, or what differs is no more than what equal recipes differ by, or the losses do not compare); ``knobs``:
+        ``[{"path", "values"}]`` of those that differ; ``notes``: what a reader of the numbers should know.
     """
     yardsticks = [_yardstick(folder) for folder in folders]
     numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
-    # Losses of two scores have nothing to say to each other.
-    apart = len({yardstick.score for yardstick in yardsticks}) > 1
+    unlike, why = _unlike(folders, yardsticks)
     recipes = [flat(read_json(folder.recipe, {})) for folder in folders]
     twins = [_asked(recipe) for recipe in recipes]
     rows = []
     for label, key, better in _NUMBERS:
         values = [found.get(key) for found in numbers]
         if any(value is not None for value in values):
-            best = _best(values, None if apart and key in _SCORED else better, twins)
+            best = _best(values, None if key in unlike else better, twins)
             rows.append({"label": label, "values": values, "best": best})
     names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
              for folder, title in zip(folders, titles(folders), strict=True)]  # fmt: skip
     by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
-    return {"runs": names, "numbers": rows, "knobs": differences(by_place), "notes": _notes(recipes, twins, numbers)}
+    return {
+        "runs": names,
+        "numbers": rows,
+        "knobs": differences(by_place),
+        "notes": why + _notes(recipes, twins, numbers),
+    }
 
 
 def titles(folders: Sequence[RunFolder]) -> list[str]:
@@ -86,6 +92,35 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
 def _yardstick(folder: RunFolder) -> Yardstick:
     evaluations, environment = (read_object(path) for path in (folder.evaluations, folder.environment))
     return Yardstick.of(evaluations, environment, causal=is_causal(read_json(folder.recipe)))
+
+
+def _unlike(folders: Sequence[RunFolder], yardsticks: Sequence[Yardstick]) -> tuple[tuple[str, ...], list[str]]:
+    """The losses that do not compare between these runs, and the sentence that says why; nothing where all do."""
+    kinds = {yardstick.score: SCORE_TITLES[yardstick.score] for yardstick in yardsticks}
+    if len(kinds) > 1:
+        why = f": {OTHER_KINDS}" if {"next-token", "masked-only"} <= kinds.keys() else ""
+        return _LOSSES, [f"No best loss: scores of different kinds ({', '.join(kinds.values())}){why}."]
+    first: tuple[str, ScoredText] | None = None
+    found: tuple[tuple[str, ...], list[str]] = ((), [])
+    for folder, title in zip(folders, titles(folders), strict=True):
+        scored = _scored_text(folder)
+        if scored is None:
+            continue
+        first = first or (title, scored)
+        apart = first[1].apart(scored)
+        if apart == OTHER_TEXT:
+            return _LOSSES, [f"No best loss: {first[0]} and {title} {apart}."]
+        if apart and not found[1]:
+            found = _NATS, [f"No best loss in nats: {first[0]} and {title} {apart}; bits per byte compare."]
+    return found
+
+
+def _scored_text(folder: RunFolder) -> ScoredText | None:
+    """What a run is scored on; None of one that has not said so yet, or whose data is not ours."""
+    try:
+        return ScoredText.of(read_object(folder.environment)["data"])
+    except (KeyError, TypeError):
+        return None
 
 
 def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -70,19 +70,6 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         counts_V=np.load(folder / COUNTS_FILE),
         fingerprint=fingerprint,
     )
-
-
-class ScoredText(NamedTuple):
-    """What models of prepared data are scored on: documents, and the tokens that they became."""
-
-    text: str
-    tokens: str
-
-
-def scored_text(fingerprint: Mapping[str, Any]) -> ScoredText:
-    """Of a fingerprint, as runs store it: equal where scores are of the same text, and of the same tokens."""
-    tokens = fingerprint["heldout"]["sha256"] + fingerprint["tokenizer_sha256"]
-    return ScoredText(key_of({name: fingerprint[name] for name in ("sources", "split")}), tokens)
 
 
 def _made_from(data: Data) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _serve(listener: socket.socket, lifeline: socket.socket, began: float) -> None:
-    # Loaded with numpy, OpenBLAS starts a thread for each further core, and a process with threads cannot be forked here.
+    # Loaded with numpy, OpenBLAS starts a thread for each further core; a process with threads cannot be forked here.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     load("numpy")
     del os.environ["OPENBLAS_NUM_THREADS"]

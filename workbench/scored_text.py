@@ -1,0 +1,48 @@
+"""Whether losses of two runs compare: what each was scored on, and the words for why two do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class ScoredText(NamedTuple):
+    """What models of prepared data are scored on: documents, and the tokens that they became.
+
+    Example:
+        >>> made = {"sources": {"kind": "files"}, "split": {"heldout_fraction": 0.1}}
+        >>> coarse, fine = (
+        ...     ScoredText.of({**made, "heldout": {"sha256": name}, "tokenizer_sha256": name}) for name in ("a", "b")
+        ... )
+        >>> coarse.text == fine.text, coarse.tokens == fine.tokens
+        (True, False)
+    """
+
+    text: str
+    tokens: str
+
+    @classmethod
+    def of(cls, fingerprint: Mapping[str, Any]) -> ScoredText:
+        """From the fingerprint of prepared data, as runs store it.
+
+        Raises:
+            KeyError, TypeError: of what is no such fingerprint.
+        """
+        tokens = fingerprint["heldout"]["sha256"] + fingerprint["tokenizer_sha256"]
+        return cls(json.dumps([fingerprint["sources"], fingerprint["split"]], sort_keys=True), tokens)
+
+    def apart(self, other: ScoredText) -> str:
+        """Why losses of the two do not compare, after two names; empty where they do.
+
+        Bits per byte compare unless the sentence is :data:`OTHER_TEXT`.
+        """
+        if self.tokens == other.tokens:
+            return ""
+        return OTHER_TEXT if self.text != other.text else OTHER_TOKENS
+
+
+OTHER_TEXT = "are scored on different text"
+OTHER_TOKENS = "have different tokenizers, and nats per token of one are no nats of the other"
+OTHER_KINDS = "what follows is easier to predict from both sides"
+"""Why scores of causal and masked objectives do not compare."""
