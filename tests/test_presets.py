@@ -46,14 +46,15 @@ def test_sizes_compared_with_one_another_are_equal() -> None:
             assert getattr(other.architecture, knob) == getattr(tiny.architecture, knob), knob
     assert list(presets.fast().diff(presets.pld())) == [
         "architecture.heads", "architecture.layers", "architecture.width", "depth.dropped", "depth.kind",
-        "depth.rescale", "depth.theta", "name", "optimizer.lr",
+        "depth.rescale", "depth.theta", "name", "optimizer.lr", "optimizer.schedule.warmup",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["raptr", "stacking", "mslt", "freeze", "grow_width"])
 def test_depth_methods_differ_in_the_method_and_the_rate_tuned_for_it_alone(name: str) -> None:
     differences = presets.pld().diff(presets.get(name))
-    assert {path for path in differences if not path.startswith("depth.")} - {"optimizer.lr"} == {"name"}
+    tuned = {"optimizer.lr", "optimizer.schedule.warmup"}
+    assert {path for path in differences if not path.startswith("depth.")} - tuned == {"name"}
 
 
 def test_two_phases_of_lans_have_the_published_shares_shapes_and_ratio_of_rates() -> None:

@@ -144,14 +144,18 @@ def bert_base() -> Recipe:
 def pld() -> Recipe:
     """Progressive Layer Dropping on 12 thin layers, theta 0.5, as Zhang & He 2020 set it.
 
-    At twice the rate of :func:`fast`, which a sweep found best with dropping; growing models do best at its own.
+    At twice the rate of :func:`fast`, warmed up over 40%: after 10% one seed of four was still on the plateau.
     """
-    return _thin().with_(name="pld", optimizer={"lr": 3e-3}, depth={"kind": "progressive_drop", "theta": 0.5})
+    return _thin().with_(
+        name="pld",
+        optimizer={"lr": 3e-3, "schedule": {"warmup": 0.4}},
+        depth={"kind": "progressive_drop", "theta": 0.5},
+    )
 
 
 def raptr() -> Recipe:
-    """RaPTr at :func:`pld`'s size: random paths of 6, 8, 10, then 12 layers, as Panigrahi et al. 2024 grow them."""
-    return _thin().with_(name="raptr", depth="raptr")
+    """RaPTr at :func:`pld`'s size and rate: random paths of 6, 8, 10, then 12 layers (Panigrahi et al. 2024)."""
+    return pld().with_(name="raptr", depth="raptr")
 
 
 def stacking() -> Recipe:
@@ -237,15 +241,20 @@ def length_warmup() -> Recipe:
     return fast().with_(
         name="length-warmup",
         data={"sequence_length": {"kind": "linear", "start": 16, "end": 64, "length": 0.3}},
+        optimizer={"schedule": {"warmup": 0.2}},
         budget=_FAST_TOKENS,
     )
 
 
 def simigrad() -> Recipe:
-    """:func:`fast` with a batch that follows the agreement of its two halves, from 8 rows up to 64, over its tokens."""
+    """:func:`fast` with a batch that follows the agreement of its two halves, from 8 rows up to 64, over its tokens.
+
+    At twice its rate, warmed up over 40%, the best of a sweep.
+    """
     return fast().with_(
         name="simigrad",
         data={"batch_size": 8, "batch_rule": {"kind": "simigrad", "highest": 64}},
+        optimizer={"lr": 3e-3, "schedule": {"warmup": 0.4}},
         execution={"micro_batch_size": 8},
         budget=_FAST_TOKENS,
     )

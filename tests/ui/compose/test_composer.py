@@ -220,7 +220,7 @@ def test_theirs_can_be_taken_row_by_row_and_undone() -> None:
         say(composer.difference.table, {"take": composer.difference.table.rows[0]["path"]})
         taken += 1
     assert composer.recipe == presets.get("pld")
-    assert taken == 6
+    assert taken == 7
     for _ in range(taken):
         composer.undo()
     assert composer.recipe == presets.get("fast")
