@@ -189,6 +189,13 @@ def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
             f"budget: {budget} are spent already: the checkpoint stands at {at.step:,} steps, {at.tokens:,} tokens, "
             f"{at.seconds:.1f} seconds, and these count; give the fork a larger budget, or an earlier checkpoint"
         )
+    left, per_step = budget.amount - at.seconds, at.seconds / max(at.step, 1)
+    # A step that has begun is taken whole: the fork would end after it, above its budget.
+    if budget.unit == "seconds" and left < per_step:
+        raise RecipeError(
+            f"budget: {left:.2g} of {budget} are left at step {at.step:,}, and a step takes {per_step:.2g}; give the "
+            "fork a larger budget, or an earlier checkpoint"
+        )
     # Checkpoints from before there were stages are of models that never grow.
     stage = int((saved.get("growth") or {}).get("stage", 0))
     due = wanted.depth.stage(wanted.architecture.layers, at)

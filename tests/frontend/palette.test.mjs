@@ -16,11 +16,14 @@ test("a table elsewhere on the page learns which line a run is drawn as", () => 
   let heard = 0;
   runs.listeners.add(() => (heard += 1));
   runs.tell("view", { a: 0, b: 3 });
-  assert.deepEqual(runs.markOf("b"), markOf(3));
-  assert.equal(runs.markOf("c"), null);
+  assert.deepEqual(runs.markOf("b", ["a", "b"]), markOf(3));
+  assert.equal(runs.markOf("c", ["c"]), null);
   runs.tell("other", { b: 1 });
-  assert.deepEqual(runs.markOf("b"), markOf(1), "of two views the one that spoke last");
+  assert.deepEqual(runs.markOf("b", ["b"]), markOf(1), "of two views the one of this Lab");
+  assert.deepEqual(runs.markOf("b", ["a", "b"]), markOf(3));
+  assert.equal(runs.markOf("b", ["a"]), null, "drawn by another Lab alone");
+  assert.equal(runs.markOf("b", []), null);
   runs.tell("other", null);
   runs.tell("view", null);
-  assert.deepEqual([runs.markOf("b"), heard], [null, 4]);
+  assert.deepEqual([runs.markOf("b", ["b"]), heard], [null, 4]);
 });

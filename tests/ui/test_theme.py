@@ -24,6 +24,10 @@ OF_ITS_OWN = {
 }
 
 
+UNCOMMON = re.compile("[\u2400-\u245f\ue000-\uf8ff]")
+"""Signs of blocks that the fonts of most systems leave out, so that a box stands in their place."""
+
+
 def used(text: str) -> set[str]:
     return set(re.findall(r"var\((--wb-[\w-]+)", text))
 
@@ -51,3 +55,10 @@ def test_a_forecast_finds_its_tokens_in_a_report_as_well() -> None:
 def test_every_root_brings_the_tokens(name: str) -> None:
     static = Path(workbench.ui.__file__).parent / "static" / f"{name}.css"
     assert defined(THEME.read_text(encoding="utf-8")) <= defined(static.read_text(encoding="utf-8"))
+
+
+def test_signs_are_those_that_fonts_have() -> None:
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in SOURCES.rglob("*") if path.suffix in (".js", ".css")
+    }
+    assert {name: found for name, text in texts.items() if (found := UNCOMMON.findall(text))} == {}

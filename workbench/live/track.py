@@ -23,6 +23,7 @@ from workbench.json_lines import PIECE_BYTES, Tail
 from workbench.plots.activity import settled, state_codes
 from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.forks.origin import origin_of
 from workbench.runs.message import message_of
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.runs.steering import steering
@@ -97,6 +98,7 @@ class Track:
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
         self.recipe: dict[str, Any] = {}
+        self._before = 0.0
         self._recorded: dict[str, dict[str, Any]] = {}
 
     def clear(self) -> None:
@@ -224,6 +226,7 @@ class Track:
         yardstick = Yardstick.of(evaluations, environment, causal=is_causal(self.recipe))
         line["score"], line["levels"] = yardstick.title, yardstick.levels
         line["learned"] = yardstick.learned(line["heldout_loss"])
+        line["seconds_before"] = self._seconds_before()
         return line | queue_facts(self.folder, line["status"]) | self._poll_steering()
 
     def _poll_steering(self) -> dict[str, Any]:
@@ -234,6 +237,13 @@ class Track:
             lease = self._steering["lease"]
             self._steering_until = time.monotonic() + lease["seconds"] if lease else math.inf
         return self._steering
+
+    def _seconds_before(self) -> float:
+        """Seconds of training that a fork has from the run it goes on from."""
+        if self._changed("origin"):
+            origin = origin_of(self.folder)
+            self._before = origin.seconds if origin else 0.0
+        return self._before
 
     def _changed(self, part: str) -> bool:
         stamp = _stamp(getattr(self.folder, part))

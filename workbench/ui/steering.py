@@ -102,6 +102,8 @@ class Steering:
 
     def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)
-        diff = ForkPoint.of(run.folder, step).diff(dict(map(assignment, edits)))
+        point, edited = ForkPoint.of(run.folder, step), dict(map(assignment, edits))
+        diff = point.diff(edited)
         changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
-        self._say(answer, "done", ", ".join(changes) or "nothing changes: the fork repeats this run")
+        told = ", ".join(changes) or "nothing changes: the fork repeats this run"
+        self._say(answer, "done", f"{told}; {point.budget_text(point.recipe.with_(**edited))}")

@@ -13,8 +13,10 @@ from workbench.runs.forks.origin import Origin, origin_of
 def test_an_origin_is_read(folder: RunFolder) -> None:
     assert origin_of(folder) is None
     diff = {"optimizer.lr": [1e-3, 1e-4]}
-    folder.origin.write_text(json.dumps({"run": "a", "step": 7, "name": "n", "diff": diff, "fresh": [], "more": 1}))
-    assert origin_of(folder) == Origin("a", 7, "n", diff, ())
+    folder.origin.write_text(
+        json.dumps({"run": "a", "step": 7, "name": "n", "diff": diff, "fresh": [], "seconds": 2.5})
+    )
+    assert origin_of(folder) == Origin("a", 7, "n", diff, (), 2.5)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"run": 3, "step": 7}', '{"run": "a"}'])

@@ -45,11 +45,24 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     spent = dataclasses.replace(point, launched=recipe, recipe=recipe)
     assert "spent already" in spent.problem(spent.recipe)
     assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
-    assert spent.budget_text(spent.recipe) == ""
-    assert spent.budget_text(spent.longer()) == "budget 30 steps \u2192 60 steps: 30 steps are spent"
-    assert spent.budget_text(recipe.with_(budget="80 s")) == "budget 30 steps \u2192 80 seconds: 1 seconds are spent"
+    assert point.budget_text(point.recipe) == "10 of 40 steps are left"
+    assert spent.budget_text(spent.longer()) == "budget 30 steps \u2192 60 steps: 30 of 60 steps are left"
+    assert (
+        spent.budget_text(recipe.with_(budget="8 s")) == "budget 30 steps \u2192 8 seconds: 7.0 of 8 seconds are left"
+    )
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
     assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))
+
+
+def test_next_to_nothing_of_a_budget_is_told_and_less_than_a_step_is_refused(parent: RunFolder) -> None:
+    point = dataclasses.replace(ForkPoint.of(parent), saved={"step": 40, "tokens": 1, "seconds": 29.9})
+    recipe = point.recipe.with_(budget="30.8 s")
+    assert point.problem(recipe) == ""
+    assert point.scarce(recipe) == "0.9 of 30.8 seconds are left: raise the budget"
+    assert point.rest(recipe).budget.amount == pytest.approx(0.9)
+    assert point.rest(recipe.with_(budget="20 s")).budget.amount == 20, "nothing is left to forecast"
+    assert point.scarce(point.recipe.with_(budget="60 s")) == ""
+    assert "0.1 of 30 seconds are left at step 40, and a step takes 0.75" in point.problem(recipe.with_(budget="30 s"))
 
 
 def test_what_is_not_there_is_said_with_the_way_out(parent: RunFolder) -> None:

@@ -117,9 +117,15 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.fork_point is not None
     assert lab.fork_point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
-    assert lab.fork_bar.budget.value == "", "the budget is the run's"
+    assert lab.fork_bar.budget.value.endswith("are left")
     lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
-    assert lab.fork_bar.budget.value.endswith("600 steps: 10 steps are spent")
+    assert lab.fork_bar.budget.value.endswith("600 steps: 590 of 600 steps are left")
+    lab.composer.load(lab.composer.recipe.with_(budget="1.02 s"), lab.composer.recipe)
+    assert lab.fork_bar.budget.value.endswith("0.02 of 1.02 seconds are left")
+    assert "and a step takes 0.1" in lab.composer.verdict.value
+    assert lab.launch_button.disabled
+    lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)
+    assert "raise the budget" in lab.composer.verdict.value
     lab.fork_bar.back.click()
     assert lab.fork_point is None
     assert lab.fork_bar.children == ()

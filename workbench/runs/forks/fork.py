@@ -15,6 +15,7 @@ from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, write_json
+from workbench.runs.forks.point import ForkPoint
 from workbench.runs.in_process import refuse_elsewhere
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle, Say
@@ -46,7 +47,11 @@ def fork(
     launcher = launcher_named(on)
     check_room()
     new, lock = create_fork(folder, changes, step, on=launcher.name)
-    launcher.submit(new, lock, resume=True, say=None if say is None else lambda line: say(f"{new.id}: {line}"))
+    told = None if say is None else lambda line: say(f"{new.id}: {line}")
+    point = ForkPoint.of(new)
+    if told is not None and (scarce := point.scarce(point.recipe)):
+        told(scarce)
+    launcher.submit(new, lock, resume=True, say=told)
     _tell_parent(folder, new)
     return new
 
@@ -71,6 +76,7 @@ def create_fork(
             "run": folder.id,
             "name": recipe.name,
             "step": saved["step"],
+            "seconds": saved["seconds"],
             "diff": forked.diff,
             "fresh": forked.fresh,
             "overrides": forked.overrides,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
 
 
@@ -18,6 +20,7 @@ class Origin:
         step: optimizer steps done at the checkpoint.
         diff: ``{path: [before, after]}`` of what was changed.
         fresh: the changed knobs because of which the optimizer began without state.
+        seconds: of training that the checkpoint brings along; 0 in forks of earlier versions, which did not say.
     """
 
     run: str
@@ -25,6 +28,7 @@ class Origin:
     name: str = ""
     diff: Mapping[str, Any] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 def origin_of(folder: RunFolder) -> Origin | None:
@@ -41,4 +45,5 @@ def origin_of(folder: RunFolder) -> Origin | None:
         if isinstance(diff, dict)
         else {},
         fresh=tuple(map(str, fresh)) if isinstance(fresh, list) else (),
+        seconds=seconds if 0 < (seconds := number(raw.get("seconds"))) < math.inf else 0.0,
     )

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 
+SCARCE = 0.05
+"""A fork with less than this share of its budget left is told so before it begins."""
+
+
 def steps_of(folder: RunFolder) -> list[int]:
     """Steps of the checkpoints that a run has now, newest first (unverified)."""
     return [int(path.name.removeprefix("step-")) for path in reversed(checkpoints(folder.checkpoints))]
@@ -86,13 +90,36 @@ class ForkPoint:
         doubled = self.recipe.with_(budget={"amount": 2 * self.recipe.budget.amount})
         return doubled if self.problem(self.recipe) and not self.problem(doubled) else self.recipe
 
+    def left(self, recipe: Recipe) -> float:
+        """What a fork under ``recipe`` may still spend, in the unit of its budget; not above 0 where it is spent."""
+        unit = recipe.budget.unit
+        return recipe.budget.amount - number(self.saved.get({"steps": "step"}.get(unit, unit)))
+
+    def rest(self, recipe: Recipe) -> Recipe:
+        """``recipe`` with what is left of its budget, to forecast a fork; as it is where that makes no recipe."""
+        left = self.left(recipe)
+        if not 0 < left < recipe.budget.amount:
+            return recipe
+        try:
+            return recipe.with_(budget={"amount": left})
+        except RecipeError:
+            return recipe
+
     def budget_text(self, recipe: Recipe) -> str:
-        """How the budget of a fork under ``recipe`` differs, and how much of it is spent; empty where it does not."""
+        """How much of its budget a fork under ``recipe`` has left, and how that differs from the run's."""
         before, after = self.recipe.budget, recipe.budget
-        if (before.amount, before.unit) == (after.amount, after.unit):
-            return ""
-        spent = number(self.saved.get({"steps": "step"}.get(after.unit, after.unit)))
-        return f"budget {before} \u2192 {after}: {spent:,.0f} {after.unit} are spent"
+        changed = (before.amount, before.unit) != (after.amount, after.unit)
+        return f"budget {before} \u2192 {after}: {self._left_text(recipe)}" if changed else self._left_text(recipe)
+
+    def scarce(self, recipe: Recipe) -> str:
+        """That a fork under ``recipe`` has next to nothing of its budget left; empty where it has."""
+        left = self.left(recipe)
+        return f"{self._left_text(recipe)}: raise the budget" if 0 < left < SCARCE * recipe.budget.amount else ""
+
+    def _left_text(self, recipe: Recipe) -> str:
+        left, budget = max(0.0, self.left(recipe)), recipe.budget
+        form = ",.0f" if left >= 100 or budget.unit != "seconds" else ".2g" if left < 1 else ".1f"
+        return f"{left:{form}} of {budget} are left"
 
     def problem(self, recipe: Recipe) -> str:
         """Why a fork cannot go on under ``recipe``; empty when it can."""

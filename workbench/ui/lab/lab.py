@@ -318,13 +318,14 @@ class Lab(ipywidgets.Box):
         self._composed()
 
     def _composed(self) -> None:
-        recipe, why = self.composer.recipe, ""
+        recipe, why, scarce = self.composer.recipe, "", ""
         self._sure = ""
         if self.fork_point is not None and recipe is not None:
             why = self.fork_point.problem(recipe)
             self.fork_bar.say_budget(self.fork_point.budget_text(recipe))
-        if why:
-            self.composer.say(why, bad=True)
+            scarce = self.fork_point.scarce(recipe)
+        if why or scarce:
+            self.composer.say(why or scarce, bad=True)
         verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
         self.launch_button.description = verb
         self.launch_button.disabled = recipe is None or bool(why)
@@ -337,7 +338,8 @@ class Lab(ipywidgets.Box):
             "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
         self._keep()
         if self._displayed:
-            self.forecast.show(recipe)
+            point = self.fork_point
+            self.forecast.show(recipe if point is None or recipe is None else point.rest(recipe))
             self._keepsake.refresh()
 
     def _keep(self) -> None:

@@ -66,9 +66,16 @@ class WatchedRuns {
     return [...this.views.values()].findLast((places) => id in places)?.[id];
   }
 
-  /** {stroke, dash} of a run that is drawn somewhere, else null. */
-  markOf(id) {
-    const place = this.placeOf(id);
+  /**
+   * {stroke, dash} of a run that one Lab draws, else null.
+   * @param {string} id of the run
+   * @param {string[]} together what that Lab draws: another one of the page has colours of its own
+   */
+  markOf(id, together) {
+    if (!together.includes(id)) return null;
+    const views = [...this.views.values()].filter((places) => id in places);
+    const own = views.findLast((places) => Object.keys(places).length === together.length && together.every((each) => each in places));
+    const place = (own ?? views.at(-1))?.[id];
     return place === undefined ? null : markOf(place);
   }
 }

@@ -138,7 +138,7 @@ export class View {
     const selected = this.inTrash ? this.picked : new Set(this.model.get("selected"));
     const watched = new Set(this.watched);
     const marks = !this.inTrash && this.model.get("most_watched") > 0;
-    const markOf = marks ? (id) => this.lines.markOf(id) : () => null;
+    const markOf = marks ? (id) => this.lines.markOf(id, this.watched) : () => null;
     this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);

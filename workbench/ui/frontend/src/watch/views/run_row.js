@@ -101,7 +101,7 @@ export class RunRow {
     say(this.learned, status.learned ?? "");
     this.heldout.title = this.learned.title = [status.score, status.learned && `learned so far: ${status.learned}`].filter(Boolean).join("; ");
     say(this.numbers.speed, short(status.tokens_per_second));
-    say(this.numbers.time, final ? `took ${duration(status.seconds)}` : duration(secondsLeft(status)));
+    say(this.numbers.time, final ? `took ${duration(status.seconds - (status.seconds_before ?? 0))}` : duration(secondsLeft(status)));
   }
 
   #message(run, { now, kernelSilentSince, live }) {
