@@ -240,7 +240,7 @@ def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, serv
             page.locator(".jp-Dialog").get_by_role("button", name="No Kernel", exact=True).click()
         picture = page.locator(".jp-OutputArea .wb-keepsake img")
         expect_picture(picture)
-        expect(page.locator(".wb-keepsake")).to_contain_text("run this cell again")
+        expect(page.locator(".wb-keepsake")).to_contain_text("in a new cell")
         expect_no_broken_widget(page)
 
 

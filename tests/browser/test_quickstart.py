@@ -45,12 +45,14 @@ def test_two_runs_are_launched_watched_and_outlive_the_kernel(page: Page, server
     diff = notebook.run(code_cell(path, "import workbench"))
     expect(diff.locator("th")).to_have_text(["knob", "here", "there"])
     expect(diff.locator("tr", has_text="depth.kind")).to_have_text(re.compile("full.*progressive_drop"))
-    launched = notebook.run(code_cell(path, "wb.launch"))
+    notebook.run(code_cell(path, "wb.launch"))
     dropping, every_layer = runs(server.runs)
     assert (every_layer.name, dropping.name) == ("every layer", "dropping layers")
     watched = dropping
 
-    monitor = launched.locator(".wb-monitor")
+    # In a cell that may be run again: it launches nothing.
+    watching = notebook.run(code_cell(path, "wb.compare(runs)"))
+    monitor = watching.locator(".wb-monitor")
     first = wait_for_growth(page, monitor, 0)
     wait_for_growth(page, monitor, first)
     expect_curve(monitor)

@@ -29,7 +29,7 @@ def loss_figure(
 ) -> go.Figure:
     """Loss in nats over steps, tokens or seconds.
 
-    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as diamonds, with the word for
+    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, with the word for
     what was learned in the legend. Grey lines are the floors (:class:`workbench.floors.Yardstick`); one that lies far
     from the curves is in the legend alone.
 
@@ -97,7 +97,7 @@ def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" (learned: {word})" if word else "")
     return go.Scatter(
         x=points.x_N, y=points.y_N, mode="markers", name=name, legendgroup=view.id,
-        marker={"symbol": "diamond", "size": 10, "color": run_colour(index), "line": {"color": "white", "width": 1}},
+        marker={"symbol": "circle", "size": 8, "color": "white", "line": {"color": run_colour(index), "width": 2}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 

@@ -191,7 +191,11 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         word = view.yardstick.learned(heldout_loss(view))
         label = _label(view) + (f", learned: {word}" if word else "")
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
-        axes.plot(heldout.x_N, heldout.y_N, "D", color=run_colour(index), markersize=5, markeredgecolor="white")
+        # Rings, as the live view draws them.
+        axes.plot(
+            heldout.x_N, heldout.y_N, "o", color=run_colour(index), markersize=5, markerfacecolor="white",
+            markeredgewidth=1.5,
+        )  # fmt: skip
     drawn_levels = _draw_levels(axes, views, drawn)
     found = stages(views[0].telemetry.events) if len(views) == 1 else []
     if found:

@@ -230,8 +230,24 @@ def test_a_page_that_missed_the_replacement_is_told_what_to_do(monitor: Monitor,
     until(lambda: bool(monitor.comm.custom()))
     write_state(run.folder, status="finished")
     until(lambda: monitor.settle())
-    assert "again" in monitor.advice
+    assert monitor.advice == (
+        f'The run has ended. To keep its picture in the notebook, run wb.compare("{run.folder.path}") in a new cell.'
+    )
     assert monitor._esm, "a page may still draw it"
+
+
+def test_what_shows_several_runs_again_names_each(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = Run(run_folder(tmp_path / "run-b", name="b"))
+    monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path))
+    monitor = Monitor([run, second])
+    ask(monitor, type="resync")
+    assert monitor._in_new_cell() == 'run wb.compare("run-a", "run-b") in a new cell'
+    for each in (run, second):
+        write_state(each.folder, status="finished")
+    monitor._display_ids.append("shown")
+    until(lambda: monitor.settle())
+    assert monitor.advice.startswith("The runs have ended. To keep their picture in the notebook, run wb.compare(")
+    monitor.close()
 
 
 def test_keep_live_keeps_the_view_beside_the_picture(run: Run, shown: list) -> None:

@@ -99,6 +99,6 @@ def test_a_run_that_cannot_be_read_leaves_the_last_picture() -> None:
 
 
 def test_its_words_need_no_script() -> None:
-    html = saved_html("<table></table>", "while it was open")
+    html = saved_html("<table></table>", "while it was open", "run this cell again")
     assert "<script" not in html
     assert re.search("Saved 20.*, while it was open", html)

@@ -7,6 +7,7 @@ its display id by a picture and a table that need neither kernel nor scripts.
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from workbench.live.view import view_of
 from workbench.plots.palette import places
 from workbench.printable import plain
 from workbench.runs.find import find
-from workbench.runs.folder import RunFolder
+from workbench.runs.folder import RunFolder, runs_root
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
 from workbench.runs.view import RunView
@@ -86,7 +87,7 @@ class Monitor(anywidget.AnyWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
-        self._keepsake = SavedPicture(self.summary_html, publish)
+        self._keepsake = SavedPicture(self.summary_html, publish, again=self._in_new_cell)
         self.figures = Figures(self._views, publish, self._say)
         ids = [run.id for run in self.runs]
         shown = {"served": _served(self.runs), "places": places(ids), "example": example is not None}
@@ -196,7 +197,8 @@ class Monitor(anywidget.AnyWidget):
             self._be_lean()
         elif self._display_ids and not self.keep_live:
             # A page that was reloaded has forgotten display ids, so the replacement cannot reach it.
-            self.advice = "The run has ended. Run this cell again to keep its picture in the notebook."
+            ended, whose = ("run has", "its") if len(self.runs) == 1 else ("runs have", "their")
+            self.advice = f"The {ended} ended. To keep {whose} picture in the notebook, {self._in_new_cell()}."
         self._forget_cells()
 
     def _be_lean(self) -> None:
@@ -226,8 +228,14 @@ class Monitor(anywidget.AnyWidget):
 
     def _live_bundle(self) -> dict[str, Any]:
         names = ", ".join(run.name for run in self.runs)
-        text = f"Live view of {names}; open the notebook in JupyterLab, or run this cell again, to see it."
+        text = f"Live view of {names}; open the notebook in JupyterLab, or {self._in_new_cell()}, to see it."
         return view_bundle(self.model_id, text)
+
+    def _in_new_cell(self) -> str:
+        """What shows these runs again. The cell of this view may launch them: run again, it would launch others."""
+        here = runs_root()
+        given = [run.id if run.folder.path.parent == here else str(run.folder.path) for run in self.runs]
+        return f"run wb.compare({', '.join(map(json.dumps, given))}) in a new cell"
 
     def _after_cell(self, *_: object) -> None:
         self.settle()

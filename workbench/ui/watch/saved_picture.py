@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 DRAW_EVERY_SECONDS = 60.0
@@ -38,10 +39,17 @@ class SavedPicture:
         draw: makes the picture as HTML without scripts; called from a thread of its own, as it takes its time.
         publish: takes a MIME bundle, a display id and ``update``.
         when: what was going on when it was drawn, for the line above it.
+        again: what brings the live view back, asked for at each drawing.
     """
 
-    def __init__(self, draw: Callable[[], str], publish: Publish, when: str = "while the run went on") -> None:
-        self._draw, self._publish, self._when = draw, publish, when
+    def __init__(
+        self,
+        draw: Callable[[], str],
+        publish: Publish,
+        when: str = "while training went on",
+        again: Callable[[], str] = lambda: "run this cell again",
+    ) -> None:
+        self._draw, self._publish, self._when, self._again = draw, publish, when, again
         self._ids: list[str] = []
         self._drawn_at = float("-inf")
         self._drawing, self._planning = threading.Lock(), threading.Lock()
@@ -87,19 +95,22 @@ class SavedPicture:
             except (OSError, ValueError):
                 return  # the run was deleted, or its files are being moved: the last picture stays
             if not self._ended.is_set():
-                bundle: dict[str, Any] = {"text/html": saved_html(html, self._when), "text/plain": "saved picture"}
+                bundle: dict[str, Any] = {
+                    "text/html": saved_html(html, self._when, self._again()),
+                    "text/plain": "saved picture",
+                }
                 for display_id in self._ids:
                     self._publish(bundle, display_id, update=True)
 
 
-def saved_html(summary: str, when: str) -> str:
+def saved_html(summary: str, when: str, again: str) -> str:
     """The picture with a line on what it is and what to do.
 
     Args:
-        summary: HTML without scripts. when: what was going on.
+        summary: HTML without scripts. when: what was going on. again: what brings the live view back; text.
     """
     now = time.strftime("%Y-%m-%d %H:%M")
     return (
         f'{RULES}<div class="wb-keepsake"><p>Saved {now}, {when}. The live view needs a kernel: '
-        f"run this cell again to have it.</p>{summary}</div>"
+        f"{escape(again)} to have it.</p>{summary}</div>"
     )

@@ -117,7 +117,7 @@ class Monitor {
   /** Why no figure can be made now; empty when one can. */
   whyNoFigure() {
     const { store } = this.session;
-    if (store.kernelAt === -Infinity) return "needs a running kernel: run this cell again";
+    if (store.kernelAt === -Infinity) return "needs a running kernel: run wb.compare(...) in a new cell";
     return store.strayed ? "the kernel is busy or gone" : "";
   }
 
