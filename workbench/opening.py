@@ -9,6 +9,7 @@ from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
 from workbench.racing.race import Race
 from workbench.runs.folder import runs_root
+from workbench.runs.run import Run
 from workbench.sweeping.sweep import Sweep
 from workbench.tuning.tune import Tuning
 
@@ -39,6 +40,21 @@ def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | 
     latest = [f"{noun} {kind.kind.ids(runs_dir)[-1]}" for noun, kind in KINDS.items() if kind.kind.ids(runs_dir)]
     raise RunError(f"no race, sweep or tuning '{which}' beside {runs_root(runs_dir)}; "
                    f"the latest: {', '.join(latest) or 'none'}")  # fmt: skip
+
+
+def held(which: str | Path, runs_dir: str | Path | None = None) -> Held | Run:
+    """The race, sweep or tuning of an id, else the run of it.
+
+    Raises:
+        RunError: neither, or several; the message names them, or what is alike.
+    """
+    # Runs last: the beginning of a race's id may begin those of its runs, too.
+    return experiment(which, runs_dir) if matching(which, runs_dir) else Run(which, runs_dir)
+
+
+def noun_of(found: Held | Run) -> str:
+    """``run``, ``race``, ``sweep`` or ``tuning``."""
+    return "run" if isinstance(found, Run) else found.kind.noun
 
 
 def matching(which: str | Path, runs_dir: str | Path | None = None) -> list[Held]:

@@ -80,7 +80,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     expect(title).to_have_text("Race faster")
     expect(page.locator(".lab-watch .wb-monitor")).to_be_hidden()
     expect(panel.locator(".js-plotly-plot .scatterlayer").first).to_be_visible()
-    expect(panel.locator(".lab-experiment-lines")).to_contain_text("mine against baseline is undecided")
+    expect(panel.locator(".lab-experiment-lines")).to_contain_text("mine against baseline: undecided")
     expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_be_attached()
     panel.get_by_role("button", name="As a table").press("Enter")
     expect(panel.get_by_role("columnheader", name=re.compile("reference seconds"))).to_be_attached()

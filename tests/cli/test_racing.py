@@ -87,6 +87,12 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert "mine is worse" in err
     assert (tmp_path / "race.xml").exists()
     assert "mine is worse" in (tmp_path / "race.html").read_text()
+    # By its id, a beginning of it that begins its runs' ids, too, or its name.
+    for which in (race.id, race.id[:15], race.plan.name):
+        assert main(["report", which, "--runs", str(root), "--json"]) == 0
+        path = str(race.folder.path / "report.html")
+        assert json.loads(capsys.readouterr().out) == {"race": race.id, "report": path}
+    assert "mine is worse" in Path(path).read_text()
     assert main([str(word) for word in ("race", race.folder.path, "--detach")]) == 0
     assert capsys.readouterr().out.strip() == race.id
     assert main([*asked, "--cancel"]) == 2

@@ -51,7 +51,7 @@ def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(vi
 def test_templates_differ_in_their_text_colour():
     light, dark = template(), template(dark=True)
     assert light.layout.font.color != dark.layout.font.color
-    assert light.layout.paper_bgcolor == "rgba(0,0,0,0)"
+    assert light.layout.paper_bgcolor == light.layout.modebar.bgcolor == dark.layout.modebar.bgcolor == "rgba(0,0,0,0)"
 
 
 def test_require_and_span(view, plateau, empty):

@@ -54,5 +54,5 @@ def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
 def test_the_table_says_it_in_numbers(planned: Planned) -> None:
     race = held(planned())
     table = table_html(race.plan, race.standing)
-    for text in ("<td", "worse", "+0.5", "&lt; 0.5x its budget"):
+    for text in ("<td", "worse", "+0.5", "less than 0.5x its budget", "below 0 is better"):
         assert text in table

@@ -29,11 +29,11 @@ def test_mean_and_interval_are_of_logarithms() -> None:
     assert found.seconds == pytest.approx((20 * 25 * 30) ** (1 / 3))
     assert (found.low, found.high) == pytest.approx((math.exp(log_S.mean() - half), math.exp(log_S.mean() + half)))
     assert (found.reached, found.seeds) == (3, 3)
-    assert found.against == "25 s (15 s to 41 s), the baseline 60 s"
+    assert found.against == "25 s (15 s to 41 s); the baseline takes 60 s"
 
 
 def test_a_seed_that_never_gets_there_is_counted_and_never_left_out_of_a_mean() -> None:
     assert seconds_to_target([CURVE] * 2, [3.0, 1.0], 60.0, 4.3).text == "reached by 1 of 2 seeds"
     none = seconds_to_target([CURVE] * 2, [1.0, 1.0], 0.5, 4.3)
-    assert (none.seconds, none.text) == (None, "not reached")
-    assert none.against == "not reached, the baseline 0.5 s"
+    assert (none.seconds, none.text) == (None, "reached by none of 2 seeds")
+    assert none.against == "reached by none of 2 seeds; the baseline takes 0.5 s"

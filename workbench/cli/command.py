@@ -167,9 +167,10 @@ def _parser() -> argparse.ArgumentParser:
         "write the model as a folder; transformers loads it if it knows the architecture",
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
-    _run_verb(verbs, "report", "runs:report", "write report.html from the run's records so far")
-    repeat = _verb(verbs, "notebook", "notebook:notebook", "write a notebook that repeats a run, race, sweep or tuning")
-    repeat.add_argument("run", metavar="RUN|EXPERIMENT", help="an id, a unique prefix of one, a name, or a folder")
+    text = "write report.html from what a run, race, sweep or tuning has recorded so far"
+    _held_verb(verbs, "report", "runs:report", text)
+    text = "write a notebook that repeats a run, race, sweep or tuning"
+    repeat = _held_verb(verbs, "notebook", "notebook:notebook", text)
     repeat.add_argument("--out", metavar="FILE", help="where to (default: its id with .ipynb, here)")
     _run_verb(verbs, "graphs", "runs:graphs", "print the files of the graphs that execution 'onnxruntime' optimised")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
@@ -206,6 +207,15 @@ def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.Argum
     parser = _verb(verbs, name, function, text)
     run = parser.add_argument("run", metavar="RUN", help="a run id, a unique prefix of one, or a run folder")
     run.completer = _run_ids  # type: ignore[attr-defined]
+    return parser
+
+
+def _held_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
+    parser = _verb(verbs, name, function, text)
+    held = parser.add_argument(
+        "run", metavar="RUN|EXPERIMENT", help="an id, a unique prefix of one, a name, or a folder"
+    )
+    held.completer = _run_ids  # type: ignore[attr-defined]
     return parser
 
 

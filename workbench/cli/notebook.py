@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 from workbench.cli.command import DONE
-from workbench.opening import experiment, matching
+from workbench.opening import held, noun_of
 from workbench.repeating import cells_of, write_notebook
-from workbench.runs.run import Run
 
 
 def notebook(options: argparse.Namespace) -> int:
@@ -18,10 +17,7 @@ def notebook(options: argparse.Namespace) -> int:
     Raises:
         RunError: nothing of that name, or the file is there already. RecipeError: a run that is no recipe's alone.
     """
-    # Runs last: the beginning of a race's id may begin those of its runs, too.
-    known = bool(matching(options.run, options.runs))
-    held = experiment(options.run, options.runs) if known else Run(options.run, options.runs)
-    noun = "run" if isinstance(held, Run) else held.kind.noun
-    path = write_notebook(Path(options.out or f"{held.id}.ipynb"), cells_of(held))
-    print(json.dumps({noun: held.id, "notebook": str(path)}) if options.json else path)
+    found = held(options.run, options.runs)
+    path = write_notebook(Path(options.out or f"{found.id}.ipynb"), cells_of(found))
+    print(json.dumps({noun_of(found): found.id, "notebook": str(path)}) if options.json else path)
     return DONE

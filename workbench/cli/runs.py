@@ -110,10 +110,13 @@ def export(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write report.html."""
-    run = Run(options.run, options.runs)
-    path = run.report()
-    _print(options, str(path), run=run.id, report=str(path))
+    """Write report.html of a run, a race, a sweep or a tuning."""
+    # Slower to import than all that the other verbs need.
+    from workbench.opening import held, noun_of
+
+    found = held(options.run, options.runs)
+    path = found.report()
+    _print(options, str(path), **{noun_of(found): found.id}, report=str(path))
     return 0
 
 

@@ -39,6 +39,8 @@ def template(dark: bool = False) -> go.layout.Template:
             "colorway": list(RUN_COLOURS),
             "xaxis": axis,
             "yaxis": axis,
+            # Else half-transparent paper, which is grey where the paper is black that cannot be seen.
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": REFERENCE_COLOUR, "activecolor": text},
             "hoverlabel": {"bgcolor": box, "bordercolor": grid, "font": {"color": text}},
             # Under the axes, where Plotly makes room for it however many runs there are.
             "legend": {

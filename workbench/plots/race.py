@@ -53,7 +53,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Reach:
-    """When an arm is as good as the baseline is at its end: reference seconds with their interval over seeds."""
+    """When an arm reaches the score that the baseline ends with: reference seconds with their interval over seeds."""
 
     name: str
     seconds: float
@@ -140,7 +140,7 @@ def race_curves(picture: RacePicture) -> go.Figure:
                 error_x={"type": "data", "symmetric": False, "array": [reach.high - reach.seconds],
                          "arrayminus": [reach.seconds - reach.low], "thickness": 2,
                          "color": run_colour(picture.place(reach.name))},
-                hovertemplate=f"as good as the baseline at its end after %{{x:.3s}} s ({reach.low:.3g} to "
+                hovertemplate=f"at the baseline's final score after %{{x:.3s}} s ({reach.low:.3g} to "
                 f"{reach.high:.3g})<extra>%{{fullData.name}}</extra>",
             )  # fmt: skip
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)

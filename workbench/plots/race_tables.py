@@ -8,7 +8,7 @@ from workbench.printable import decimal, plain
 
 
 def curves_table(picture: RacePicture) -> str:
-    """Mean loss of each arm with its best and worst seed by x, and when it is as good as the baseline at its end."""
+    """Mean loss of each arm with its best and worst seed by x, and when it reaches the baseline's final score."""
     bands = [band(arm.lines) for arm in picture.arms]
     found: dict[float, list[str]] = {}
     for place, (x_P, *others) in enumerate(bands):

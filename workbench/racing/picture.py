@@ -104,8 +104,8 @@ def race_html(plan: RacePlan, now: Standing, summary: str) -> str:
 
 def table_html(plan: RacePlan, now: Standing) -> str:
     """The verdicts as a table without scripts, every name escaped."""
-    head = ("arm", "verdict", f"difference ({UNITS[plan.score]})", "interval", "seeds", "as good as the baseline after",
-            "time to the baseline's final score")  # fmt: skip
+    head = ("arm", "verdict", f"difference ({UNITS[plan.score]}; below 0 is better)", "interval", "seeds",
+            "where the baseline would be with", "time to the baseline's final score")  # fmt: skip
     rows = []
     for name, verdict in now.verdicts.items():
         found = verdict.estimate
@@ -113,7 +113,7 @@ def table_html(plan: RacePlan, now: Standing) -> str:
             f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
         )  # fmt: skip
         reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)", "failed": " (failed)"}
-        ratio = f"{verdict.speedup.text} its budget" if verdict.speedup else ""
+        ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), verdict.verdict + reason[verdict.reason], *numbers, ratio,
                      verdict.to_target.against if verdict.to_target else ""))  # fmt: skip
     cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]

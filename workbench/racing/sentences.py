@@ -68,34 +68,38 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
         )
         advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
         return (
-            f"{arm} against {base} is undecided at this budget: {counts} got more than {FLOOR_MARGIN} nats below word "
+            f"{arm} against {base}: undecided at this budget. {counts} got more than {FLOOR_MARGIN} nats below word "
             f"frequencies, and means are compared only where all do{advice}"
         )
     if verdict.estimate is None:
         return f"{arm} against {base}: too early to say"
     found, unit = verdict.estimate, UNITS[plan.score]
+    # As how much better, or worse: nobody likes to read signs.
+    ends = f"from {_leaning(found.low)} to {_leaning(found.high)}"
     if verdict.verdict == "equivalent":
         return (
-            f"{arm} and {base} are equivalent: {abs(found.mean):.3f} {unit} apart ({found.low:+.3f} to "
-            f"{found.high:+.3f}; {found.seeds} "
-            f"seeds){_budget(verdict, base)}"
+            f"{arm} and {base} are equivalent after {found.seeds} seeds. Its mean is {_leaning(found.mean, unit)} "
+            f"({ends}){_budget(verdict, base)}"
         )
-    # As how much better, or worse: nobody likes to read signs.
-    sign = -1 if verdict.verdict == "better" or (verdict.verdict == "undecided" and found.mean < 0) else 1
-    low, high = sorted((sign * found.low, sign * found.high))
-    size = f"by {sign * found.mean:.3f} {unit} ({low:.3f} to {high:.3f}; {found.seeds} seeds)"
-    if verdict.verdict != "undecided":
-        return f"{arm} is {verdict.verdict} than {base} {size}{_budget(verdict, base)}"
-    leaning = "better" if sign < 0 else "worse"
-    return f"{arm} against {base} is undecided: {leaning} {size}{_budget(verdict, base)}{_more(verdict)}"
+    if verdict.verdict == "undecided":
+        return (
+            f"{arm} against {base}: undecided after {found.seeds} seeds. Its mean is {_leaning(found.mean, unit)} "
+            f"({ends}){_budget(verdict, base)}{_more(verdict)}"
+        )
+    low, high = sorted((abs(found.low), abs(found.high)))
+    return (
+        f"{arm} is {verdict.verdict} than {base} by {abs(found.mean):.3f} {unit} ({low:.3f} to {high:.3f}; "
+        f"{found.seeds} seeds){_budget(verdict, base)}"
+    )
+
+
+def _leaning(difference: float, unit: str = "") -> str:
+    return " ".join(filter(None, (f"{abs(difference):.3f}", unit, "better" if difference < 0 else "worse")))
 
 
 def _budget(verdict: Verdict, base: str) -> str:
-    if verdict.speedup is None:
-        return ""
-    factor, low, high = verdict.speedup.shown
-    interval = f" ({low} to {high})" if verdict.speedup.text != factor else ""
-    return f": as good as {base} after {factor} its budget{interval}"
+    """What the score is worth; said of the baseline, whose runs had that budget: no time that this arm takes."""
+    return "" if verdict.speedup is None else f", where {base} would be with {verdict.speedup.budget}"
 
 
 def _more(verdict: Verdict) -> str:

@@ -1,4 +1,4 @@
-"""How much of the baseline's budget an arm's score is worth: the unit in which arms of different kinds compare."""
+"""With how much of its budget the baseline reaches an arm's score: the unit in which all kinds of arms compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RATIOS_PER_DOUBLING = 200
 
 @dataclass(frozen=True)
 class Speedup:
-    """An arm's score is as good as the baseline's after ``factor`` times its budget.
+    """The baseline reaches an arm's score with ``factor`` times its budget: above 1 the arm is ahead.
 
     Attributes:
         factor, low, high: None where they lie beyond the measured budgets.
@@ -30,8 +30,17 @@ class Speedup:
     @property
     def text(self) -> str:
         """Ratio and interval, ``1.4x (1.2x to 1.7x)``; one word where all of it lies beyond what was measured."""
-        beyond = self.low is self.high is None and len(set(self.shown)) == 1
-        return self.shown[0] if beyond else "{} ({} to {})".format(*self.shown)
+        return self.shown[0] if self._beyond else "{} ({} to {})".format(*self.shown)
+
+    @property
+    def budget(self) -> str:
+        """The same in words, ``1.4x its budget (1.2x to more than 2x)``."""
+        factor, low, high = (end.replace("< ", "less than ").replace("> ", "more than ") for end in self.shown)
+        return f"{factor} its budget{'' if self._beyond else f' ({low} to {high})'}"
+
+    @property
+    def _beyond(self) -> bool:
+        return self.low is self.high is None and len(set(self.shown)) == 1
 
 
 def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]], critical: float) -> Speedup | None:

@@ -1,4 +1,4 @@
-"""Seconds until an arm is as good as the baseline is at its end: read off the arm's held-out curves."""
+"""Seconds until an arm reaches the score that the baseline ends with: read off the arm's held-out curves."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class SecondsToTarget:
     def text(self) -> str:
         """Seconds with their interval; how many seeds where not all get there."""
         if self.seconds is None or self.low is None or self.high is None:
-            return f"reached by {self.reached} of {self.seeds} seeds" if self.reached else "not reached"
+            return f"reached by {self.reached or 'none'} of {self.seeds} seeds"
         return f"{_about(self.seconds)} ({_about(self.low)} to {_about(self.high)})"
 
     @property
     def against(self) -> str:
         """:attr:`text` beside what the baseline takes."""
-        return f"{self.text}, the baseline {_about(self.baseline)}"
+        return f"{self.text}; the baseline takes {_about(self.baseline)}"
 
 
 def seconds_to_target(
