@@ -30,6 +30,21 @@ test("that a run waits is said until it begins, and no other words are touched",
   assert.equal(session.said.text, "tagged a");
 });
 
+test("what was said of a run goes with the next change of its state", async () => {
+  const server = { control: async () => ({ state: "done", text: "stopping after this step, with a checkpoint", error: false }) };
+  const session = new Session(() => {}, { server, place: () => "here", controller: "me", later: () => {} });
+  const tell = (seq, status) => session.hear({ type: "rows", seq, whole: !seq, order: seq ? null : ["a"], rows: [row("a", { status })], total: 1, trashed: 0 });
+  tell(0, "running");
+  session.ask("stop", ["a"]);
+  await new Promise((done) => setImmediate(done));
+  assert.match(session.said.text, /stopping after this step/);
+  tell(1, "running");
+  tell(2, "stopping");
+  assert.match(session.said.text, /stopping after this step/);
+  tell(3, "stopped");
+  assert.equal(session.said.text, "");
+});
+
 test("sorting is stable, and what says nothing comes last either way", () => {
   const rows = [row("a", { loss: 2 }), row("b"), row("c", { loss: 1 }), row("d", { loss: 2 }), row("e", { loss: "nan" })];
   assert.equal(ids(sorted(rows, { key: "loss", direction: 1 })), "cadbe");
@@ -89,6 +104,12 @@ test("a range runs either way, and from nowhere is its end", () => {
   assert.deepEqual(between(["a", "b", "c"], "c", "b"), ["b", "c"]);
   assert.deepEqual(between(["a", "b"], "gone", "b"), ["b"]);
   assert.deepEqual(between(["a", "b"], "a", "gone"), []);
+});
+
+test("what a resume would only repeat is not resumed", () => {
+  const failed = [row("a", { status: "failed", repeats: true }), row("b", { status: "failed", repeats: false })];
+  assert.deepEqual(possible(action("resume"), failed).ids, ["b"]);
+  assert.match(possible(action("resume"), failed.slice(0, 1)).why, /it would fail again as it is/);
 });
 
 test("actions reach the runs that fit, and say why they reach none", () => {

@@ -18,6 +18,7 @@ from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder
+from workbench.runs.in_process import way_on
 from workbench.runs.launch import _with_weights
 from workbench.runs.resumed import resuming
 from workbench.runs.state import read_state
@@ -182,13 +183,24 @@ def test_a_change_that_breaks_the_run_costs_nothing(tiny: Recipe, begin: Begin, 
     session.save()
     with pytest.raises(NotFinite, match=r"resume goes on from step 2, before optimizer\.lr 0\.003 -> 100.0, .* -> 1"):
         session.run()
-    assert read_state(session.folder).resume_step == 2
+    assert (read_state(session.folder).resume_step, read_state(session.folder).repeats) == (2, False)
     assert resuming(session.folder).startswith("resuming from step-2, from before the change")
     again = begin(session.launched, resume=True)
     assert (again.training.progress.step, again.training.recipe) == (2, session.launched)
     assert (again.folder.checkpoints / "step-3.failed").exists()
     # The next resume has nothing to go back from.
     assert (read_state(again.folder).resume_step, resuming(again.folder)) == (None, "resuming from the last checkpoint")
+
+
+def test_a_failure_that_a_resume_only_repeats_is_marked(tiny: Recipe, begin: Begin) -> None:
+    session = begin(tiny.with_(optimizer={"lr": 100.0, "weight_decay": 1.0}))
+    session.save()
+    with pytest.raises(NotFinite, match="a resume would only repeat it: fork step 0 with what helps"):
+        session.run()
+    assert read_state(session.folder).repeats
+    assert way_on(session.folder, "failed") == "; " + (
+        "a resume would only repeat what failed: change the recipe, and launch or fork that"
+    )
 
 
 def test_the_checkpoint_of_before_a_change_stays(tiny: Recipe, begin: Begin) -> None:

@@ -45,6 +45,7 @@ _STATE_KEYS = (
     "tokens_per_second",
     "message",
     "error",
+    "repeats",
     "attempt",
     "device",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.errors import RunError
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.state import read_state
 
 IN_PROCESS = "accelerate"
 """What ``launched.json`` of such a run calls its launcher."""
@@ -36,6 +37,8 @@ def way_on(folder: RunFolder, status: str) -> str:
     if status == "finished":
         return ""
     do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
+    if read_state(folder).repeats:
+        return "; a resume would only repeat what failed: change the recipe, and launch or fork that"
     if has_checkpoint(folder.checkpoints):
         return f"; {do} goes on from its last checkpoint"
     return f"; it left no checkpoint: {do} starts its recipe from the beginning"

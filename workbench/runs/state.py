@@ -60,6 +60,7 @@ class RunState:
         device: in words.
         started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
         resume_step: of the checkpoint to resume from, where that is not the newest.
+        repeats: it failed in a way that a resume only repeats.
     """
 
     status: str = "lost"
@@ -83,6 +84,7 @@ class RunState:
     device: str = ""
     started: float = 0.0
     resume_step: int | None = None
+    repeats: bool = False
 
     @property
     def final(self) -> bool:
@@ -90,7 +92,7 @@ class RunState:
         return self.status in FINAL
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "str": str}
+_READERS: dict[str, Callable[[Any], Any]] = {"int": int, "bool": bool, "float": float, "str": str}
 
 
 def mean_speed(tokens: float, seconds: float) -> float:

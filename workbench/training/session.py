@@ -124,7 +124,7 @@ class Session:
             return self._end()
         except NotFinite as error:
             step, text = self.turned.way_on(self.folder.checkpoints)
-            self.status.write(resume_step=step)
+            self.status.write(resume_step=step, repeats=step is None and isinstance(self.task, RecipeTask))
             error.args = (f"{error}; {text}",)
             raise
         finally:

@@ -65,6 +65,6 @@ class Turned:
         if self.change and self.step in steps:
             return self.step, f"resume goes on from step {self.step:,}, before {self.change['text']}"
         if steps:
-            return None, f"resume goes on from its last checkpoint, step {steps[-1]:,}"
+            return None, f"a resume would only repeat it: fork step {steps[-1]:,} with what helps, or begin anew"
         without = f", without {self.change['text']}" if self.change else ""
         return None, f"it left no checkpoint: begin it anew{without}"

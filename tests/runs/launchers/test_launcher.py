@@ -82,11 +82,11 @@ def test_a_resumed_run_stands_at_its_checkpoint(folder: RunFolder) -> None:
         (folder.checkpoints / f"step-{step}").mkdir(parents=True)
         saved = {"step": step, "tokens": 10 * step, "seconds": step / 10}
         write_json(folder.checkpoints / f"step-{step}" / "state.json", saved)
-    write_state(folder, step=82, progress=0.41, loss=18926.0, heldout_loss=6.0, resume_step=50)
+    write_state(folder, step=82, progress=0.41, loss=18926.0, heldout_loss=6.0, resume_step=50, repeats=True)
     os.close(begin(folder, attempt=2))
     state = read_state(folder)
     assert (state.step, state.tokens, state.seconds, state.progress) == (50, 500, 5.0, 0.25)
-    assert (state.loss, state.heldout_loss) == (None, 6.5)
+    assert (state.loss, state.heldout_loss, state.repeats) == (None, 6.5, False)
     write_state(folder, step=50, loss=4.0)
     os.close(begin(folder, attempt=3))
     assert read_state(folder).loss == 4.0, "it ended there: its loss still holds"

@@ -132,6 +132,18 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.composer.recipe.seed == 9
 
 
+def test_the_recipe_of_a_run_is_opened_to_be_launched_anew(lab: Lab, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "failed", False)
+    assert lab.composer.recipe is not None
+    failed = lab.composer.recipe.with_(seed=77)
+    failed.save(folder.recipe)
+    lab.watch([Run(folder)])
+    lab.edit(folder.id)
+    assert lab.composer.recipe == failed
+    lab.edit("gone")
+    assert "gone" in lab.composer.verdict.value
+
+
 def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     assert lab.launch_button.disabled

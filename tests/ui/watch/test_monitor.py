@@ -166,6 +166,30 @@ def test_a_view_without_runs_offers_an_example_and_shows_it(run: Run) -> None:
     empty.close()
 
 
+def test_a_recipe_is_opened_beside_the_view_where_there_is_a_place_for_it(run: Run) -> None:
+    opened: list[str] = []
+    beside, alone = Monitor([run], edit=opened.append), Monitor([run])
+    assert (beside.edits, alone.edits) == (True, False)
+    for each in (beside, alone):
+        for name in (run.id, "another"):
+            ask(each, type="edit", run=name)
+        each.close()
+    assert opened == [run.id]
+
+
+def test_a_run_that_was_resumed_elsewhere_is_followed_again(run: Run) -> None:
+    write_state(run.folder, status="stopped")
+    view = Monitor([run])
+    ask(view, type="resync")
+    until(lambda: not view.feed.running)
+    view.stir()
+    assert not view.feed.running, "it has not been resumed"
+    write_state(run.folder, status="running", step=5)
+    view.stir()
+    until(lambda: view.feed.tracks[0].status["status"] == "running")
+    view.close()
+
+
 def test_an_example_that_cannot_start_is_told_where_it_was_asked_for(monitor: Monitor) -> None:
     def refuse() -> None:
         raise RunError("the disk is full")

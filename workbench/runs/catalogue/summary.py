@@ -37,7 +37,8 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
 
     Returns:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
-        error where it failed); numbers it has not said yet are None. Where and when: ``owner`` (user), ``host``,
+        error where it failed), ``repeats`` (it failed in a way that a resume only repeats); numbers it has not said yet
+        are None. Where and when: ``owner`` (user), ``host``,
         ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at which it
         began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``; and of a
         fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
@@ -56,6 +57,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "heldout_loss": state.heldout_loss,
         "tokens_per_second": state.tokens_per_second,
         "message": state.error or message_of(folder, state, status),
+        "repeats": state.repeats and status == "failed",
         "owner": owner_of(folder),
         "host": state.host,
         "device": state.device,

@@ -147,6 +147,7 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
             **(standing(folder) if resume else {}),
             error="",
             exit_code=None,
+            repeats=False,
             # Silence is counted from the trainer's first sign of life, not from the last one of the attempt before.
             heartbeat_monotonic=0.0,
             attempt=attempt,

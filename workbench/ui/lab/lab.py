@@ -32,6 +32,7 @@ from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.forecasts import TRAINING
 from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.compose.recipe_text import as_html
+from workbench.ui.compose.sources import RUN
 from workbench.ui.headless import headless
 from workbench.ui.lab.experiments import LabExperiments, name_of
 from workbench.ui.lab.frame import Frame
@@ -119,6 +120,11 @@ class Lab(ipywidgets.Box):
         self.composer.load(point.longer(), point.recipe)
         self._composed()
 
+    def edit(self, run_id: str) -> None:
+        """Open a run's recipe in the composer, to be changed and launched anew; a fork is not gone on with."""
+        self._no_fork()
+        self.composer.presets.value = RUN + run_id
+
     def restore(self, before: Mapping[str, Any]) -> None:
         """Compose, fork and watch what another Lab did, from its :attr:`kept`; runs that are gone are left out.
 
@@ -191,7 +197,7 @@ class Lab(ipywidgets.Box):
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
-        self.monitor = Monitor([], example=self._example)
+        self.monitor = Monitor([], example=self._example, edit=lambda run: self._safely(lambda: self.edit(run)))
         # Figures that are opened from its plots stand below them.
         self.experiments = LabExperiments(self.table, self._put)
         self._watch = ipywidgets.VBox([self.experiments, self.monitor, self.monitor.figures.output])
@@ -259,14 +265,12 @@ class Lab(ipywidgets.Box):
 
     def _put(self, recipe: Recipe, what: str) -> None:
         """Compose a recipe of somebody else's; a fork is not gone on with."""
-        if self.fork_point is not None:
-            self._no_fork()
+        self._no_fork()
         self.composer.enter(recipe.to_dict(), what)
 
     def _start(self, recipe: Recipe) -> None:
         notices: list[str] = []
-        run = launch(recipe, runs_dir=self._runs_dir, say=notices.append)
-        self._started(run, "launched", *notices)
+        self._started(launch(recipe, runs_dir=self._runs_dir, say=notices.append), "launched", *notices)
 
     def _same_running(self, recipe: Recipe) -> str:
         """Name of a run that trains the composed recipe now; empty where none does, and for a fork."""
@@ -338,8 +342,7 @@ class Lab(ipywidgets.Box):
             "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
         self._keep()
         if self._displayed:
-            point = self.fork_point
-            self.forecast.show(recipe if point is None or recipe is None else point.rest(recipe))
+            self.forecast.show(self.fork_point.rest(recipe) if self.fork_point and recipe else recipe)
             self._keepsake.refresh()
 
     def _keep(self) -> None:
@@ -381,6 +384,7 @@ class Lab(ipywidgets.Box):
     def _rows_changed(self) -> None:
         self._keepsake.refresh()
         self.forecast.share(len(training_now()))
+        self.monitor.stir()
 
     def _composed_fields(self) -> dict[str, Any] | None:
         recipe = self.composer.recipe

@@ -52,6 +52,7 @@ class Monitor(anywidget.AnyWidget):
             shows "model not found" instead of the picture, which is why it is off.
         example: starts a run when somebody asks for one in a view of none, which then says what to do; without it
             there must be runs.
+        edit: opens the recipe of a run (its id) to be changed and launched anew; without it the view says how.
 
     Raises:
         RunError: no runs were given, or one of them does not exist.
@@ -68,6 +69,7 @@ class Monitor(anywidget.AnyWidget):
     places = traitlets.Dict(help="id of each run -> its place, which decides its colour").tag(sync=True)
     target_loss = traitlets.Float(None, allow_none=True, help="nats").tag(sync=True)
     example = traitlets.Bool(help="whether a page without runs offers one").tag(sync=True)
+    edits = traitlets.Bool(help="whether a recipe can be opened beside this view").tag(sync=True)
 
     def __init__(
         self,
@@ -76,12 +78,13 @@ class Monitor(anywidget.AnyWidget):
         target_loss: float | None = None,
         keep_live: bool = False,
         example: Callable[[], object] | None = None,
+        edit: Callable[[str], object] | None = None,
     ) -> None:
         self.runs = _runs(runs)
         if not self.runs and example is None:
             raise RunError("there is no run to watch; `workbench runs` lists them, `launch(recipe)` starts one")
         self.keep_live = keep_live
-        self._start_example = example
+        self._start_example, self._edit = example, edit
         self._display_ids: list[str] = []
         self._settled = self._lean = False
         self._settling = threading.RLock()
@@ -91,7 +94,7 @@ class Monitor(anywidget.AnyWidget):
         self.figures = Figures(self._views, publish, self._say)
         ids = [run.id for run in self.runs]
         shown = {"served": _served(self.runs), "places": places(ids), "example": example is not None}
-        super().__init__(target_loss=target_loss, **shown)
+        super().__init__(target_loss=target_loss, edits=edit is not None, **shown)
         # After the comm is there: a feed may send from its first round on.
         self.feed = Feed([run.folder for run in self.runs], self._tell, self._keep, self._ended)
         self._steering = Steering(self._run, lambda answer: self._tell(answer, []), self.feed.start)
@@ -146,6 +149,11 @@ class Monitor(anywidget.AnyWidget):
         (added,) = _runs(run)
         if all(added.folder.path != shown.folder.path for shown in self.runs):
             self.watch([*self.runs, added])
+
+    def stir(self) -> None:
+        """One of the runs may go on after its end, resumed elsewhere: look again where it does."""
+        if self.runs and not self.feed_ended:
+            self.feed.start()
 
     def settle(self) -> bool:
         """Replace the output by its static form if every run has ended; returns whether it is static now.
@@ -277,6 +285,9 @@ class Monitor(anywidget.AnyWidget):
             self._watch_too(str(message.get("run")))
         elif message.get("type") == "example":
             self._example()
+        elif message.get("type") == "edit":
+            if self._edit is not None and (run := self._run(str(message.get("run")))) is not None:
+                self._edit(run.id)
         else:
             self._steering.receive(message)
 

@@ -39,7 +39,8 @@ const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: 
 export function possible(action, rows) {
   const { least = 1, most = Infinity, states } = action;
   if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };
-  const fit = states ? rows.filter((row) => states.includes(row.status)) : rows;
+  const fit = states ? rows.filter((row) => states.includes(row.status) && !(action.verb === "resume" && row.repeats)) : rows;
+  if (!fit.length && action.verb === "resume" && rows.some(({ repeats }) => repeats)) return { ids: [], why: "it would fail again as it is: choose it as the recipe in the forms, change it and launch that" };
   // A mixed selection is asked as far as it can be.
   if (states && !fit.length) return { ids: [], why: rows.length === 1 ? `it ${GOES[action.verb]}` : `they ${GOING[action.verb]}` };
   if (fit.length > most) return { ids: [], why: most === 1 ? "select one run alone" : `select at most ${most} runs` };

@@ -1,6 +1,6 @@
 // What one table knows, whatever views show it: rows, trash, knobs, and what was said last.
 
-import { Steering } from "../steering.js";
+import { outlived, Steering } from "../steering.js";
 
 import { REQUESTS } from "./actions.js";
 import { Knobs } from "./filter.js";
@@ -73,6 +73,7 @@ export class Session {
       // Something was missed, as by a page that slept: ask anew.
       if (!this.rows.take(message)) return this.hello();
       this.#begun();
+      if (this.said.of?.some(([id, status]) => outlived(status, this.rows.byId.get(id)?.status))) this.said = { text: "", error: false };
     } else if (message.type === "knobs") this.knobs = new Knobs(message);
     else if (message.type === "trash") this.trash = message.rows;
     else if (message.type === "sheet") {
@@ -109,7 +110,7 @@ export class Session {
         if (["done", "refused", "late"].includes(answer.state)) this.pending.delete(key);
         if (outcome.settled) this.#look();
         // One that was resumed may have to wait for its turn again.
-        this.said = { ...outcome, waits: outcome.settled && /queued/.test(outcome.text) ? free : [] };
+        this.said = { ...outcome, waits: outcome.settled && /queued/.test(outcome.text) ? free : [], of: outcome.settled ? this.#statuses(free) : [] };
         this.#changed();
       });
     }
@@ -121,6 +122,10 @@ export class Session {
     if (!waiting.length || waiting.some((row) => !row || row.status === "queued")) return;
     const words = waiting.map(({ name, status }) => (["starting", "running"].includes(status) ? `${name} has started` : `${name}: ${status}`));
     this.said = { text: words.join("; "), error: false };
+  }
+
+  #statuses(ids) {
+    return ids.map((id) => [id, this.rows.byId.get(id)?.status]);
   }
 
   /** The kernel is to look at the folders now, not in two seconds. */

@@ -15,6 +15,7 @@ import { Layout, MAIN } from "./layout.js";
 import { heightLeft, paneHeight } from "./pane.js";
 import { interpolate } from "./series.js";
 import { Session } from "../session.js";
+import { outlived } from "../steering.js";
 import { EventsView } from "./views/events.js";
 import { LayersView } from "./views/layers.js";
 import { LayoutMenu } from "./views/layout_menu.js";
@@ -244,8 +245,9 @@ class Monitor {
     return this.table.notice(notice.run, notice.text, notice.error);
   }
 
-  /** A line above the plots: what became of a request. */
-  note(text, error = false) {
+  /** A line above the plots: what became of a request; of a run it goes with the next change of its state. */
+  note(text, error = false, run = null) {
+    this.noted = run && { id: run.id, status: run.status.status };
     for (const place of [this.said, this.welcome.said]) say(place, text);
     this.said.title = text;
     this.said.classList.toggle("wb-bad", Boolean(error));
@@ -300,6 +302,8 @@ class Monitor {
     this.advice.hidden = !this.advice.textContent;
     this.all.hidden = !this.range;
     this.#offerAxes();
+    const noted = this.noted && this.runs.find(({ id }) => id === this.noted.id);
+    if (noted && outlived(this.noted.status, noted.status.status)) this.note("");
     this.settleToolbar();
     this.table.draw(scene);
     const turned = this.scene && this.scene.theme.dark !== theme.dark;

@@ -13,6 +13,7 @@ const BUTTONS = {
   resume: { text: "Resume", title: "Go on training" },
   stop: { text: "Stop", title: "End the run; asks first" },
 };
+const FROM_START = "Begin again at step 0: it left no checkpoint";
 /** What can be asked of a run, by its status. */
 const OFFERS = {
   starting: ["pause", "stop"],
@@ -41,6 +42,10 @@ export class RunRow {
     this.learned = el("td", { class: "wb-col-learned" });
     this.buttons = el("span", { class: "wb-buttons" });
     this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample());
+    this.reason = el("p", { class: "wb-reason" });
+    this.edit = el("button", { type: "button", text: "Edit and launch anew", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
+    /** Below the line of a run that failed: why, in whole. */
+    this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, this.reason, this.edit));
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
     this.root = el(
       "tr",
@@ -82,7 +87,7 @@ export class RunRow {
   /** What became of a request stands in the line of the view: rows stay as high and as wide as they are. */
   notice(text, error) {
     const who = this.monitor.runs.length > 1 && text ? `${this.run.name}: ` : "";
-    this.monitor.note(who + text, error);
+    this.monitor.note(who + text, error, this.run);
   }
 
   #eye({ id, name }) {
@@ -108,7 +113,9 @@ export class RunRow {
     const { status } = run;
     const silence = status.silent_seconds ? run.statusAt - 1000 * status.silent_seconds : null;
     const since = kernelSilentSince ?? (silence !== null && now - silence > SILENT_MS ? silence : null);
-    let text = run.final ? status.error || "" : status.message || "";
+    const failed = status.status === "failed";
+    this.#why(run, failed && live);
+    let text = run.final ? (failed ? "" : status.error || "") : status.message || "";
     if (text === status.status) text = "";
     if (!live) text = "saved picture: the kernel has not answered";
     else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
@@ -120,18 +127,27 @@ export class RunRow {
     this.message.classList.toggle("wb-bad", Boolean(status.error && run.final));
   }
 
-  #offer({ final, status: { status } }) {
-    const offers = this.monitor.live ? (OFFERS[status] ?? []) : [];
-    const key = offers.join();
+  #why({ id, status }, shown) {
+    this.why.hidden = !shown;
+    const edits = this.monitor.model.get("edits");
+    this.edit.hidden = !edits;
+    const how = status.repeats && !edits ? ` To change its recipe and launch it anew: wb.Lab(wb.Run("${id}").recipe)` : "";
+    say(this.reason, shown ? `${status.error || "it did not say why"}${how}` : "");
+  }
+
+  #offer({ status: { status, repeats, checkpoints } }) {
+    const offers = this.monitor.live && !repeats ? (OFFERS[status] ?? []) : [];
+    const fromStart = ["failed", "lost", "stopped"].includes(status) && !checkpoints?.length;
+    const key = `${offers.join()} ${fromStart}`;
     if (key === this.buttons.dataset.key) return;
     this.buttons.dataset.key = key;
     const held = this.buttons.contains(document.activeElement);
-    this.buttons.replaceChildren(...offers.map((verb) => this.#button(verb)));
+    this.buttons.replaceChildren(...offers.map((verb) => this.#button(verb, fromStart && verb === "resume" ? FROM_START : undefined)));
     if (held) this.buttons.querySelector("button")?.focus();
   }
 
-  #button(verb) {
-    const { text, title } = BUTTONS[verb];
+  #button(verb, title = BUTTONS[verb].title) {
+    const { text } = BUTTONS[verb];
     const click = () => (verb === "stop" ? this.monitor.table.ask(this) : this.send(verb));
     return el("button", { type: "button", class: "wb-tiny", title, "aria-label": `${text}: ${this.run.name}`, on: { click } }, icon(verb));
   }
@@ -141,7 +157,7 @@ export class RunRow {
     this.root.querySelector(".wb-buttons button:last-child, .wb-steer-toggle")?.focus();
   }
 
-    send(verb) {
+  send(verb) {
     this.monitor.steering.request(this.run, { verb }, (answer) => {
       this.notice(answerInWords(verb, answer), answer.error);
       this.monitor.redraw();

@@ -69,7 +69,8 @@ export class RunTable {
   /** The button of the run above or below that does the same, or what that run has in its place. */
   #near(button, by) {
     const line = button.closest("tr");
-    const there = by < 0 ? line.previousElementSibling : line.nextElementSibling;
+    const lines = this.rows.map((row) => row.root);
+    const there = lines[lines.indexOf(line) + by];
     if (!there) return undefined;
     const cell = there.children[[...line.children].indexOf(button.closest("td"))];
     const place = [...button.closest("td").querySelectorAll("button")].indexOf(button);
@@ -90,7 +91,7 @@ export class RunTable {
     for (const row of old.values()) row.close();
     const focused = document.activeElement;
     const held = this.body.contains(focused) || this.steering.contains(focused);
-    this.body.replaceChildren(...this.rows.map((row) => row.root));
+    this.body.replaceChildren(...this.rows.flatMap((row) => [row.root, row.why]));
     this.steering.replaceChildren(...this.rows.map((row) => row.steer.root));
     // Moving an element takes the focus from what is in it.
     if (held) focused.focus();

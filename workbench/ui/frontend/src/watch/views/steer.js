@@ -7,7 +7,7 @@ import { short } from "../../format.js";
 import { icon } from "../icons.js";
 import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
 import { Question } from "../../question.js";
-import { answerInWords, DONE, heldByOther, leaseInWords } from "../../steering.js";
+import { answerInWords, DONE, heldByOther, leaseInWords, outlived } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
 const NEWEST = "newest";
@@ -60,6 +60,11 @@ export class SteerPanel {
     this.root.hidden = !live || !(this.open || !this.take.hidden || this.question.open);
     if (!this.open) return;
     const trains = ["running", "paused"].includes(run.status.status);
+    if (outlived(this.status, run.status.status)) {
+      this.now.said("", false);
+      if (!this.dirty) this.knobLine.said("", false);
+    }
+    this.status = run.status.status;
     for (const button of this.now.controls) button.disabled = !trains;
     this.now.hint(trains ? "" : this.#waiting(run));
     this.#drawKnob(run, trains);
@@ -74,7 +79,9 @@ export class SteerPanel {
   }
 
   #waiting(run) {
-    return run.final ? "the run has ended; resume it to steer it" : "when the run trains";
+    if (run.status.repeats) return "the run has failed: nothing of it goes on to be steered";
+    const over = run.status.status === "finished" ? "its budget is spent" : "resume it to steer it";
+    return run.final ? `the run has ended; ${over}` : "when the run trains";
   }
 
   // Who steers.
@@ -215,7 +222,7 @@ export class SteerPanel {
     this.from.set([[NEWEST, steps.length ? `newest checkpoint (step ${steps[0]})` : "no checkpoint yet"], ...steps.map((step) => [step, `step ${step}`])], this.step);
     for (const control of [this.from.node, this.edits]) control.disabled = !steps.length;
     this.forkButton.disabled = !steps.length || this.forking || Boolean(this.wrong);
-    this.forkLine.hint(steps.length ? "a new run: same weights, optimizer and place in the data; steps so far count against its budget" : "save a checkpoint first");
+    this.forkLine.hint(steps.length ? "a new run: same weights, optimizer and place in the data; steps so far count against its budget" : run.final ? "it left no checkpoint to go on from" : "save a checkpoint first");
   }
 
   #edited() {
