@@ -298,9 +298,8 @@ def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
         elif inner is not None:
             found.append(Problem(path, f"{inner}"))
         else:
-            found.append(
-                Problem(path, f"{item['msg'].replace('Input should', 'must')}, got {item.get('input')!r:.200}")
-            )
+            why = item["msg"].replace("Input should", "must").partition(", unable to parse")[0]
+            found.append(Problem(path, f"{why}, got {item.get('input')!r:.200}"))
     return found
 
 

@@ -65,11 +65,39 @@ def nothing_moves(page: Page, screen: str) -> None:
     expect(page.locator(".lab-verdict")).to_contain_text("cannot run")
     expect(page.locator(".lab-composer .lab-hint")).to_contain_text("5 heads do not divide width 256")
     assert still(page, lambda: [place(one) for one in fixed]) == before, screen
+    says_why_below(page, heads, "5 heads do not divide width 256")
+    # A field that cannot be read hides no other's error.
+    rate = knob(page, "lr")
+    rate.fill("banana")
+    rate.press("Tab")
+    says_why_below(page, rate, "must be a valid number, got 'banana'")
+    expect(page.locator(".lab-composer .lab-error")).to_have_count(2)
     page.screenshot(path=RESULTS / f"forms-{screen}.png")
+    rate.fill("0.0015")
+    rate.press("Enter")
+    heads.scroll_into_view_if_needed()
     heads.fill("4")
     heads.press("Enter")
     expect(page.locator(".lab-verdict")).to_contain_text("ready")
-    assert still(page, lambda: [place(one) for one in fixed]) == before, screen
+    # The page itself was scrolled to the boxes: what counts is where all stands in the Lab.
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    after = still(page, lambda: [place(one) for one in fixed])
+    moved = after[1]["y"] - before[1]["y"]
+    assert after[1:] == [{**each, "y": pytest.approx(each["y"] + moved)} for each in before[1:]], screen
+
+
+def says_why_below(page: Page, box: Locator, why: str) -> None:
+    """Whole, right below its box, and all of it in sight."""
+    error = box.locator("xpath=ancestor::*[contains(@class, 'lab-knob')][1]/*[contains(@class, 'lab-error')]")
+    expect(error).to_contain_text(why)
+    still(page, lambda: place(error))
+    error.scroll_into_view_if_needed()
+    above, below = place(box), place(error)
+    assert 0 <= below["y"] - above["y"] - above["height"] < 12
+    assert error.locator(".widget-html-content").evaluate(
+        "one => one.scrollHeight <= one.parentElement.clientHeight + 1"
+    )
+    assert below["height"] >= 12
 
 
 def details_open_beside(page: Page) -> None:

@@ -68,6 +68,24 @@ def test_it_is_checked_at_every_step(made: Composition) -> None:
     assert made.recipe is None
 
 
+def test_what_cannot_be_read_hides_no_other_problem(made: Composition) -> None:
+    turn(made, "architecture.width", 64)
+    turn(made, "optimizer.lr", "banana")
+    turn(made, "architecture.heads", 7)
+    turn(made, "data.batch_size", "many")
+    found = {problem.path: problem.message for problem in made.problems}
+    assert set(found) == {"optimizer.lr", "architecture.heads", "data.batch_size.kind"}
+    assert found["optimizer.lr"] == "must be a valid number, got 'banana'"
+    assert "7 heads do not divide width 64" in found["architecture.heads"]
+    # Of a choice that the last recipe did not have, the default stands in.
+    turn(made, "depth", {"kind": "progressive_drop", "theta": "half"})
+    assert {problem.path for problem in made.problems} == {*found, "depth.theta"}
+    turn(made, "optimizer", {"kind": "nope", "lr": 1})
+    assert {problem.path for problem in made.problems} == {"optimizer.kind", "depth.theta", *found} - {"optimizer.lr"}
+    turn(made, "architecture", "none")
+    assert "depth.theta" in {problem.path for problem in made.problems}
+
+
 def test_what_this_machine_cannot_carry_out_is_a_problem_of_its_knob(made: Composition) -> None:
     turn(made, "execution.threads", 1000)
     assert made.recipe is None

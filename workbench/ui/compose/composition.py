@@ -14,6 +14,9 @@ from workbench.ui.compose.differences import change_text, differences
 from workbench.ui.compose.history import History
 from workbench.ui.compose.sources import title_of
 
+_MOST_ROUNDS = 4
+"""Of finding what something wrong hides: a field, its choice, the whole recipe."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -68,6 +71,8 @@ class Composition:
         self.recipe: Recipe | None = None
         self.problems: list[Problem] = []
         self._history = History(State(recipe.to_dict(), recipe, source))
+        # The last that was a recipe, whether or not this machine can carry it out.
+        self._sound: Mapping[str, Any] = recipe.to_dict()
         self._check()
 
     @property
@@ -121,7 +126,49 @@ class Composition:
         try:
             self.recipe, self.problems = Recipe(**fields), []
         except RecipeError:
-            self.recipe, self.problems = None, Recipe.check(fields)
+            self.recipe, self.problems = None, all_problems(fields, self._sound)
         # Launched from here, it would train here.
-        if self.recipe is not None and (here := self.recipe.problems_here()):
-            self.recipe, self.problems = None, here
+        if self.recipe is not None:
+            self._sound = fields
+            if here := self.recipe.problems_here():
+                self.recipe, self.problems = None, here
+
+
+def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with ``fields``, by path, also what a field that cannot be read would hide.
+
+    Args:
+        fields: all knobs as JSON has them.
+        sound: those of a recipe, whose values stand in for what cannot be read; defaults where it has no such knob.
+
+    Example:
+        >>> sound = Recipe().to_dict()
+        >>> wrong = {**sound, "optimizer": {**sound["optimizer"], "lr": "banana"}, "seed": -1}
+        >>> [problem.path for problem in all_problems(wrong, sound)]
+        ['optimizer.lr', 'seed']
+    """
+    problems: list[Problem] = []
+    for _round in range(_MOST_ROUNDS):
+        told = {problem.path for problem in problems}
+        found = [problem for problem in Recipe.check(fields) if problem.path not in told]
+        problems += found
+        for problem in found:
+            fields = _mended(fields, sound, problem.path.split("."))
+        if not found:
+            break
+    return problems
+
+
+def _mended(fields: Mapping[str, Any], sound: Mapping[str, Any], path: list[str]) -> dict[str, Any]:
+    """A copy of ``fields`` with the value at ``path`` as ``sound`` has it, else without it, which is its default."""
+    key, *rest = path
+    mended, inner, known = dict(fields), fields.get(key), sound.get(key)
+    alike = isinstance(inner, Mapping) and isinstance(known, Mapping) and inner.get("kind") == known.get("kind")
+    # A kind that is none has no knobs of its own.
+    if rest and isinstance(inner, Mapping) and rest != ["kind"]:
+        mended[key] = _mended(inner, known if alike and isinstance(known, Mapping) else {}, rest)
+    elif key in sound:
+        mended[key] = known
+    else:
+        mended.pop(key, None)
+    return mended

@@ -244,6 +244,17 @@ function compose(model, root, line) {
     open = panel !== null;
   };
 
+  // Errors that come above it push what is edited down, at the worst out of the form.
+  let errors = 0;
+  const inSight = () => {
+    const now = root.querySelectorAll(".lab-error").length;
+    if (now > errors && document.activeElement?.matches("input, select, textarea")) {
+      const row = document.activeElement.closest(".lab-sections .lab-knob");
+      row?.scrollIntoView({ block: "nearest" });
+    }
+    errors = now;
+  };
+
   // What had the focus may be gone with the change that was undone; the next key must not go to the notebook.
   const keep = () => {
     if (performance.now() - walked > WALKED_MS || root.contains(document.activeElement)) return;
@@ -270,6 +281,7 @@ function compose(model, root, line) {
     seen: () => {
       typed.follow();
       rest();
+      inSight();
       card();
       keep();
     },
