@@ -84,6 +84,22 @@ def test_what_was_said_is_what_begins(
     assert page.heard[-1]["open"]["name"] == f"depth=progressive_drop, lr=0.002 against {tiny.name}"
 
 
+def test_the_choice_the_rate_and_its_schedule_are_named_before_other_knobs(tiny: Recipe) -> None:
+    base = tiny.with_(optimizer={"kind": "adamw", "lr": 0.004, "beta2": 0.95, "schedule": {"warmup": 0.1}})
+    lamb = {"kind": "lamb", "lr": 0.00675, "beta2": 0.99, "eps": 1e-7, "weight_decay": 0.3, "schedule": {"warmup": 0.2}}
+    composed = tiny.with_(optimizer=lamb)
+    named = list(race_form._changed(composed, base))
+    assert named[:3] == ["optimizer.kind", "optimizer.lr", "optimizer.schedule.warmup"]
+    assert len(named) > 3
+    (said,) = race_form._difference(composed, base)
+    assert said == (
+        f"mine differs in {len(named)} knobs: optimizer.kind adamw → lamb, optimizer.lr 0.004 → 0.00675, "
+        f"optimizer.schedule.warmup 0.1 → 0.2 and {len(named) - 3} more"
+    )
+    name = race_form._race_name(composed, base, base.name)
+    assert name == f"optimizer=lamb, lr=0.00675, warmup=0.2 against {base.name}"
+
+
 def test_what_cannot_be_raced_says_why_and_the_next_try_is_free(
     form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:

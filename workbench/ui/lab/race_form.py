@@ -129,18 +129,27 @@ def _called(against: str | None, base: Recipe) -> str:
 
 
 def _changed(composed: Recipe, baseline: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Knobs that both have with other values, choices first: what a choice alone has, its name says."""
+    """Knobs that both have with other values, what matters most first; what a choice alone has, its name says."""
     both = {path: values for path, values in composed.diff(baseline).items()
             if None not in values and not path.startswith(_NOT_RACED)}  # fmt: skip
-    return dict(sorted(both.items(), key=lambda item: not item[0].endswith(".kind")))
+    return dict(sorted(both.items(), key=lambda item: _weight(item[0])))
+
+
+def _weight(path: str) -> int:
+    """Choices of an axis first, then the rate and its schedule; of the rest nothing is known."""
+    _, *names = path.split(".")
+    ranked = (names == ["kind"], names[:1] == ["lr"], names[:1] == ["schedule"])
+    return ranked.index(True) if True in ranked else len(ranked)
 
 
 def _difference(composed: Recipe, baseline: Recipe) -> list[str]:
     """What the race is about, in a line; none where the arms ask for the same."""
     changed = _changed(composed, baseline)
     knobs = [f"{path} {shown(there)} \N{RIGHTWARDS ARROW} {shown(here)}" for path, (here, there) in changed.items()]
-    more = [f"{len(knobs) - _NAMED_KNOBS} more"] if len(knobs) > _NAMED_KNOBS else []
-    return [f"mine differs in {', '.join([*knobs[:_NAMED_KNOBS], *more])}"] if knobs else []
+    named = ", ".join(knobs[:_NAMED_KNOBS])
+    if (more := len(knobs) - _NAMED_KNOBS) > 0:
+        return [f"mine differs in {len(knobs)} knobs: {named} and {more} more"]
+    return [f"mine differs in {named}"] if knobs else []
 
 
 def _race_name(composed: Recipe, baseline: Recipe, called: str) -> str:
