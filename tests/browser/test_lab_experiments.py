@@ -83,7 +83,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     expect(panel.locator(".lab-experiment-lines")).to_contain_text("mine against baseline: undecided")
     expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_be_attached()
     panel.get_by_role("button", name="As a table").press("Enter")
-    expect(panel.get_by_role("columnheader", name=re.compile("reference seconds"))).to_be_attached()
+    expect(panel.get_by_role("columnheader", name=re.compile("seconds of this machine, idle"))).to_be_attached()
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
     assert unfit(page) == []

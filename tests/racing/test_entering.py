@@ -141,10 +141,13 @@ def test_cost_is_that_of_all_runs(planned: Planned) -> None:
     assert plan.cost.seconds == pytest.approx(each / plan.at_once)
     assert plan.cost.core_hours == pytest.approx(each / 3600)
     text = "\n".join(cost_lines(plan))
-    for words in ("24 runs", "(baseline)", "200 steps", "12 of the 2 arms on 6 seeds", "12 of baseline at 0.5x and 2x",
+    for words in ("24 runs", "(baseline)", "200 steps = ", " s of this machine, idle (",
+                  "12 of the 2 arms on 6 seeds", "12 of baseline at 0.5x and 2x",
                   "judged after 4 and 6 seeds", "1.6 times"):  # fmt: skip
         assert words in text
     assert repr(plan).startswith("<race of baseline and mine: at most 6 seeds, 24 runs, about ")
+    own = cost_lines(planned(budget="3 s", clock="measured"))
+    assert any(line.startswith("  mine: about ") and "= 3 s by its own clock" in line for line in own)
     text = "\n".join(cost_lines(planned(seeds=2, reference=())))
     assert "4 runs (4 of the 2 arms on 2 seeds)," in text
     assert "judged after 2 seeds: only very large differences" in text

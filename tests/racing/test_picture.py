@@ -7,9 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.racing.conftest import FLOOR, end, held
+from workbench.plots.race import band
 from workbench.racing.picture import picture_of, table_html
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import standing
+from workbench.runs.folder import read_object, write_json
+from workbench.runs.state import write_state
 
 Planned = Callable[..., RacePlan]
 
@@ -49,6 +52,31 @@ def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
     end(plan, Entry("mine", 0), 2.0)
     assert [len(arm.lines) for arm in picture_of(plan, standing(plan)).arms] == [0, 1]
     assert "undecided (too early)" in table_html(plan, standing(plan))
+
+
+def test_a_curve_never_gets_shorter_when_another_seed_begins(planned: Planned) -> None:
+    plan = planned()
+
+    def curve() -> tuple[int, float]:
+        lines = picture_of(plan, standing(plan)).arms[0].lines
+        x_P, *_ = band(lines)
+        return len(lines), round(float(x_P[-1]) / plan.shares["baseline"].seconds_per_step)
+
+    def going(seed: int, points: int) -> None:
+        folder = end(plan, Entry("baseline", seed), 2.0)
+        evaluations = read_object(folder.evaluations)
+        write_json(folder.evaluations, {**evaluations, "heldout": evaluations["heldout"][:points], "result": None})
+        write_state(folder, status="queued", host="another machine")
+
+    going(0, 3)
+    assert curve() == (1, 150)
+    going(1, 1)
+    assert curve() == (1, 150), "the seed that has got furthest, alone"
+    end(plan, Entry("baseline", 0), 2.0)
+    assert curve() == (1, 200)
+    end(plan, Entry("baseline", 1), 2.0)
+    going(2, 2)
+    assert curve() == (2, 200)
 
 
 def test_the_table_says_it_in_numbers(planned: Planned) -> None:

@@ -19,8 +19,8 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     race = held(planned())
     share = race.plan.shares["mine"]
     titles, (baseline, mine) = arms(race.plan, race.standing)
-    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", "held-out (nats)", "seeds",
-                      "steps to target", "seconds to target"]  # fmt: skip
+    assert titles == ["arm", "steps", "tokens", "TFLOP", "time, machine idle (s)", "time measured (s)",
+                      "held-out (nats)", "seeds", "steps to target", "time to target"]  # fmt: skip
     assert baseline[0] == "baseline"
     assert (mine[0], mine[1], mine[7]) == ("mine", "200", "4")
     assert float(mine[3]) == pytest.approx(share.flops / 1e12, rel=0.01)

@@ -9,6 +9,8 @@ from statistics import fmean
 
 import numpy as np
 
+from workbench.experiments.experiment_folder import ENDED
+from workbench.experiments.readings import Reading
 from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
@@ -19,7 +21,7 @@ from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.static import experiment_html
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.sentences import progress, sentence
+from workbench.racing.sentences import budget_lines, progress, sentence
 from workbench.racing.standing import Standing, run_folder
 from workbench.racing.tables import arms_html
 from workbench.runs.folder import read_object
@@ -28,20 +30,26 @@ _CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
 def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
-    """Curves of all runs at the race's own budget, over reference time, and differences as far as they are known.
+    """Curves of runs at the race's own budget, over reference time, and differences as far as they are known.
+
+    Of an arm, the runs that are done; before there is one, the run that has got furthest.
 
     Curves are in nats; differences in the unit of the race.
     """
     arms: list[Arm] = []
     levels: dict[str, float] = {}
     for arm in plan.arms:
-        lines = []
+        ended: list[Curve] = []
+        open_lines: list[Curve] = []
         for seed in plan.seeds:
-            evaluations = read_object(run_folder(plan, Entry(arm, seed)).evaluations)
+            entry = Entry(arm, seed)
+            evaluations = read_object(run_folder(plan, entry).evaluations)
             levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
             if len(line := _curve(evaluations, plan.shares[arm].seconds_per_step)):
-                lines.append(line)
-        arms.append(Arm(arm, lines))
+                done = now.readings.get(entry, Reading("missing")).status == "done"
+                (ended if done else open_lines).append(line)
+        # A seed that has just begun would cut the mean off where that seed stands.
+        arms.append(Arm(arm, ended or sorted(open_lines, key=lambda line: -float(line.x_N[-1]))[:1]))
     arms.sort(key=lambda arm: arm.name != plan.baseline)
     floors = {text: level for text, level in levels.items() if text in ("word frequencies", "neighbours")}
     gaps = []
@@ -55,7 +63,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
             gap = replace(gap, mean=estimate.mean, low=estimate.low, high=estimate.high, text=verdict.verdict)
         gaps.append(gap)
     return RacePicture(
-        UNITS[plan.score], "reference seconds (forecast for this machine)", arms, gaps, plan.margin, floors,
+        UNITS[plan.score], "seconds of this machine, idle (forecast)", arms, gaps, plan.margin, floors,
         *_reaches(plan, now),
     )  # fmt: skip
 
@@ -66,10 +74,15 @@ def shown(plan: RacePlan, now: Standing, status: str, note: str = "") -> Shown:
     figures = {"curves": "held-out loss by arm", "differences": "differences to the baseline"}
     draw = {"curves": race_curves, "differences": race_differences}
     numbers = {"curves": curves_table, "differences": differences_table}
-    lines = [progress(plan, now), *([note] if note else []), *(sentence(plan, each) for each in now.verdicts.values())]
+    lines = [
+        progress(plan, now, ended=status in ENDED),
+        *([note] if note else []),
+        *(sentence(plan, each) for each in now.verdicts.values()),
+    ]
     return Shown(
         f"Race {plain(plan.name, 60)}", status, lines, table_html(plan, now) + arms_html(plan, now), figures,
-        lambda key: draw[key](picture), lambda key: numbers[key](picture), picks=_picks(plan, now),
+        lambda key: draw[key](picture), lambda key: numbers[key](picture),
+        [line.strip() for line in budget_lines(plan)], _picks(plan, now),
     )  # fmt: skip
 
 

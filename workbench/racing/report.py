@@ -13,11 +13,12 @@ from workbench.plots.tables import choices_table, table
 from workbench.printable import plain
 from workbench.racing.picture import picture_of, table_html
 from workbench.racing.plan import RacePlan
+from workbench.racing.sentences import budget_lines
 from workbench.racing.standing import Standing
 from workbench.racing.tables import arms_html
 
 _CAPTIONS = {
-    "curves": "Mean of the seeds; the band reaches from the best seed to the worst.",
+    "curves": "Mean of the seeds that are done; the band reaches from the best seed to the worst.",
     "differences": "Faint: single seeds, each against the baseline's run of that seed. Diamond: their mean with its "
     "interval. Within the grey stripe two arms are called equivalent.",
 }
@@ -37,9 +38,11 @@ def report_html(plan: RacePlan, now: Standing, summary: str) -> str:
     picture = picture_of(plan, now)
     places = "\n".join(place(name, {"all": "all arms"}, caption) for name, caption in _CAPTIONS.items())
     title, head = plain(plan.name), "</p><p>".join(map(escape, [*summary.splitlines(), *plan.warnings]))
+    budget = "<br>".join(escape(line.strip()) for line in budget_lines(plan))
     body = (
         f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>\n<h2>Verdicts</h2>{table_html(plan, now)}"
-        f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)} ({escape(plan.clock)} clock).</p>"
+        f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)}. "
+        f"{budget}</p>"
         f"{arms_html(plan, now)}<h2>Knobs that differ</h2>{_knobs_html(plan)}<h2>Pictures</h2>{places}"
         f"<details><summary>The numbers of the pictures</summary>{curves_table(picture)}{differences_table(picture)}"
         f"</details>"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from statistics import median
+
+from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import underway
+from workbench.experiments.turns import START_SECONDS
 from workbench.experiments.words import UNITS, duration
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.printable import plain
-from workbench.racing.plan import RacePlan
+from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
 
@@ -22,15 +27,23 @@ def cost_lines(plan: RacePlan) -> list[str]:
     lines = [
         f"{cost.runs} runs{_where_from(plan)}, {plan.at_once} at a time: about {duration(cost.seconds)}{hours}{early}"
     ]
-    for arm, share in plan.shares.items():
-        whose = "  (baseline)" if arm == plan.baseline else ""
-        lines.append(
-            f"  {plain(arm)}: {share.steps:,} steps of {1000 * share.seconds_per_step:.3g} ms = {share.tokens:,} "
-            f"tokens, {duration(share.seconds)}{whose}"
-        )
+    lines += budget_lines(plan)
     if plan.initial:
         lines.append("  all arms begin with the weights of one checkpoint per seed, and with fresh optimizers")
     return [*lines, f"  {_findable(plan)}", *(f"  note: {line}" for line in plan.warnings)]
+
+
+def budget_lines(plan: RacePlan) -> list[str]:
+    """What the budget is for each arm, and whose seconds are meant."""
+    lines = []
+    for arm, share in plan.shares.items():
+        whose = "  (baseline)" if arm == plan.baseline else ""
+        own = share.unit == "seconds"
+        took = f"about {share.steps:,} steps" if own else f"{share.steps:,} steps"
+        time = f"{duration(share.seconds)} {'by its own clock' if own else 'of this machine, idle'}"
+        rest = f"{1000 * share.seconds_per_step:.3g} ms a step, {share.tokens:,} tokens"
+        lines.append(f"  {plain(arm)}: {took} = {time} ({rest}){whose}")
+    return lines
 
 
 def _where_from(plan: RacePlan) -> str:
@@ -110,11 +123,16 @@ def _more(verdict: Verdict) -> str:
     return f"; about {verdict.more} more seed{'s' * (verdict.more > 1)} would decide if mean and spread stay"
 
 
-def progress(plan: RacePlan, now: Standing) -> str:
-    """How far the race is, in one line."""
+def progress(plan: RacePlan, now: Standing, *, ended: bool = False) -> str:
+    """How far the race is, in one line.
+
+    Args:
+        ended: nothing more will run, whatever is left to do.
+    """
     counted = [each.status for each in now.readings.values()]
     parts = [f"{counted.count('done')} of at most {len(counted)} runs done", *underway(now.readings.values())]
-    return f"{', '.join(parts)}; {_next_verdict(plan, now)}"
+    done = ", ".join(parts)
+    return done if ended and not now.over else f"{done}; {_next_verdict(plan, now)}"
 
 
 def _next_verdict(plan: RacePlan, now: Standing) -> str:
@@ -123,10 +141,24 @@ def _next_verdict(plan: RacePlan, now: Standing) -> str:
         return f"judged on {now.look} seeds"
     first, last = plan.design.looks[0], plan.design.looks[-1]
     which = "only" if first == last else "first" if now.look == first else "last" if now.look == last else "next"
-    return f"{which} verdict after {now.look} seeds"
+    return f"{which} verdict after {now.look} seeds, in about {duration(_seconds_left(plan, now))}"
+
+
+def _seconds_left(plan: RacePlan, now: Standing) -> float:
+    """Until the look that is waited for: the forecast of its runs, at the pace of those that are done."""
+
+    def ahead(entry: Entry) -> float:
+        return plan.shares[entry.arm].seconds * entry.ratio
+
+    paces = [each.seconds / ahead(entry) for entry, each in now.readings.items() if math.isfinite(each.seconds)]
+    pace = median(paces) if paces else 1.0
+    # In quarters of a run: a page that says every step of the way is read out for ever.
+    left = [(1 - round(4 * now.readings[entry].progress) / 4) * (pace * ahead(entry) + START_SECONDS)
+            for entry in now.wanted]  # fmt: skip
+    return max(sum(left) / plan.at_once, *left, 0.0)
 
 
 def summary(plan: RacePlan, now: Standing, status: str, note: str = "") -> str:
     """All that a race says, one line each."""
-    head = f"race {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now)}"
+    head = f"race {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now, ended=status in ENDED)}"
     return "\n".join([head, *([note] if note else []), *(sentence(plan, each) for each in now.verdicts.values())])

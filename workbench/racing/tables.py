@@ -14,12 +14,13 @@ from workbench.racing.standing import Standing
 def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the baseline first; of the runs at the race's own budget.
 
-    ``seconds`` are those of the plan (forecast, unless the budget counts them), ``measured`` the median of the runs,
-    which share the machine with each other and with everything else. The target is the score that the baseline ends
+    The first time is that of the plan (forecast, unless the budget counts it), the second the median of the runs, which
+    share the machine with each other and with everything else. The target is the score that the baseline ends
     with, see :mod:`workbench.racing.target`.
     """
-    titles = ["arm", "steps", "tokens", "TFLOP", "seconds", "measured", f"held-out ({UNITS[plan.score]})", "seeds",
-              "steps to target", "seconds to target"]  # fmt: skip
+    planned = "time planned (s)" if plan.shares[plan.baseline].unit == "seconds" else "time, machine idle (s)"
+    titles = ["arm", "steps", "tokens", "TFLOP", planned, "time measured (s)", f"held-out ({UNITS[plan.score]})",
+              "seeds", "steps to target", "time to target"]  # fmt: skip
     lines = []
     for arm in (plan.baseline, *plan.others):
         share = plan.shares[arm]
@@ -37,7 +38,7 @@ def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
 def _to_target(plan: RacePlan, now: Standing, arm: str) -> tuple[str, str]:
     share = plan.shares[arm]
     if arm == plan.baseline:
-        return f"{share.steps:,}", f"{share.seconds:.1f}"
+        return f"{share.steps:,}", f"{share.seconds:.1f} s"
     found = now.verdicts[arm].to_target
     if found is None or found.seconds is None:
         return UNKNOWN, UNKNOWN if found is None else found.text
