@@ -105,7 +105,9 @@ def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.Mo
 
 
 def test_layouts_reach_the_model_and_the_record() -> None:
-    plain, other = native(attention="plain"), native(attention="plain", head="all", padding="kept")
+    # In a precision that no processor emulates.
+    plain = native(attention="plain", precision="fp32")
+    other = native(attention="plain", precision="fp32", head="all", padding="kept")
     shapes = []
     for engine in (plain, other):
         model = engine.place(model_of("masked"))

@@ -50,7 +50,8 @@ def test_where_auto_means_a_cpu_it_is_refused_before_anything_starts(name: str) 
 
 
 def test_a_forecast_says_what_it_prices_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = Recipe().with_(execution={"attention": "flex"})
+    # In a precision that no processor emulates.
+    recipe = Recipe().with_(execution={"attention": "flex", "precision": "fp32"})
     monkeypatch.setattr(Native, "resolve_device", lambda self: torch.device("cpu"))
     engine = recipe.engine()
     assert (engine.attentions, engine.priced_attentions, engine.benchmarks()) == (("flex",), ("sdpa",), [])
