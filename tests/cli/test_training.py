@@ -16,10 +16,12 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench import presets
 from workbench.cli.command import _parser, main
-from workbench.cli.training import recipe_from
+from workbench.cli.training import recipe_from, summary
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
+from workbench.runs.state import write_state
 
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 
@@ -158,3 +160,16 @@ def test_a_fork_goes_on_from_the_command_line(
     fork = Run(said["run"], root)
     assert fork.wait_blocking(timeout=120)["steps"] == 9
     assert fork.telemetry().series("loss")[0] == [7, 8, 9]
+
+
+def test_what_a_run_ended_with_says_of_how_much_text_its_score_is(root: Path) -> None:
+    folder = RunFolder(root / "20260101-000000-a-000000-0000")
+    folder.path.mkdir(parents=True)
+    write_json(folder.recipe, {"name": "mine"})
+    write_state(folder, status="stopped")
+    cancelled = summary(Run(folder), Run(folder).result)
+    assert cancelled.splitlines() == ["mine cancelled before it began", f"run    {folder.path}"]
+    write_json(folder.evaluations, {"heldout": [{"step": 4, "loss": 3.5, "evaluated_tokens": 1024}]})
+    for status, of in (("stopped", "a part, 1,024 tokens"), ("finished", "all 1,024 tokens")):
+        write_state(folder, status=status, step=4, started=1.0)
+        assert f"held-out loss 3.5000 nats ({of});" in summary(Run(folder), Run(folder).result)

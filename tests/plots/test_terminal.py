@@ -8,12 +8,13 @@ import pty
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from workbench.cli.command import main
+from workbench.plots import terminal
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.measured import progress_parts
 from workbench.runs.state import RunState, take_lock, write_state
@@ -80,5 +81,22 @@ def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
 def test_words_leave_out_what_is_not_known() -> None:
     assert progress_parts(asdict(RunState(status="running"))) == ["step 0"]
     state = RunState(step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating")
-    said = ["step 1,200", "loss 2.500", "held-out 2.250", "12,345 tokens/s", "evaluating"]
+    said = ["step 1,200", "loss 2.500", "held-out ~2.250", "12,345 tokens/s", "evaluating"]
     assert progress_parts(asdict(state)) == said
+    assert "held-out 2.250" in progress_parts(asdict(replace(state, status="finished"))), "of all tokens"
+
+
+def test_a_line_is_printed_when_what_it_says_has_changed(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "LINE_SECONDS", 0.0)
+    lock = take_lock(folder)
+    for seconds, step in ((0.5, 2), (1.0, 2), (1.5, 9)):
+        threading.Timer(seconds, write_state, args=(folder,), kwargs={"step": step}).start()
+    timer = threading.Timer(2.0, finish, args=(folder,))
+    timer.start()
+    assert main(["watch", folder.id, "--runs", str(folder.path.parent), "--json"]) == 0
+    timer.join()
+    os.close(lock)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("step ")[1].split()[0] for line in lines] == ["1", "2", "9", "9"]

@@ -36,7 +36,7 @@ sys.exit(worker.main(sys.argv[1:]))
 def test_a_stop_ends_a_calibration(tiny: Recipe, live: Live) -> None:
     execution = {"kind": "auto", "device": "cpu", "threads": 1, "layers_every": 5}
     run = live(tiny.with_(execution=execution, budget="1000000 steps")).start()
-    run.until(lambda run: run.state.message.startswith("measuring which knobs"))
+    run.until(lambda run: run.state.message.startswith("preparing: measuring which knobs"))
     request = control.send(run.folder, "stop")
     # It may take half a minute, and is given up instead.
     assert run.wait() == 0, run.log

@@ -216,6 +216,15 @@ def _conclude(run: Run, result: Result, options: argparse.Namespace) -> int:
     return 0
 
 
+def _scored_on(run: Run, result: Result) -> str:
+    """Of how much of the held-out text the score of an ended run is, in brackets; empty without one."""
+    points = read_object(run.folder.evaluations).get("heldout")
+    tokens = points[-1].get("evaluated_tokens") if isinstance(points, list) and points else None
+    if result["heldout_loss"] is None or not isinstance(tokens, int):
+        return ""
+    return f" (all {tokens:,} tokens)" if result["state"] == "finished" else f" (a part, {tokens:,} tokens)"
+
+
 def summary(run: Run, result: Result) -> str:
     """What a run achieved, as lines of text."""
 
@@ -223,11 +232,13 @@ def summary(run: Run, result: Result) -> str:
         value = result.get(key)
         return format(value, form) if isinstance(value, (int, float)) else "not measured"
 
+    if result["state"] == "stopped" and not result["steps"] and not run.state.started:
+        return f"{plain(run.name)} cancelled before it began\nrun    {run.folder.path}"
     lines = [
         f"{plain(run.name)} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
-        f"held-out loss {number('heldout_loss', '.4f')} nats; word frequencies {number('unigram_entropy', '.4f')}, "
-        f"neighbours {number('bigram_entropy', '.4f')}"
+        f"held-out loss {number('heldout_loss', '.4f')} nats{_scored_on(run, result)}; word frequencies "
+        f"{number('unigram_entropy', '.4f')}, neighbours {number('bigram_entropy', '.4f')}"
         + (f"; learned: {result['learned']}" if result.get("learned") else ""),
         f"run    {run.folder.path}",
     ]

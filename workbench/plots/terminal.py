@@ -79,16 +79,19 @@ def _lines(console: Console) -> Callable[[Sequence[Reading]], None]:
     from rich.text import Text
 
     last: list[str] = []
+    printed: set[str] = set()
     printed_at = 0.0
 
     def show(readings: Sequence[Reading]) -> None:
-        nonlocal last, printed_at
+        nonlocal last, printed, printed_at
         doing = [reading.doing for reading in readings]
         # Lines when what they do changes, else every few seconds: a log stays readable.
         if doing != last or time.monotonic() - printed_at >= LINE_SECONDS:
-            for each in readings:
-                line = f"{each.run.id}  {each.status:<9} {each.progress:4.0%}  {each.text}"
-                console.print(Text(line), soft_wrap=True)
-            last, printed_at = doing, time.monotonic()
+            lines = [f"{each.run.id}  {each.status:<9} {each.progress:4.0%}  {each.text}" for each in readings]
+            # A run that waits says the same for minutes.
+            for line in lines:
+                if line not in printed:
+                    console.print(Text(line), soft_wrap=True)
+            last, printed, printed_at = doing, set(lines), time.monotonic()
 
     return show

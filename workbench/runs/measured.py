@@ -85,11 +85,13 @@ def progress_line(name: str, status: str, state: Mapping[str, Any]) -> str:
 
 
 def progress_parts(state: Mapping[str, Any]) -> list[str]:
-    """Step, losses, speed and message of a run's state, as far as it says them."""
+    """Step, losses, speed and message of a run's state, as far as it says them; ``~``: of a part of the tokens."""
     parts = [f"step {count(state.get('step'))}"]
-    for name, key in (("loss", "loss"), ("held-out", "heldout_loss")):
+    # Until a run has finished its held-out score is of a part of the tokens, and differs from the final one.
+    about = "" if state.get("status") == "finished" else "~"
+    for name, key in (("loss ", "loss"), (f"held-out {about}", "heldout_loss")):
         if state.get(key) is not None:
-            parts.append(f"{name} {number(state[key]):.3f}")
+            parts.append(f"{name}{number(state[key]):.3f}")
     if state.get("tokens_per_second"):
         parts.append(f"{count(state['tokens_per_second'])} tokens/s")
     # `plain`, because this goes into logs and terminals: a message may hold line breaks or control codes.

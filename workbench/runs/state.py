@@ -34,6 +34,8 @@ STALLED = "stalled"
 STALLED_SECONDS = 15.0
 DISK_FULL = "the disk is full"
 """With this begins why a run failed for want of space: it may be resumed once there is some."""
+PREPARING = "preparing: "
+"""With this begins what a run says while it reads, counts or measures something for the first time."""
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
 # Room for several states with a long traceback in each.
 RESERVE_BYTES = 1 << 16
@@ -52,13 +54,11 @@ class RunState:
         heartbeat: Unix time of the last word from the trainer.
         heartbeat_monotonic: the same moment in seconds since the boot, 0 before the first one.
         step, tokens, seconds: optimizer steps, real tokens, seconds of training.
-        progress: spent share of the budget, 0..1.
-        loss, heldout_loss: nats per labelled token.
+        progress: spent share of the budget, 0..1. loss, heldout_loss: nats per labelled token.
         tokens_per_second: over the last logging interval; once the run has ended, :func:`mean_speed`.
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
-        device: in words.
-        started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
+        device: in words. started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
         resume_step: of the checkpoint to resume from, where that is not the newest.
         repeats: it failed in a way that a resume only repeats.
     """

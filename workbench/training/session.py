@@ -168,7 +168,7 @@ class Session:
         return self.task.assemble(self.engine)
 
     def _say(self, line: str) -> None:
-        self.status.write(message=line)
+        self.status.prepare(line)
 
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights, optimizer and turned knobs from the checkpoint that a resume goes on from."""

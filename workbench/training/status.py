@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from workbench.runs.folder import RunFolder
-from workbench.runs.state import disk_full, inodes, write_state
+from workbench.runs.state import PREPARING, disk_full, inodes, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
@@ -72,6 +72,10 @@ class Status:
             self.stages[ended] = round(self.stages.get(ended, 0.0) + now - since, 3)
         self._stage = (name, now if began is None else began)
         self.write(message=f"{name} ({detail})" if detail else name, **changes)
+
+    def prepare(self, line: str) -> None:
+        """Say what is being prepared, which takes a time that nobody knows."""
+        self.write(message=PREPARING + line)
 
     def write(self, **changes: Any) -> None:
         """A transition, made durable (see :func:`workbench.runs.state.write_state`).

@@ -94,6 +94,19 @@ def test_how_long_a_run_takes(queue: Queue, new_run: NewRun) -> None:
     assert remaining_seconds([])(enter(forecast).ticket) is None
 
 
+def test_while_a_run_prepares_nobody_knows_when_the_next_starts(queue: Queue, new_run: NewRun) -> None:
+    first, second = new_run("a"), new_run("b")
+    write_json(first.recipe, {"name": "reads", "budget": {"amount": 30, "unit": "seconds"}})
+    turns = [enter(first), enter(second)]
+    write_state(first, status="starting", message="preparing: encoding the documents")
+    text = "position 1, start unknown: reads still prepares, and no one can say how long that takes"
+    assert outlook(queue).places[str(second.path)].text == text
+    write_state(first, message="building the model")
+    assert outlook(queue).places[str(second.path)].text == "position 1, expected to start within a minute"
+    for turn in turns:
+        turn.leave()
+
+
 def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRun) -> None:
     first, second = enter(new_run("a", status="running")), enter(new_run("b", status="queued", seconds=0.0))
     third = enter(new_run("c"))

@@ -26,7 +26,7 @@ from workbench.runs.queue.line import in_line, next_of, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
-from workbench.runs.state import ENDED_WELL, RunState, lock_held, read_state
+from workbench.runs.state import ENDED_WELL, PREPARING, RunState, lock_held, read_state
 
 LOOK_SECONDS = 1.0
 """A look at the queue serves whoever asks within so long."""
@@ -44,19 +44,25 @@ class Place:
         position: 1 for the next one.
         seconds: until its turn is expected; None: unknown.
         paused: name of a run that is paused and keeps its turn, which may be why it is unknown; empty without one.
+        preparing: name of one whose turn it is and that still prepares, which may be why as well.
     """
 
     position: int
     seconds: float | None
     paused: str = ""
+    preparing: str = ""
 
     @property
     def text(self) -> str:
         """In words, without the word "queued"."""
         if self.seconds is not None:
             return f"position {self.position}, expected to start {about(self.seconds)}"
-        held = f"{plain(self.paused)} is paused and keeps its turn until it is resumed or stopped"
-        return f"position {self.position}, start unknown: {held if self.paused else _UNKNOWN}"
+        why = _UNKNOWN
+        if self.paused:
+            why = f"{plain(self.paused)} is paused and keeps its turn until it is resumed or stopped"
+        elif self.preparing:
+            why = f"{plain(self.preparing)} still prepares, and no one can say how long that takes"
+        return f"position {self.position}, start unknown: {why}"
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,9 @@ def outlook(queue: Queue | None = None) -> Outlook:
     seconds = expected_starts(tickets, settings, remaining_seconds(tickets, queue.seconds_by_shape()))
     waiting = in_line(tickets)
     trains, paused, done = _by_status(tickets)
-    blocked_by = str(_recipe(paused[0].folder).get("name", "")) if paused else ""
-    places = {ticket.folder: Place(n, seconds[ticket.folder], blocked_by) for n, ticket in enumerate(waiting, 1)}
+    prepare = [ticket for ticket in trains if _prepares(read_state(ticket.run))]
+    names = [str(_recipe(found[0].folder).get("name", "")) if found else "" for found in (paused, prepare)]
+    places = {ticket.folder: Place(n, seconds[ticket.folder], *names) for n, ticket in enumerate(waiting, 1)}
     dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
     return Outlook(trains, waiting, places, dead, settings, paused, done)
 
@@ -208,10 +215,16 @@ def remaining_seconds(
         state = read_state(ticket.run)
         if state.status == "paused":
             return None  # until somebody resumes it
+        if _prepares(state):
+            return None  # a budget in seconds says nothing of it
         total = _measured_total(state) or _stated_total(ticket) or totals.get(shape(_recipe(ticket.folder)))
         return None if total is None else max(0.0, total - state.seconds)
 
     return remaining
+
+
+def _prepares(state: RunState) -> bool:
+    return state.status == "starting" and state.message.startswith(PREPARING)
 
 
 def about(seconds: float) -> str:
