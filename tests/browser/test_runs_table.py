@@ -20,6 +20,7 @@ from tests.browser.steer import trained_meanwhile
 from workbench.runs.catalogue.listing import MOST
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import label, read_labels
+from workbench.runs.state import write_state
 
 pytestmark = pytest.mark.browser
 OLDER = 5
@@ -294,7 +295,7 @@ def test_a_few_runs(page: Page, server: Server, folders: list[RunFolder], tmp_pa
     """One kernel for all of it: each part has the table of another six runs."""
     parts = (
         what_the_filter_hides_is_not_acted_on, a_double_click_does_one_thing, knobs_are_columns_and_seeds_come_together,
-        names_stay_in_sight_and_arrows_are_whole,
+        names_stay_in_sight_and_arrows_are_whole, a_failed_run_says_why_and_offers_what_helps,
     )  # fmt: skip
     notebook = open_table(page, server, "few.ipynb", f"Lab(runs_dir=max(pathlib.Path({str(tmp_path)!r}).iterdir()))")
     for number, part in enumerate(parts):
@@ -319,6 +320,27 @@ def what_the_filter_hides_is_not_acted_on(page: Page, few: list[RunFolder]) -> N
     expect(names(page)).to_have_text(["run 5", "run 3", "run 2", "run 1", "run 0"])
     assert [folder.path.is_dir() for folder in few] == [True, True, True, True, False, True]
     expect(chosen(page)).to_have_text("2 selected")
+
+
+def a_failed_run_says_why_and_offers_what_helps(page: Page, few: list[RunFolder]) -> None:
+    why = "the loss became nan at step 3; lower optimizer.lr; it left no checkpoint: begin it anew. " + "more " * 40
+    write_state(few[5], status="failed", error=why, repeats=True)
+    expect(line(page, 5).locator(".lab-status")).to_have_text("failed")
+    line(page, 5).locator(".lab-mark").click()
+    expect(line(page, 5).locator(".lab-mark .wb-sample")).to_be_visible()
+    expect(line(page, 4).locator(".lab-mark .wb-sample")).to_have_count(0)
+    row = page.locator(".lab-watch .wb-run")
+    reason = page.locator(".lab-watch .wb-why")
+    expect(reason).to_contain_text(why.strip())
+    page.screenshot(path=RESULTS / "run-failed.png")
+    box = reason.locator("p").evaluate("one => [...one.getClientRects()].length")
+    assert box > 1, "it wraps"
+    expect(row.get_by_role("button", name="Resume")).to_have_count(0)
+    row.get_by_role("button", name="Steer").click()
+    expect(page.locator(".lab-watch .wb-steer")).to_contain_text("nothing of it goes on to be steered")
+    expect(page.locator(".lab-watch .wb-steer")).to_contain_text("it left no checkpoint to go on from")
+    reason.get_by_role("button", name="Edit and launch anew").click()
+    expect(page.locator(".lab-composer")).to_contain_text(re.compile("as run .* has it"))
 
 
 def a_double_click_does_one_thing(page: Page, few: list[RunFolder]) -> None:
