@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ import workbench as wb
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.choices.data.prepare import prepare
+from workbench.cli.forecasting import summary
 from workbench.forecast import BAND, Forecast, forecast
 from workbench.forecasting import trace as tracing
 from workbench.recipe import Recipe
@@ -64,6 +66,22 @@ def test_it_says_whose_rates_it_used_and_what_compiling_takes(recipe: Recipe) ->
     assert (found.machine, found.calibrated) == (RATES.device, RATES.date)
     assert found.compile_seconds == 0.0
     assert ahead(recipe.with_(execution={"compile": True})).compile_seconds > 10
+
+
+def test_a_text_that_is_not_prepared_yet_is_said_without_reading_it(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr("workbench.forecasting.calibration.calibrated", lambda *_: RATES)
+    found = forecast(recipe)
+    assert found.preparation.startswith("and once, reading the text and learning its vocabulary")
+    assert found.preparation in summary(recipe, found)
+    assert not list(tmp_path.glob("tokens/*")), "nothing was prepared"
+    assert ahead(recipe).preparation == "", "nobody knows the cache of another machine"
+    prepare(recipe.data, say=lambda line: None)
+    assert forecast(recipe).preparation == ""
+    assert forecast(recipe.with_(data={"batch_size": 8})).preparation == ""
+    assert forecast(recipe.with_(data={"heldout_fraction": 0.2})).preparation
 
 
 def test_a_changed_knob_runs_no_model_where_it_changes_none(recipe: Recipe) -> None:

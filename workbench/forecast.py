@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, as a share: eager, compiled."""
 
+PREPARATION = "and once, reading the text and learning its vocabulary: up to some minutes"
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -36,6 +38,7 @@ class Forecast:
         notes: what the numbers leave out for this recipe.
         compile_seconds: of a processor, about what compiling takes the first time, before the clock of the run starts;
             several compile side by side where there are several. 0 where nothing is compiled.
+        preparation: what comes once before training, where text and vocabulary are not in this machine's cache yet.
         provisional: why the figures will change when the run begins; empty where they will not.
         machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
     """
@@ -60,6 +63,7 @@ class Forecast:
     machine: str = ""
     calibrated: str = ""
     provisional: str = ""
+    preparation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: all attributes by name."""
@@ -93,6 +97,7 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
+    from workbench.choices.data.prepare import is_prepared
     from workbench.errors import RecipeError
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.rates import Rates
@@ -141,6 +146,7 @@ def forecast(
         machine=rates.device,
         calibrated=rates.date,
         provisional=engine.provisional,
+        preparation=PREPARATION if here and not is_prepared(recipe.data) else "",
     )
 
 

@@ -38,4 +38,5 @@ FOUND: dict[str, Any] = {
     "machine": "a machine that never was",
     "calibrated": "2026-01-01",
     "provisional": "",
+    "preparation": "",
 }  # fmt: skip

@@ -112,6 +112,7 @@ def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
 def test_what_a_forecast_assumes() -> None:
     assert assumed(FOUND, 3) == "alone on the machine; 3 runs train on it now"
     assert assumed({**FOUND, "provisional": "of the defaults"}) == "alone on the machine; of the defaults"
+    assert assumed({**FOUND, "preparation": "and once, reading"}) == "alone on the machine; and once, reading"
 
 
 def test_memory_is_what_training_added(view) -> None:

@@ -78,6 +78,8 @@ def summary(recipe: Recipe, found: Forecast) -> str:
         f"speed       {found.tokens_per_second:,.0f} tokens/s",
         f"time        {seconds} ({low} to {high})",
     ]
+    if found.preparation:
+        lines.append(f"            {found.preparation}")
     if found.cost is not None:
         lines.append(f"cost        {found.cost:.2f}")
     if found.memory_bytes > found.device_memory_bytes:

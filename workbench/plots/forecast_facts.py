@@ -101,7 +101,7 @@ def fits(found: Mapping[str, Any]) -> bool:
 
 
 def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
-    """What a forecast's time and speed hold for, and what is otherwise now.
+    """What a forecast's time and speed hold for, what is otherwise now, and what comes before.
 
     Args:
         sharing: runs that train on the machine now.
@@ -112,8 +112,8 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
     """
     now = f"; {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
     # Forecasts of earlier versions do not say.
-    provisional = found.get("provisional")
-    return f"{ALONE}{now}" + (f"; {provisional}" if provisional else "")
+    more = [str(found[name]) for name in ("preparation", "provisional") if found.get(name)]
+    return "; ".join([f"{ALONE}{now}", *more])
 
 
 def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:

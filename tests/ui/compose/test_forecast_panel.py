@@ -16,6 +16,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
 from tests.ui.live import run_folder
 from workbench import presets
+from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Mode
 from workbench.choices.execution.plan import Plan
 from workbench.errors import WorkbenchError
@@ -27,6 +28,7 @@ from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.compose.forecast_panel import ForecastPanel
+from workbench.ui.compose.forecasts import settled_since
 
 
 class Machine:
@@ -307,6 +309,13 @@ def test_a_panel_that_is_closed_or_forgotten_ends(panel: ForecastPanel, recipe: 
 
 def test_it_says_what_shares_the_machine(panel: ForecastPanel, recipe: Recipe) -> None:
     panel.show(recipe)
+    settled(panel)
+    assert "alone on the machine; and once, reading the text and learning its vocabulary" in panel.line.value
+    found = {"preparation": "and once"}
+    assert not settled_since(found, recipe)
+    prepare(recipe.data, say=lambda line: None)
+    assert settled_since(found, recipe)
+    panel.show(recipe.with_(seed=5))
     settled(panel)
     assert "alone on the machine</span>" in panel.line.value
     panel.share(2)

@@ -111,5 +111,9 @@ class Forecasts:
 
 
 def settled_since(found: dict[str, Any], recipe: Recipe) -> bool:
-    """Whether a provisional forecast of ``recipe`` is no longer the best there is."""
+    """Whether a forecast of ``recipe`` is no longer the best there is: a run has found or prepared what was open."""
+    from workbench.choices.data.prepare import is_prepared
+
+    if found.get("preparation") and is_prepared(recipe.data):
+        return True
     return bool(found.get("provisional")) and not recipe.engine().provisional
