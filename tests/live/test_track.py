@@ -162,3 +162,11 @@ def test_status_reports_changes_only_and_a_dead_run_is_lost(tmp_path: Path) -> N
     assert (changes["status"], changes["step"]) == ("lost", 3), "nobody holds the lock"
     assert track.final
     assert track.status["loss"] is None, "JSON has no NaN"
+
+
+def test_a_fork_says_how_long_its_parent_had_trained(folder: RunFolder) -> None:
+    track = Track(folder)
+    track.poll()
+    assert track.status["seconds_before"] == 0.0
+    write_json(folder.origin, {"run": "a", "step": 40, "seconds": 29.5})
+    assert track.poll().changes["seconds_before"] == 29.5

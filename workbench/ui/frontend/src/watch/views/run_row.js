@@ -45,7 +45,7 @@ export class RunRow {
     this.reason = el("p", { class: "wb-reason" });
     this.edit = el("button", { type: "button", text: "Edit and launch anew", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
     /** Below the line of a run that failed: why, in whole. */
-    this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, this.reason, this.edit));
+    this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, this.edit, this.reason));
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
     this.root = el(
       "tr",
