@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
         "all => all.filter(one => one.tabIndex >= 0 && !one.disabled && one.checkVisibility()).length"
     )
     assert stops <= MOST_STOPS
+    enter_leads_to_what_was_searched(page)
     details_open_beside(page)
     a_choice_unfolds(page)
     one_launch(page, server)
@@ -98,6 +100,17 @@ def says_why_below(page: Page, box: Locator, why: str) -> None:
         "one => one.scrollHeight <= one.parentElement.clientHeight + 1"
     )
     assert below["height"] >= 12
+
+
+def enter_leads_to_what_was_searched(page: Page) -> None:
+    """To the knob of that very name, which stands first."""
+    search = page.locator(".lab-search input")
+    search.fill("lr")
+    expect(page.locator(".lab-sections .lab-section .lab-toggle").first).to_have_text(re.compile("Optimizer"))
+    search.press("Enter")
+    expect(page.locator(".lab-composer").get_by_label("lr", exact=True)).to_be_focused()
+    search.fill("")
+    expect(page.locator(".lab-found")).to_have_count(0)
 
 
 def details_open_beside(page: Page) -> None:

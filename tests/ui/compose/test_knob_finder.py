@@ -60,7 +60,21 @@ def test_by_path_and_what_another_choice_would_bring(composer: Composer) -> None
     assert "optimizer.schedule.warmup" in shown(composer._forms)
     assert "optimizer.lr" not in shown(composer._forms)
     composer.finder.text.value = "theta"
-    assert "theta (depth: progressive_drop)" in composer.finder.found.value
+    assert "theta (depth: progressive_drop)" in composer.finder.others.value
+    assert composer._forms.children[-1] is composer.finder.others, "below what can be set now"
+
+
+def test_the_name_itself_comes_before_names_that_hold_it_and_help(composer: Composer) -> None:
+    composer.finder.text.value = "lr"
+    sections = [section for section in composer.sections if section.widget in composer._forms.children]
+    places = [composer._forms.children.index(section.widget) for section in sections]
+    first = sections[places.index(min(places))]
+    assert first.name == "optimizer"
+    form = composer.axes["optimizer"].part
+    assert isinstance(form, Form)
+    assert form.widget.children[0] is form.knobs["lr"].widget
+    composer.finder.text.value = "beta"
+    assert form.widget.children[0] is form.knobs["beta1"].widget
 
 
 def test_a_choice_that_is_named_is_found_with_all_its_knobs(composer: Composer) -> None:

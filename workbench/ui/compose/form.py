@@ -154,6 +154,11 @@ class ChoiceKnob(Row):
         # Named itself, the drop-down is a find as well, with all that stands below it.
         return below + int(own)
 
+    def rank(self, words: Sequence[str]) -> int:
+        """That of itself or of the best knob in its form."""
+        own = super().rank(words)
+        return min(own, self.part.rank(words)) if isinstance(self.part, Form) else own
+
     def _part_baseline(self, value: Any) -> Any:
         if self.kind == _kind(self._baseline):
             return self._baseline
@@ -270,10 +275,15 @@ class Form:
     def show(self, words: Sequence[str]) -> int:
         """Hide the knobs whose names and help lack one of these lower-case ``words``; returns how many are left."""
         found = {name: knob.show(words) for name, knob in self.knobs.items()}
-        shown = tuple(knob.widget for name, knob in self.knobs.items() if found[name])
+        kept = [knob for name, knob in self.knobs.items() if found[name]]
+        shown = tuple(knob.widget for knob in (sorted(kept, key=lambda knob: knob.rank(words)) if words else kept))
         if self.widget.children != shown:
             self.widget.children = shown
         return sum(found.values())
+
+    def rank(self, words: Sequence[str]) -> int:
+        """That of the best knob in here."""
+        return min((knob.rank(words) for knob in self.knobs.values()), default=3)
 
     def spend(self, budget: Mapping[str, Any]) -> None:
         """Let the curves in here show this budget, as :meth:`ChoiceKnob.spend` does."""

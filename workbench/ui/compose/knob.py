@@ -52,6 +52,13 @@ class Row:
         self._note.say("; ".join(problem.message for problem in mine))
         return [problem for problem in problems if problem not in mine]
 
+    def rank(self, words: Sequence[str]) -> int:
+        """How well its name is what a search asks for: 0 the very name, 1 begins so, 2 holds it, 3 at best its help."""
+        asked, name = " ".join(words), self.path.rpartition(".")[2].replace("_", " ")
+        if asked in (name, self.path.replace("_", " ").replace(".", " ")):
+            return 0
+        return 1 if name.startswith(asked) else 2 if asked in name else 3
+
     def _offer_reset(self, changed: bool) -> None:
         self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")
 

@@ -17,7 +17,7 @@ class KnobFinder:
     """Hides every knob that a search does not ask for.
 
     Attributes:
-        text: the box. found: what it found, shown over the knobs.
+        text: the box. found: what it found, over the knobs. others: what else there is, below.
 
     Args:
         sections: whose knobs are searched.
@@ -32,8 +32,9 @@ class KnobFinder:
         )
         self.text.add_class("lab-search")
         self.text.observe(lambda _change: self.search(), names="value")
-        self.found = with_shared_layout(ipywidgets.HTML)
-        self.found.add_class("lab-found")
+        self.found, self.others = (with_shared_layout(ipywidgets.HTML) for _ in range(2))
+        for line in (self.found, self.others):
+            line.add_class("lab-found")
 
     def clear(self) -> None:
         """Show every knob again."""
@@ -48,16 +49,19 @@ class KnobFinder:
         """Show the knobs that hold every word in the box, and say how many those are."""
         words = search_words(self.text.value)
         found = [section.search(words) for section in self._sections]
-        shown: tuple[ipywidgets.Widget, ...] = tuple(
-            section.widget for section, count in zip(self._sections, found, strict=True) if count or not words
-        )
-        shown = (self.found, *shown) if words else shown
-        if self._box.children != shown:
-            self._box.children = shown
+        kept = [section for section, count in zip(self._sections, found, strict=True) if count or not words]
+        if words:
+            kept.sort(key=lambda section: section.rank(words))
         others = elsewhere(words, {axis: knob.kind for axis, knob in self._axes.items()})
         count = sum(found)
         text = f"{count} knob{'s' * (count != 1)} found" if count else "no knob of what is chosen has these words"
-        self.found.value = html.escape(text + (f"; not chosen now: {', '.join(others)}" if others else ""))
+        self.found.value, self.others.value = text, html.escape(f"not chosen now: {', '.join(others)}")
+        shown: tuple[ipywidgets.Widget, ...] = tuple(section.widget for section in kept)
+        if words:
+            # What could be chosen comes last: it is no knob that one can set now.
+            shown = (self.found, *shown, *([self.others] if others else []))
+        if self._box.children != shown:
+            self._box.children = shown
 
 
 def search_words(text: str) -> list[str]:

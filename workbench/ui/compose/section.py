@@ -95,6 +95,10 @@ class Section:
         self._arrange()
         return found
 
+    def rank(self, words: Sequence[str]) -> int:
+        """How well the best knob in here is what a search asks for, by its name."""
+        return min(part.rank(words) for part in self._parts)
+
     def _arrange(self) -> None:
         shown = self.toggle.value if self._found is None else self._found > 0
         self.widget.children = (self.heading, self._body) if shown else (self.heading,)

@@ -208,6 +208,9 @@ function compose(model, root, line) {
     if (verb) {
       model.send({ do: verb });
       walked = performance.now();
+    } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target.closest(".lab-search")) {
+      const first = [...root.querySelectorAll(".lab-sections .lab-knob")].find((row) => row.querySelector(":scope > :is(.widget-inline-hbox, .lab-slid)"));
+      controlOf(first ?? root.querySelector(".lab-sections .lab-heading") ?? event.target.parentElement)?.focus();
     } else if (event.key === "Escape" && card) model.send({ do: "close" });
     else if (event.key === "F1" && pathOfChoice(event.target)) model.send({ card: (opener = event.target, pathOfChoice(event.target)) });
     else if (!step(event)) return;
