@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,12 @@ def test_the_front_is_joined_and_the_beaten_are_shown() -> None:
     assert kept.line.shape == "hv"
     assert list(pareto_figure(PICTURE, "memory_bytes").data[1].customdata) == ["1"]
     assert "<b>a" not in kept.text[0]
+
+
+def test_costs_that_are_alike_make_no_front() -> None:
+    dots = [replace(dot, seconds=15 + 0.2 * dot.index) for dot in DOTS]
+    beaten, kept = pareto_figure(replace(PICTURE, dots=dots), "seconds").data
+    assert (list(kept.customdata), list(beaten.customdata)) == (["1"], ["0", "2"])
 
 
 def test_every_seed_is_a_point_beside_the_mean() -> None:

@@ -31,6 +31,7 @@ def test_a_table_before_anything_has_ended(planned: Planned) -> None:
     _, lines = table(sweep.plan, sweep.standing)
     assert [line[-1] for line in lines] == ["waiting"] * 6
     assert "no point has ended with a score yet" in sweep.html()
+    assert "<img" not in sweep.html(), "a picture of nothing"
 
 
 def test_the_page_is_whole_and_safe(planned: Planned) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+ALIKE = 1.1
+"""Seconds within this factor of one another are one cost: equal budgets differ by what the machine did beside."""
+
 
 def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
     """Places of the points that no other beats: none is at most as large in both and smaller in one; ordered by x.
@@ -22,3 +25,16 @@ def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
         if not found or point[1] < found[-1][1] or point[:2] == found[-1][:2]:
             found.append(point)
     return [at for _, _, at in found]
+
+
+def front_of(cost: str, costs: Sequence[float], scores: Sequence[float]) -> list[int]:
+    """:func:`front` of scores against a cost; where it is ``seconds``, all :data:`ALIKE`, the best scores alone.
+
+    Example:
+        >>> front_of("seconds", [15.0, 15.4], [3.1, 3.0]), front_of("seconds", [15.0, 30.8], [3.1, 3.0])
+        ([1], [0, 1])
+    """
+    known = [each for each in costs if math.isfinite(each)]
+    if cost == "seconds" and known and max(known) <= ALIKE * min(known):
+        costs = [1.0 if math.isfinite(each) else each for each in costs]
+    return front(costs, scores)

@@ -107,9 +107,9 @@ def inline_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def experiment_html(summary: str, table: str, png: bytes) -> str:
-    """Sentences (plain text), a table (HTML) and a picture, without scripts."""
+    """Sentences (plain text), a table (HTML) and a picture, if there is one, without scripts."""
     lines = "<br>".join(map(html.escape, summary.splitlines()))
-    return f"<div>{lines}</div>{table}{image_html(png, html.escape(summary))}"
+    return f"<div>{lines}</div>{table}{image_html(png, html.escape(summary)) if png else ''}"
 
 
 def summary_bundle(views: Sequence[RunView]) -> dict[str, Any]:

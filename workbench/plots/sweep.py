@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
-from workbench.plots.pareto import front
+from workbench.plots.pareto import front_of
 from workbench.quantities import REFERENCE_COLOUR, run_colour
 
 COSTS = {"seconds": "seconds of training", "memory_bytes": "memory (bytes, forecast)", "parameters": "parameters"}
@@ -139,7 +139,7 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
         cost: one of :data:`COSTS`.
     """
     x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
-    figure, kept = go.Figure(), front(x, y)
+    figure, kept = go.Figure(), front_of(cost, x, y)
     beaten = [at for at in range(len(x)) if at not in kept and math.isfinite(x[at])]
     beside = " at %{x:.4~g} s" if cost == "seconds" else " at %{x:.4~s}"
     for dots, name, colour, mode in ((beaten, "beaten in both", REFERENCE_COLOUR, "markers"),
@@ -174,7 +174,7 @@ def sweep_png(picture: SweepPicture) -> bytes:
     canvas = FigureCanvasAgg(figure)
     pareto, *panels = figure.subplots(1, 1 + len(knobs), sharey=True, squeeze=False)[0]
     x, y = [dot.seconds for dot in picture.dots], [dot.score for dot in picture.dots]
-    kept = front(x, y)
+    kept = front_of("seconds", x, y)
     pareto.plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten in both")
     pareto.step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0), label="front")
     for at in kept:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from workbench.plots.pareto import front
+from workbench.plots.pareto import front_of
 from workbench.plots.sweep import COSTS, SweepPicture
 from workbench.plots.tables import table
 from workbench.printable import count, decimal, plain
@@ -19,7 +19,7 @@ def pareto_table(picture: SweepPicture, cost: str) -> str:
         cost: one of :data:`workbench.plots.sweep.COSTS`.
     """
     x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
-    kept = set(front(x, y))
+    kept = set(front_of(cost, x, y))
     rows = []
     for at in sorted((at for at in range(len(x)) if math.isfinite(x[at])), key=x.__getitem__):
         shown = decimal(x[at], 1) if cost == "seconds" else count(x[at])

@@ -25,8 +25,9 @@ _CAPTIONS = {
 
 
 def sweep_html(plan: SweepPlan, now: Standing, summary: str) -> str:
-    """Sentences, table and picture without scripts, every name escaped."""
-    return experiment_html(summary, table_html(plan, now), sweep_png(picture_of(plan, now)))
+    """Sentences, table and, of what has ended, a picture; without scripts, every name escaped."""
+    picture = picture_of(plan, now)
+    return experiment_html(summary, table_html(plan, now), sweep_png(picture) if picture.dots else b"")
 
 
 def write_report(plan: SweepPlan, now: Standing, summary: str, path: str | Path) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench.experiments.result import ExperimentResult
-from workbench.plots.pareto import front
+from workbench.plots.pareto import front_of
 from workbench.printable import plain
 from workbench.sweeping.early_stopping import Audit, audit
 from workbench.sweeping.importance import METHOD, importance
@@ -61,8 +61,9 @@ def seconds_of(plan: SweepPlan, each: PointStanding) -> float:
 def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:
     """Points that no other beats in score and in each of :data:`COSTS`, by the latter."""
     done = [row for row in table if row["status"] == "done" and row["score"] is not None]
+    scores = [row["score"] for row in done]
     return {
-        cost: [done[at]["point"] for at in front([_number(row[cost]) for row in done], [row["score"] for row in done])]
+        cost: [done[at]["point"] for at in front_of(cost, [_number(row[cost]) for row in done], scores)]
         for cost in COSTS
     }
 
