@@ -84,6 +84,21 @@ def test_a_section_is_tuned_then_raced_and_its_race_is_held_again(section: Calla
 
 
 @pytest.mark.process  # git, for the revision
+@pytest.mark.parametrize(("steps", "same"), [(276, True), (282, True), (284, True), (291, False), (138, False)])
+def test_what_was_tuned_at_nearly_as_many_steps_is_not_tuned_again(
+    tiny: Recipe, tmp_path: Path, steps: int, same: bool
+) -> None:
+    results = ResultsFile(tmp_path / "study.json", "study")
+    before, other = (tiny.with_(budget=f"{count} steps") for count in (282, 300))
+    results.add("causal/lion/lr=0.001/warmup=0.1", before, {"budget": str(before.budget), "loss": 5.0})
+    results.add("causal/lion 2/lr=0.001/warmup=0.1", other, {"budget": str(other.budget), "loss": 5.0})
+    today = tiny.with_(budget=f"{steps} steps")
+    assert study._as_tuned("causal/lion", today, results) == (before if same else today)
+    in_seconds = tiny.with_(budget="282 s")
+    assert study._as_tuned("causal/lion", in_seconds, results) == in_seconds
+
+
+@pytest.mark.process  # git, for the revision
 def test_the_page_says_every_verdict(section: Callable[..., dict[str, Any]]) -> None:
     found = section()
     data = {**found["data"], "sections": {"causal/Optimizer": found}}

@@ -41,6 +41,8 @@ LEFT = 0.5
 LEARNED = 1.0
 """Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
 SEEDS = 10
+SAME_STEPS = 0.03
+"""Share by which an arm's steps may differ from those that it was tuned at: speeds of two machines, not two budgets."""
 _SHORTEST = "20 steps"
 Begin = Callable[..., Race | RacePlan]
 Tune = Callable[..., dict[str, tuple[Recipe, float]]]
@@ -155,7 +157,8 @@ def section_of(
     arms, refused = arms_of(Track(base, built.methods), section)
     # As much reference time as the baseline takes: each arm is tuned at the steps that this gives it.
     plan = enter({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
-    candidates = {name: Recipe(**plan.arms[name]).with_(seed=TUNING_SEED) for name in arms}
+    candidates = {name: _as_tuned(f"{place}/{name}", Recipe(**plan.arms[name]).with_(seed=TUNING_SEED), results)
+                  for name in arms}  # fmt: skip
     ready = {BASELINE: base, **{name: found for name, (found, _) in tune(place, candidates, results, at_once).items()}}
     took = {name: compiling(f"{place}/{name}", recipe, results) for name, recipe in ready.items()
             if recipe.engine().mode.compiled}  # fmt: skip
@@ -172,6 +175,18 @@ def section_of(
             for each in outcome.verdicts if took and each["speedup"]
         },
     }  # fmt: skip
+
+
+def _as_tuned(key: str, recipe: Recipe, results: ResultsFile) -> Recipe:
+    """A recipe with the steps at which it was tuned before, where another machine gives it nearly as many."""
+    for name, run in results.data["runs"].items():
+        if name.startswith(f"{key}/lr=") and run["budget"] != str(recipe.budget):
+            before = recipe.with_(budget=run["budget"])
+            if before.budget.unit == recipe.budget.unit and (
+                abs(before.budget.amount / recipe.budget.amount - 1) <= SAME_STEPS
+            ):
+                return before
+    return recipe
 
 
 def _raced(
