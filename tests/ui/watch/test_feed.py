@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.ui.live import until
+from tests.ui.live import run_folder, until
 from workbench.live import wire
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import write_state
@@ -70,6 +71,24 @@ def test_a_snapshot_then_deltas_numbered_without_gaps(feed: Feed, page: Page, wr
     until(lambda: page.rows() == 29)
     assert set(page.types()[1:]) == {"delta"}
     assert [message["seq"] for message in page.messages] == list(range(1, len(page.messages) + 1))
+
+
+def test_runs_that_are_asked_for_while_a_message_is_made_are_in_the_next_one(
+    feed: Feed, page: Page, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = run_folder(tmp_path / "other", name="other")
+    poll = feed.tracks[0].poll
+
+    def asked_meanwhile() -> Any:
+        if not page.messages:
+            feed.follow([folder, other])
+        return poll()
+
+    monkeypatch.setattr(feed.tracks[0], "poll", asked_meanwhile)
+    feed.resync()
+    until(
+        lambda: [len(message["runs"]) for message in page.messages if message["type"] == "snapshot"][:2] == [1, 2], 10
+    )
 
 
 def test_many_records_become_few_messages(feed: Feed, page: Page, writer: TelemetryWriter) -> None:

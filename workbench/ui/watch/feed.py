@@ -87,7 +87,8 @@ class Feed:
         # Only ever more: several pages may watch one kernel, and none says when it goes.
         self._extra |= frozenset(extra)
         # Before the thread is woken or started, so that either way it sees them.
-        self._watched = self._wanted = True
+        with self._lock:
+            self._watched = self._wanted = True
         self._wake.set()
         self.start()
 
@@ -112,7 +113,6 @@ class Feed:
         """
         with self._lock:
             self._coming = list(folders)
-        self._wanted = True
         self._wake.set()
         self.start()
 
@@ -167,6 +167,9 @@ class Feed:
         self.tracks = [held.pop(folder.path) if folder.path in held else Track(folder) for folder in coming]
         for track in held.values():
             track.clear()
+        # Here and no sooner: the message before this one, of the runs before, would take the wish along.
+        with self._lock:
+            self._wanted = True
 
     def _complain(self, text: str) -> None:
         if text != self._complaint:
@@ -205,7 +208,8 @@ class Feed:
         if not self._watched:
             return False
         # Taken down first: a page that asks while this is being made gets its own.
-        whole, self._wanted = self._wanted, False
+        with self._lock:
+            whole, self._wanted = self._wanted, False
         fresh = wire.message(self.tracks, news, self.seq + 1, self._extra, whole)
         if fresh is None:
             return False
