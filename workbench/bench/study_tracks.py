@@ -40,15 +40,20 @@ class Track:
         return replace(self, base=self.base.with_(**self.instead.get(section, {})))
 
 
-def causal(steps: int) -> Track:
-    """The main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one thread."""
-    base = presets.get("quickstart").with_(
-        data={"batch_size": 16, "sequence_length": 64},
-        architecture={"layers": 8, "width": 96, "heads": 2},
+def _causal_model(steps: int, rows: int, **shape: int) -> Recipe:
+    """The quickstart's model of another shape, on rows of 64 tokens and one CPU thread."""
+    return presets.get("quickstart").with_(
+        data={"batch_size": rows, "sequence_length": 64},
+        architecture=shape,
         execution={"threads": 1, "device": "cpu"},
         budget=f"{steps} steps",
         seed=TUNING_SEED,
     )
+
+
+def causal(steps: int) -> Track:
+    """The main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one thread."""
+    base = _causal_model(steps, rows=16, layers=8, width=96, heads=2)
     found = all_methods(base)
     # Masks belong to masked models, and these positions let every token see the right.
     del found["Objective"]
@@ -58,13 +63,7 @@ def causal(steps: int) -> Track:
 
 def large_batch(steps: int) -> Track:
     """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step."""
-    base = presets.get("quickstart").with_(
-        data={"batch_size": 64, "sequence_length": 64},
-        architecture={"layers": 4, "width": 256, "heads": 4},
-        execution={"threads": 1, "device": "cpu"},
-        budget=f"{steps} steps",
-        seed=TUNING_SEED,
-    )
+    base = _causal_model(steps, rows=64, layers=4, width=256, heads=4)
     return Track(base, {"Optimizer": depth_and_optimizers()["Optimizer"]})
 
 

@@ -36,9 +36,9 @@ def way_on(folder: RunFolder, status: str) -> str:
     """How a run that has ended goes on, as the end of a sentence; empty for one that is finished."""
     if status == "finished":
         return ""
-    do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
     if read_state(folder).repeats:
         return "; a resume would only repeat what failed: change the recipe, and launch or fork that"
+    do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
     if has_checkpoint(folder.checkpoints):
         return f"; {do} goes on from its last checkpoint"
     return f"; it left no checkpoint: {do} starts its recipe from the beginning"
