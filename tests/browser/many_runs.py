@@ -1,4 +1,5 @@
-"""A thousand real run folders for the price of one: a run is trained, the others are the same files under other ids."""
+"""A thousand real run folders for the price of one: a run is trained, the others are the same files under other ids;
+and what scrolling through them costs a page."""
 
 from __future__ import annotations
 
@@ -7,9 +8,24 @@ import shutil
 import time
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from tests.runs.tiny import tiny_recipe
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.launch import launch
+
+_SCROLLED = """async () => {
+    const box = document.querySelector(".lab-scroll");
+    const began = performance.now();
+    let frames = 0, most = 0;
+    while (performance.now() - began < 1000) {
+        box.scrollTop = (box.scrollTop + 97) % (box.scrollHeight - box.clientHeight);
+        await new Promise(requestAnimationFrame);
+        frames += 1;
+        most = Math.max(most, box.querySelectorAll("tr").length);
+    }
+    return { frames, frames_per_second: (1000 * frames) / (performance.now() - began), rows_in_the_page: most };
+}"""
 
 FIRST = 1_760_000_000
 """Unix time of the oldest copy; the next ones follow hour by hour."""
@@ -51,3 +67,19 @@ def six(original: RunFolder, root: Path) -> list[RunFolder]:
         write_json(folder.recipe, recipe | {"seed": number % 2, "optimizer": optimizer}, durable=False)
         write_json(folder.state, read_json(folder.state) | {"status": "finished", "heldout_loss": 3 + number / 10})
     return made
+
+
+def scroll(page: Page) -> dict[str, float]:
+    """A second of scrolling: frames, and what the page's thread worked for each, other processes left out."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def worked() -> float:
+        found = session.send("Performance.getMetrics")["metrics"]
+        return float(next(metric["value"] for metric in found if metric["name"] == "TaskDuration"))
+
+    before = worked()
+    found: dict[str, float] = page.evaluate(_SCROLLED)
+    spent = worked() - before
+    session.detach()
+    return found | {"milliseconds_of_work_per_frame": 1000 * spent / found["frames"]}

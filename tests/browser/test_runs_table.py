@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import soon, still
-from tests.browser.many_runs import copies, six, trained_run
+from tests.browser.many_runs import copies, scroll, six, trained_run
 from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
@@ -25,19 +25,6 @@ from workbench.runs.state import write_state
 pytestmark = pytest.mark.browser
 OLDER = 5
 """Runs beyond those that a table shows."""
-_SCROLLED = """async () => {
-    const box = document.querySelector(".lab-scroll");
-    const began = performance.now();
-    let frames = 0, most = 0;
-    while (performance.now() - began < 1000) {
-        box.scrollTop = (box.scrollTop + 97) % (box.scrollHeight - box.clientHeight);
-        await new Promise(requestAnimationFrame);
-        frames += 1;
-        most = Math.max(most, box.querySelectorAll("tr").length);
-    }
-    return { frames, frames_per_second: (1000 * frames) / (performance.now() - began), rows_in_the_page: most };
-}"""
-
 _ON_TOP = """cell => {
     const box = cell.getBoundingClientRect();
     return cell.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
@@ -48,22 +35,6 @@ _EVERY_WORD = """line => {
     const heard = new MutationObserver(() => window.words.push(line.textContent));
     heard.observe(line, {childList: true, subtree: true, characterData: true});
 }"""
-
-
-def scroll(page: Page) -> dict[str, float]:
-    """A second of scrolling: frames, and what the page's thread worked for each, other processes left out."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def worked() -> float:
-        found = session.send("Performance.getMetrics")["metrics"]
-        return float(next(metric["value"] for metric in found if metric["name"] == "TaskDuration"))
-
-    before = worked()
-    found: dict[str, float] = page.evaluate(_SCROLLED)
-    spent = worked() - before
-    session.detach()
-    return found | {"milliseconds_of_work_per_frame": 1000 * spent / found["frames"]}
 
 
 @pytest.fixture(scope="module")
