@@ -63,6 +63,7 @@ def end(plan: RacePlan, entry: Entry, loss: float, floor: float = FLOOR) -> RunF
                                       "learned": "neighbours"},
     })  # fmt: skip
     write_json(folder.recipe, plan.arms[entry.arm])
+    write_json(folder.environment, {"git": "0123456789ab"})
     write_state(folder, status="finished", progress=1.0)
     return folder
 

@@ -36,6 +36,7 @@ def test_a_result_has_the_names_that_others_rely_on(planned: Planned, tmp_path: 
     assert found["speedup"]["text"].startswith("< 0.5x")
     assert [arm["sentence"] in found["summary"] for arm in found["verdicts"]] == [True]
     assert found["arms"]["mine"]["share"]["steps"] == 200
+    assert [(each["git"], each["runs"]) for each in found["trained_on"]] == [("0123456789ab", 16)]
     path = found.write(tmp_path / "deep" / "race.json")
     assert json.loads(path.read_text()) == json.loads(json.dumps(found))
 

@@ -13,10 +13,11 @@ from typing import Any
 from workbench.atomic import write_bytes
 from workbench.errors import TargetMissed, WorkbenchError, unknown
 from workbench.experiments.result import ExperimentResult
+from workbench.experiments.trained_on import trained_on
 from workbench.printable import plain, plain_lines
 from workbench.racing.plan import RacePlan
 from workbench.racing.sentences import sentence, summary
-from workbench.racing.standing import Standing, Verdict
+from workbench.racing.standing import Standing, Verdict, run_folder
 
 FAIL_ON = ("never", "worse", "undecided", "not-better")
 """What fails a race in CI, each with all before it: nothing; an arm that is worse, has failed, or left the floor on
@@ -48,7 +49,7 @@ class RaceResult(ExperimentResult):
         race, name, status, score, budget, clock, seeds, looks, alpha, margin, baseline: as asked.
         arms: recipe and share of the budget, by name.
         verdicts: of each arm, see :class:`~workbench.racing.standing.Verdict`. runs: see :func:`rows`.
-        cost, warnings, note, error, summary.
+        trained_on: see :func:`~workbench.experiments.trained_on.trained_on`. cost, warnings, note, error, summary.
         verdict, difference, interval, speedup, to_target, p: of the first arm beside the baseline, for races of two;
             None where unknown.
     """
@@ -81,6 +82,7 @@ class RaceResult(ExperimentResult):
             arms={arm: {"recipe": plan.arms[arm], "share": asdict(plan.shares[arm])} for arm in plan.arms},
             verdicts=[verdict_as_json(plan, each) for each in now.verdicts.values()],
             runs=rows(plan, now),
+            trained_on=trained_on(run_folder(plan, entry) for entry in now.readings),
             cost=asdict(plan.cost),
             warnings=plan.warnings,
             note=note,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench.experiments.result import ExperimentResult
+from workbench.experiments.trained_on import trained_on
 from workbench.plots.pareto import front_of
 from workbench.printable import plain
 from workbench.sweeping.early_stopping import Audit, audit
@@ -114,7 +115,7 @@ class SweepResult(ExperimentResult):
             one. spread, luck, close: see :class:`~workbench.sweeping.standing.Standing`.
         pareto: points on the front of score against each cost. importance: by knob; importance_method: what that is.
         would_have_ended: what early stopping would have done, by rung.
-        cost, warnings, note, error, summary.
+        trained_on: see :func:`~workbench.experiments.trained_on.trained_on`. cost, warnings, note, error, summary.
     """
 
     noun = "sweep"
@@ -151,6 +152,7 @@ class SweepResult(ExperimentResult):
             importance_method=METHOD,
             would_have_ended=[asdict(each) for each in audits(plan, now)],
             recipe=plan.recipe,
+            trained_on=trained_on(plan.run_folder(each.point, seed) for each in now.points for seed in each.readings),
             cost=asdict(plan.cost),
             warnings=plan.warnings,
             note=note,
