@@ -18,10 +18,11 @@ import pytest
 import torch
 
 import workbench.choices
-from workbench.choices.choice import MOVES, Choice, bounds_of, registry
+from workbench.choices.choice import Choice, registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import ORIGINS, STATES, Depth
 from workbench.choices.execution import Engine
+from workbench.choices.knob import MOVES, bounds_of
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Schedule
 from workbench.ops.attention import ATTENTION

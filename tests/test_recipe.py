@@ -121,7 +121,7 @@ BAD = [
     ({"execution": {"kind": "native", "price": 1}}, r"^execution\.price: not a knob of 'native' but of 'memory', "),
     ({"optimizer": {"kind": "lans", "beta3": 0.5}}, r"^optimizer\.beta3: unknown knob 'beta3'; did you mean 'beta"),
     ({"optimizer": {"kind": "lans", "lr": -1}}, r"^optimizer\.lr: must be greater than 0, got -1"),
-    ({"optimizer": {"kind": "lans", "lr": "fast"}}, r"^optimizer\.lr: must be a valid number.* got 'fast'"),
+    ({"optimizer": {"kind": "lans", "lr": "fast"}}, r"^optimizer\.lr: must be a number > 0 and <= 100, got 'fast'$"),
     ({"optimizer": {"kind": "adamw", "schedule": "linaer"}}, r"^optimizer\.schedule\.kind: .*did you mean 'linear'"),
     (
         {"optimizer": {"kind": "adamw", "schedule": {"kind": "cosine", "warmup": 2}}},

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.choices.choice import BOUNDS, MOVES, Choice
+from workbench.choices.choice import Choice
+from workbench.choices.knob import BOUNDS, MOVES
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, Progress
 from workbench.errors import RecipeError, RunError, unknown

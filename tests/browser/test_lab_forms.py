@@ -72,7 +72,7 @@ def nothing_moves(page: Page, screen: str) -> None:
     rate = knob(page, "lr")
     rate.fill("banana")
     rate.press("Tab")
-    says_why_below(page, rate, "must be a valid number, got 'banana'")
+    says_why_below(page, rate, "must be a number > 0 and <= 100, got 'banana'")
     expect(page.locator(".lab-composer .lab-error")).to_have_count(2)
     page.screenshot(path=RESULTS / f"forms-{screen}.png")
     rate.fill("0.0015")

@@ -14,19 +14,18 @@ Other packages add choices with an entry point in the group ``workbench.choices`
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib.metadata
 import inspect
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, model_validator
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from workbench.choices.knob import BOUNDS, MOVES, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
-from workbench.choices.knob import known_fields
 from workbench.choices.progress import Progress
 from workbench.errors import RecipeError, unknown
 
@@ -42,31 +41,12 @@ class Problem(NamedTuple):
     message: str
 
 
-MOVES = "moves during a run"
-"""Marks, in a field's metadata, a knob that takes a number or a schedule (``schedules.Scheduled``)."""
-
-BOUNDS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
-    "exclusiveMinimum": (">", operator.gt),
-    "minimum": (">=", operator.ge),
-    "exclusiveMaximum": ("<", operator.lt),
-    "maximum": ("<=", operator.le),
-}
-"""JSON Schema's words for bounds -> (sign, test)."""
-
-
-def bounds_of(field: FieldInfo) -> dict[str, float]:
-    """Bounds of a knob that moves, in JSON Schema's words (``schedules.scheduled_knob`` declares them)."""
-    extra = field.json_schema_extra
-    # pydantic would take a function there as well; `knob` always writes a dictionary.
-    return {word: float(str(extra[word])) for word in BOUNDS if word in extra} if isinstance(extra, dict) else {}
-
-
 def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
     """Why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
     reached: tuple[float, ...] = value.extremes() if isinstance(value, Choice) else (value,)  # type: ignore[attr-defined]
     for number in reached:
         if not all(BOUNDS[word][1](number, bound) for word, bound in bounds.items()):
-            legal = " and ".join(f"{BOUNDS[word][0]} {bound:g}" for word, bound in bounds.items())
+            legal = legal_bounds(bounds)
             got = f"{number:g}" if not isinstance(value, Choice) else f"a schedule that reaches {number:g}: {value!r}"
             return f"must be {legal} at all times, got {got}"
     return ""
@@ -104,7 +84,11 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_knobs(cls, value: Any) -> Any:
-        for name in value if isinstance(value, Mapping) else ():
+        for name, given in value.items() if isinstance(value, Mapping) else ():
+            field = cls.model_fields.get(name)
+            if field and MOVES in field.metadata and isinstance(given, str) and not _schedule_meant(given):
+                why = not_a_number(field, given)
+                raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
             # Before the nearest name is guessed: who sets it means another kind, not another knob.
             kinds = [] if name in cls.model_fields else _kinds_with(cls.axis, name)
             if kinds:
@@ -151,6 +135,11 @@ class Choice(BaseModel):
     def summary(cls) -> str:
         """First line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
+
+
+def _schedule_meant(text: str) -> bool:
+    """Whether a text is the name of a schedule, or nearly."""
+    return bool(difflib.get_close_matches(text, readable("schedule"), n=1, cutoff=0.5))
 
 
 def _declares(model: type[Choice], name: str, other: type[Choice]) -> bool:

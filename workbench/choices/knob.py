@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from workbench.errors import unknown
+
+MOVES = "moves during a run"
+"""Marks, in a field's metadata, a knob that takes a number or a schedule (``schedules.Scheduled``)."""
+
+BOUNDS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
+    "exclusiveMinimum": (">", operator.gt),
+    "minimum": (">=", operator.ge),
+    "exclusiveMaximum": ("<", operator.lt),
+    "maximum": ("<=", operator.le),
+}
+"""JSON Schema's words for bounds -> (sign, test)."""
+_OF_PYDANTIC = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+
+
+def bounds_of(field: FieldInfo) -> dict[str, float]:
+    """Bounds of a knob in JSON Schema's words: pydantic's own, or those that ``schedules.scheduled_knob`` declares."""
+    # pydantic would take a function there as well; `knob` always writes a dictionary.
+    found: dict[str, Any] = {**field.json_schema_extra} if isinstance(field.json_schema_extra, dict) else {}
+    # Of annotated_types each bound is a class with one field of its name.
+    names = [(item, name) for item in field.metadata for name in _OF_PYDANTIC if hasattr(item, name)]
+    found |= {_OF_PYDANTIC[name]: getattr(item, name) for item, name in names}
+    return {word: float(found[word]) for word in BOUNDS if word in found}
+
+
+def legal_bounds(bounds: Mapping[str, float]) -> str:
+    """Bounds in signs; empty without any.
+
+    Example:
+        >>> legal_bounds({"minimum": 1, "maximum": 1048576})
+        '>= 1 and <= 1,048,576'
+    """
+    texts = (f"{bound:,.0f}" if bound == round(bound) < 1e12 else f"{bound:g}" for bound in bounds.values())
+    return " and ".join(f"{BOUNDS[word][0]} {text}" for word, text in zip(bounds, texts, strict=True))
+
+
+def not_a_number(field: FieldInfo, given: str) -> str:
+    """Why a text is no value of a knob for numbers: what is legal, and the nearest; empty where it may be one.
+
+    Example:
+        >>> from workbench.choices.architectures.pre_ln import PreLN
+        >>> not_a_number(PreLN.model_fields["layers"], "12.5")
+        "must be a whole number >= 1 and <= 256, got '12.5'; nearest: 12 or 13"
+    """
+    arms = typing.get_args(field.annotation) or (field.annotation,)
+    moves, whole = MOVES in field.metadata, float not in arms
+    if not moves and not {*arms} <= {int, float, NoneType}:
+        return ""
+    try:
+        number = float(given)
+    except ValueError:
+        number = math.nan
+    if not moves and math.isfinite(number) and (number.is_integer() or not whole):
+        return ""
+    bounds = bounds_of(field)
+    legal = f"a {'whole ' * whole}number {legal_bounds(bounds)}".rstrip()
+    ways = ", or a schedule" * moves + ", or nothing" * (NoneType in arms)
+    near = {math.floor(number), math.ceil(number)} if whole and math.isfinite(number) else ()
+    fit = [str(each) for each in sorted(near) if all(BOUNDS[word][1](each, bound) for word, bound in bounds.items())]
+    got = f"{given!r:.200}" if given.strip() else "nothing"
+    return f"must be {legal}{ways}, got {got}{'; nearest: ' * bool(fit)}{' or '.join(fit)}"
 
 
 def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "linear", **bounds: Any) -> Any:
@@ -31,13 +95,16 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """``value`` itself; an error if it holds a field that ``model`` lacks, or true/false where a number belongs."""
+    """``value`` itself; an error if it holds a field that ``model`` lacks, or text or true/false for a number."""
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
             why = unknown("", name, model.model_fields, noun="knob")
             raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
-        annotation = model.model_fields[name].annotation
-        types = typing.get_args(annotation) or (annotation,)
+        field = model.model_fields[name]
+        types = typing.get_args(field.annotation) or (field.annotation,)
+        # Of one that moves a text may name a schedule, which only a choice knows.
+        if isinstance(given, str) and MOVES not in field.metadata and (why := not_a_number(field, given)):
+            raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
         # pydantic would read true as 1: a learning rate of 1 that nobody asked for.
         if isinstance(given, bool) and bool not in types and (int in types or float in types):
             why = f"must be a number, got {str(given).lower()}"

@@ -79,9 +79,20 @@ def test_an_impossible_combination_has_no_recipe_and_says_why_beside_the_knob() 
 
 def test_text_that_is_no_number_is_an_error_beside_the_knob() -> None:
     composer = Composer()
-    type_into(composer, "data", "batch_size", "many")
-    assert composer.recipe is None
-    assert "many" in composer.axes["data"].part.knobs["batch_size"].part.widget.children[-1].value
+    type_into(composer, "data", "heldout_fraction", "0.2")
+    for typed, got in (("many", "&#x27;many&#x27;"), ("12.5", "&#x27;12.5&#x27;; nearest: 12 or 13"), ("", "nothing")):
+        type_into(composer, "data", "batch_size", typed)
+        assert composer.recipe is None
+        row = composer.axes["data"].part.knobs["batch_size"].part.widget
+        legal = "must be a whole number &gt;= 1 and &lt;= 1,048,576, or a schedule"
+        assert row.children[-1].value == f"{legal}, got {got}; the arrow beside it brings 16 back"
+        # Nothing is lost: what was typed stands there, and what was set before.
+        assert composer.fields["data"]["batch_size"] == typed
+        assert composer.fields["data"]["heldout_fraction"] == 0.2
+    assert any("lab-reset" in child._dom_classes for child in row.children)
+    # A number that cannot be is told what can: nothing need be brought back.
+    type_into(composer, "data", "batch_size", "0")
+    assert "arrow" not in row.children[-1].value
 
 
 def test_a_batch_that_begins_to_move_starts_within_its_bounds() -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, SerializeAsAny
 from pydantic_core import PydanticCustomError
 
-from workbench.choices.choice import MOVES, Choice, knob, resolve
+from workbench.choices.choice import Choice, knob, resolve
+from workbench.choices.knob import MOVES
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.handles import Handle, move
 

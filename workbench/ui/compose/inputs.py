@@ -18,11 +18,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from workbench.choices.choice import Choice, bounds_of
+from workbench.choices.choice import Choice
+from workbench.choices.knob import bounds_of
 from workbench.ui.shared_layouts import with_shared_layout
 
-BOUND_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
-"""Bounds that a field may declare, as people write them."""
 SLIDER_DECADES = 3
 """How far a logarithmic slider reaches around the default where no bound stops it."""
 SLIDER_REACH = 4
@@ -60,10 +59,8 @@ def shape_of(info: FieldInfo) -> Shape:
     Raises:
         TypeError: the annotation is one that no control exists for.
     """
-    # Of annotated_types each bound is a class with one field of its name.
-    found = {word: getattr(item, word) for item in info.metadata for word in BOUND_SIGNS if hasattr(item, word)}
-    low, high = found.get("ge", found.get("gt")), found.get("le", found.get("lt"))
-    # A knob that moves keeps its bounds elsewhere: pydantic's own would compare a schedule with a number.
+    low: float | None = None
+    high: float | None = None
     for word, bound in bounds_of(info).items():
         low, high = (bound, high) if "inimum" in word else (low, bound)
     return _shape(info.annotation, low, high)

@@ -49,8 +49,12 @@ class Row:
         """Show the problems that belong in here, return the others."""
         # Also what lies below: an entry of a list has a path of its own.
         mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
-        self._note.say("; ".join(problem.message for problem in mine))
+        self._note.say("; ".join(problem.message for problem in mine) + (self._way_out() if mine else ""))
         return [problem for problem in problems if problem not in mine]
+
+    def _way_out(self) -> str:
+        """The end of the error line, where a problem does not say itself what helps."""
+        return ""
 
     def rank(self, words: Sequence[str]) -> int:
         """How well its name is what a search asks for: 0 the very name, 1 begins so, 2 holds it, 3 at best its help."""
@@ -69,6 +73,7 @@ class Knob(Row):
     def __init__(
         self, path: str, shape: Shape, label: str, tooltip: str, default: Any, scale: str, changed: Changed
     ) -> None:
+        self._number = shape.kind in ("int", "float")
         self.input = make_input(shape, label, tooltip, default, scale)
         self.input.changed = self._heard
         super().__init__(path, tooltip, default, changed, [self.input.widget])
@@ -91,6 +96,10 @@ class Knob(Row):
         if not same(self.value, value):
             self.input.set(value)
         self._offer_reset(self.changes > 0)
+
+    def _way_out(self) -> str:
+        unread = self._number and isinstance(self.value, str) and self.changes
+        return f"; the arrow beside it brings {value_text(self._baseline)} back" if unread else ""
 
     def show(self, words: Sequence[str]) -> int:
         """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""

@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from workbench.choices.choice import BOUNDS, bounds_of
-from workbench.ui.compose.inputs import BOUND_SIGNS, as_text
-
-_SIGNS = {**BOUND_SIGNS, "multiple_of": "a multiple of"}
+from workbench.choices.knob import bounds_of, legal_bounds
+from workbench.ui.compose.inputs import as_text
 
 
 def label_of(name: str, unit: str, tooltip: str) -> str:
@@ -49,15 +47,9 @@ def help_of(path: str, info: FieldInfo, default: Any) -> str:
 
 def legal(info: FieldInfo) -> str:
     """The declared bounds in signs (``> 0 and ≤ 1``); empty when there are none."""
-    found = [
-        f"{sign} {getattr(item, word):g}"
-        for item in info.metadata
-        for word, sign in _SIGNS.items()
-        if hasattr(item, word)
-    ]
-    signs = {word: sign.replace(">=", "≥").replace("<=", "≤") for word, (sign, _) in BOUNDS.items()}
-    found += [f"{signs[word]} {bound:g}" for word, bound in bounds_of(info).items()]
-    return " and ".join(found)
+    found = [legal_bounds(bounds_of(info)).replace(">=", "≥").replace("<=", "≤")]
+    found += [f"a multiple of {item.multiple_of:g}" for item in info.metadata if hasattr(item, "multiple_of")]
+    return " and ".join(filter(None, found))
 
 
 def value_text(value: Any, most: int = 60) -> str:
