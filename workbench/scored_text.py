@@ -42,6 +42,13 @@ class ScoredText(NamedTuple):
         return OTHER_TEXT if self.text != other.text else OTHER_TOKENS
 
 
+def part_mark(status: str) -> str:
+    """What stands before the held-out score of a run in that status; empty before one of all held-out tokens."""
+    return "" if status == "finished" else "~"
+
+
+PART_SCORE = "on a part of the held-out tokens, at the end on all of them"
+"""Why a score is marked so."""
 OTHER_TEXT = "are scored on different text"
 OTHER_TOKENS = "have different tokenizers, and nats per token of one are no nats of the other"
 OTHER_KINDS = "what follows is easier to predict from both sides"

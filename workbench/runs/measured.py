@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.printable import count, plain
 from workbench.runs.state import ENDED_WELL
+from workbench.scored_text import part_mark
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ def progress_line(name: str, status: str, state: Mapping[str, Any]) -> str:
 def progress_parts(state: Mapping[str, Any]) -> list[str]:
     """Step, losses, speed and message of a run's state, as far as it says them; ``~``: of a part of the tokens."""
     parts = [f"step {count(state.get('step'))}"]
-    # Until a run has finished its held-out score is of a part of the tokens, and differs from the final one.
-    about = "" if state.get("status") == "finished" else "~"
-    for name, key in (("loss ", "loss"), (f"held-out {about}", "heldout_loss")):
+    for name, key in (("loss ", "loss"), (f"held-out {part_mark(str(state.get('status')))}", "heldout_loss")):
         if state.get(key) is not None:
             parts.append(f"{name}{number(state[key]):.3f}")
     if state.get("tokens_per_second"):

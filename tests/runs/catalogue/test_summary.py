@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from workbench.runs.catalogue.run_list import RunList
 from workbench.runs.catalogue.summary import describe, launched_of, name_of, owner_of, summary
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
+from workbench.runs.run import Run
 from workbench.runs.state import write_state
+from workbench.scored_text import PART_SCORE
 
 
 @pytest.fixture
@@ -40,6 +43,14 @@ def test_numbers_and_text_say_the_same(folder: RunFolder) -> None:
         "queue": "",
         "why": "",
     }
+
+
+@pytest.mark.parametrize(("status", "shown"), [("stopped", "~5.433"), ("finished", "5.433")])
+def test_a_score_of_a_part_of_the_held_out_text_is_marked(folder: RunFolder, status: str, shown: str) -> None:
+    write_state(folder, status=status, heldout_loss=5.4326)
+    assert (summary(folder)["heldout_loss"], describe(folder)["held-out"]) == (5.4326, shown)
+    page = RunList([Run(folder)], folder.path.parent)._repr_html_()
+    assert (PART_SCORE in page) == (status == "stopped")
 
 
 def test_a_failed_run_says_why(folder: RunFolder) -> None:

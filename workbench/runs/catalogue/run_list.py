@@ -11,6 +11,7 @@ from workbench.runs.catalogue.summary import describe
 from workbench.runs.find import run_ids
 from workbench.runs.folder import RunFolder, runs_root
 from workbench.runs.run import Run
+from workbench.scored_text import PART_SCORE
 
 # Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
@@ -71,10 +72,7 @@ class RunList(list[Run]):
             return f"<em>no runs in {escape(str(self.root))}</em>"
         # Escaped throughout: names come from anybody's recipes and must not become markup of this notebook.
         head = "".join(f"<th style='text-align:left'>{escape(column)}</th>" for column in rows[0])
-        body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{escape(value)}</td>" for value in row.values()) + "</tr>"
-            for row in rows
-        )
+        body = "".join("<tr>" + "".join(map(_cell, *zip(*row.items(), strict=True))) + "</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more(len(rows)))}"
 
     def _more(self, shown: int) -> str:
@@ -91,6 +89,11 @@ def runs(runs_dir: str | Path | None = None) -> RunList:
     # By id rather than by the folder's own time, which every heartbeat changes.
     folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
     return RunList([Run(folder) for folder in folders], root)
+
+
+def _cell(column: str, text: str) -> str:
+    why = f" title='{PART_SCORE}'" if column == "held-out" and text.startswith("~") else ""
+    return f"<td style='text-align:left'{why}>{escape(text)}</td>"
 
 
 def _two_lines(row: dict[str, str], width: int) -> str:

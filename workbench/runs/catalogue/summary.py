@@ -17,6 +17,7 @@ from workbench.runs.labels import read_labels
 from workbench.runs.message import message_of
 from workbench.runs.queue.outlook import place_of
 from workbench.runs.state import STALLED, RunState, actual_status, read_state
+from workbench.scored_text import part_mark
 
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""
@@ -113,7 +114,7 @@ def launched_of(folder: RunFolder) -> float | None:
 def describe(folder: RunFolder) -> dict[str, str]:
     """The columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
     facts = summary(folder)
-    parent = facts["parent"]
+    parent, heldout = facts["parent"], _number(facts["heldout_loss"], ".3f")
     return {
         "run": facts["id"],
         "name": plain(facts["name"]),
@@ -121,7 +122,7 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "progress": f"{facts['progress']:.0%}",
         "step": f"{facts['step']:,}",
         "loss": _number(facts["loss"], ".3f"),
-        "held-out": _number(facts["heldout_loss"], ".3f"),
+        "held-out": heldout and part_mark(facts["status"]) + heldout,
         "tokens/s": _number(facts["tokens_per_second"], ",.0f"),
         "tags": " ".join(facts["tags"]),
         "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",

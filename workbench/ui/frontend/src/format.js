@@ -45,6 +45,17 @@ export function loss(value) {
   return Number.isFinite(value) ? minus(value.toFixed(3)) : String(value);
 }
 
+/** Why a held-out score is marked "~"; empty for one of all held-out tokens. */
+export function partScore({ status, heldout_loss: score }) {
+  const part = status !== "finished" && Number.isFinite(score);
+  return part ? "on a part of the held-out tokens, at the end on all of them" : "";
+}
+
+/** The held-out score of a run, wherever it stands. */
+export function heldout(status) {
+  return `${partScore(status) ? "~" : ""}${loss(status.heldout_loss)}`;
+}
+
 /** Whole numbers with separators: 12345 -> "12,345". */
 export function whole(value) {
   return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");

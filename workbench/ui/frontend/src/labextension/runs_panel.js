@@ -1,14 +1,14 @@
 // The side panel: all runs, those that train first, whatever kernel is there or none; a click watches one.
 
 import { el, say } from "../dom.js";
-import { FINAL, loss, percent, queueText } from "../format.js";
+import { FINAL, heldout, loss, partScore, percent, queueText } from "../format.js";
 
 const NOTHING = "No runs yet. Open the Workbench, pick a preset and press Launch.";
 const ABSENT = "The server does not answer for runs. `jupyter server extension enable workbench.server` turns that on; then start JupyterLab again.";
 
 /** What a line says below its name, and in full under the pointer. */
 export function factsOf(run) {
-  const held = Number.isFinite(run.heldout_loss) ? `, held-out ${loss(run.heldout_loss)}` : "";
+  const held = Number.isFinite(run.heldout_loss) ? `, held-out ${heldout(run)}${partScore(run) && ` (${partScore(run)})`}` : "";
   return {
     short: [run.status, ...(queueText(run) ? [queueText(run)] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
     long: [`${run.name} (${run.id})`, `${run.status}${run.message ? `: ${run.message}` : ""}`, `step ${run.step}, loss ${loss(run.loss)}${held}`, run.place && `in ${run.place}`]

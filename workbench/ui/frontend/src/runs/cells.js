@@ -95,7 +95,7 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
     } else if (column.mean) {
       const stat = group.stats.get(column.key);
       text(cell, statText(column, stat));
-      cell.title = stat ? `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}` : "";
+      cell.title = stat ? [`mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
     } else text(cell, BY_KEY.has(column.key) ? "" : shared(column, group.rows));
   }
 }
@@ -135,6 +135,11 @@ const FILL = {
     cell.firstChild.hidden = Boolean(row.queue_position);
     cell.title = row.queue_position ? `waiting for its turn on this machine; ${row.message}` : "";
     cell.firstChild.firstChild.style.transform = `scaleX(${Math.min(1, Math.max(0, row.progress))})`;
+  },
+  heldout(cell, row) {
+    const { text: value, about } = BY_KEY.get("heldout");
+    text(cell, value(row));
+    cell.title = about(row);
   },
   owner(cell, row) {
     text(cell, row.owner);

@@ -1,6 +1,6 @@
 // The columns of the table of runs: what they are called, how they sort, and what stands in them. Pure.
 
-import { queueText, whole } from "../format.js";
+import { heldout, partScore, queueText, whole } from "../format.js";
 import { shown } from "./sheet.js";
 
 // The order in which people look for runs: what goes on first, what went wrong next.
@@ -9,7 +9,8 @@ const URGENCY = ["stalled", "running", "starting", "stopping", "paused", "queued
 /**
  * One column.
  * `value` is what it sorts and filters by (null: nothing said), `text` what stands in a cell, `first` the direction of
- * the first click on its header, `width` in pixels; `mean` writes the mean of a group of runs.
+ * the first click on its header, `width` in pixels; `mean` writes the mean of a group of runs; `about` says why a value
+ * is marked "~".
  */
 export const COLUMNS = [
   { key: "name", title: "name", first: 1, width: 170, value: (row) => row.name, text: (row) => row.name, fixed: true },
@@ -20,7 +21,7 @@ export const COLUMNS = [
   { key: "progress", title: "progress", first: -1, width: 112, value: (row) => row.progress, text: (row) => queueText(row) || `${Math.floor(100 * row.progress)}%` },
   { key: "step", title: "step", first: -1, width: 70, number: true, value: (row) => row.step, text: (row) => whole(row.step) },
   { key: "loss", title: "loss", first: 1, width: 76, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss), mean: (value) => value.toFixed(3) },
-  { key: "heldout", title: "held-out", first: 1, width: 92, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss), mean: (value) => value.toFixed(3) },
+  { key: "heldout", title: "held-out", first: 1, width: 92, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss) && heldout(row), about: partScore, mean: (value) => value.toFixed(3) },
   { key: "speed", title: "tokens/s", first: -1, width: 96, number: true, value: (row) => number(row.tokens_per_second), text: speedText, mean: whole },
   { key: "owner", title: "owner", first: 1, width: 84, value: (row) => row.owner || null, text: (row) => row.owner },
   { key: "device", title: "device", first: 1, width: 110, value: (row) => row.device || null, text: (row) => row.device },

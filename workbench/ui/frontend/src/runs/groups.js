@@ -98,7 +98,7 @@ export function statsOf(rows) {
     if (!values.length) continue;
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
     const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-    found.set(column.key, { mean, spread: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null, count: values.length });
+    found.set(column.key, { mean, about: rows.map((row) => column.about?.(row)).find(Boolean) ?? "", spread: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null, count: values.length });
   }
   return found;
 }
@@ -109,10 +109,11 @@ export function widened(column) {
   return { ...column, width: Math.max(column.width, least) };
 }
 
-/** "3.215 ± 0.012", or the mean alone. */
+/** "3.215 ± 0.012", or the mean alone; "~" before it where the value of one of them is marked so. */
 export function statText(column, stat) {
   if (!stat) return "";
-  return stat.spread === null ? column.mean(stat.mean) : `${column.mean(stat.mean)} ± ${column.mean(stat.spread)}`;
+  const mean = `${stat.about ? "~" : ""}${column.mean(stat.mean)}`;
+  return stat.spread === null ? mean : `${mean} ± ${column.mean(stat.spread)}`;
 }
 
 /** How the runs of a group stand: "8 runs: 1 running, 7 finished", most urgent first; "8 runs, finished" where all do. */

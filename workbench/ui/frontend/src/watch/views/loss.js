@@ -89,7 +89,7 @@ export class LossView extends CurvesView {
     const parts = runs.map((run) => {
       const heldout = latest(run, "heldout_loss");
       const { learned, score = "held-out" } = run.status;
-      const scored = heldout === null ? "" : `, ${score} ${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
+      const scored = heldout === null ? "" : `, ${score} ${run.status.status === "finished" ? "" : "~"}${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
       return `${run.name}: training ${loss(latest(run, "loss"))}${scored}`;
     });
     return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;

@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, loss, percent, queueText, secondsLeft, short, standing } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, percent, queueText, secondsLeft, short, standing } from "../../format.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
 import { lineSample } from "../samples.js";
@@ -102,11 +102,9 @@ export class RunRow {
 
   #numbers({ status, final }) {
     say(this.numbers.loss, loss(status.loss));
-    // Until it has finished the score is of a part of the tokens, and differs from the final one.
-    const part = status.status !== "finished" && Number.isFinite(status.heldout_loss);
-    say(this.numbers.heldout, `${part ? "~" : ""}${loss(status.heldout_loss)}`);
+    say(this.numbers.heldout, heldout(status));
     say(this.learned, status.learned ?? "");
-    this.heldout.title = this.learned.title = [status.score, part && "on a part of the held-out tokens, at the end on all of them", status.learned && `learned so far: ${status.learned}`].filter(Boolean).join("; ");
+    this.heldout.title = this.learned.title = [status.score, partScore(status), status.learned && `learned so far: ${status.learned}`].filter(Boolean).join("; ");
     say(this.numbers.speed, short(status.tokens_per_second));
     say(this.numbers.time, final ? `took ${duration(status.seconds - (status.seconds_before ?? 0))}` : duration(secondsLeft(status)));
   }
