@@ -63,6 +63,8 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
 
     steer.press("Checkpoint now")
     expect(steer.said(steer.now)).to_have_text(re.compile("^checkpoint: saved step-"))
+    # Before anything is typed.
+    expect(steer.said(steer.fork)).to_have_text(re.compile("^nothing changes: .* of .* are left$"))
     steer.press("Evaluate now")
     expect(steer.said(steer.now)).to_have_text(re.compile("^evaluate: held-out loss"))
     for verb, status in (("Pause", "paused"), ("Resume", "running")):

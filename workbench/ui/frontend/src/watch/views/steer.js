@@ -221,24 +221,38 @@ export class SteerPanel {
     if (this.step !== NEWEST && !steps.includes(Number(this.step))) this.step = NEWEST;
     this.from.set([[NEWEST, steps.length ? `newest checkpoint (step ${steps[0]})` : "no checkpoint yet"], ...steps.map((step) => [step, `step ${step}`])], this.step);
     for (const control of [this.from.node, this.edits]) control.disabled = !steps.length;
+    // What a fork has left to spend is what one asks first, and another checkpoint is another answer.
+    if (steps.length && this.tried !== `${run.id} ${steps[0]}`) {
+      this.tried = `${run.id} ${steps[0]}`;
+      this.#try();
+    }
     this.forkButton.disabled = !steps.length || this.forking || Boolean(this.wrong);
     this.forkLine.hint(steps.length ? "a new run: same weights, optimizer and place in the data; steps so far count against its budget" : run.final ? "it left no checkpoint to go on from" : "save a checkpoint first");
   }
 
   #edited() {
     clearTimeout(this.trying);
-    const { edits, problems } = editsOf(this.edits.value, this.run.status.knobs ?? []);
+    const { problems } = editsOf(this.edits.value, this.run.status.knobs ?? []);
     this.wrong = problems.join("; ");
     this.forkLine.said(this.wrong, Boolean(this.wrong));
     this.edits.setAttribute("aria-invalid", String(Boolean(this.wrong)));
     this.redraw();
-    if (this.wrong) return;
+    if (!this.wrong) this.#try();
+  }
+
+  /** Has the run say what a fork as it is asked for would be. */
+  #try() {
+    clearTimeout(this.trying);
     const asked = `${this.step}\n${this.edits.value}`;
+    const { edits, problems } = editsOf(this.edits.value, this.run.status.knobs ?? []);
+    if (problems.length) return;
     this.trying = setTimeout(() => {
       this.steering.tryFork(this.run, this.#stepAsked(), edits, (answer) => {
         if (!DONE.includes(answer.state) || asked !== `${this.step}\n${this.edits.value}` || this.forking) return;
-        this.edits.setAttribute("aria-invalid", String(answer.error));
-        this.forkLine.said(answer.text, answer.error);
+        // Of a run whose budget is spent it says so before anybody has typed anything wrong.
+        const wrong = answer.error && edits.length > 0;
+        this.edits.setAttribute("aria-invalid", String(wrong));
+        this.forkLine.said(answer.text, wrong);
       });
     }, CHECK_AFTER_MS);
   }
