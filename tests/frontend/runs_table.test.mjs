@@ -6,6 +6,7 @@ import { BY_KEY, nextSort, since, sorted } from "../../workbench/ui/frontend/src
 import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
+import { statText, statsOf } from "../../workbench/ui/frontend/src/runs/groups.js";
 import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
 import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
 
@@ -16,18 +17,26 @@ const action = (verb) => ACTIONS.find((each) => each.verb === verb);
 test("that a run waits is said until it begins, and no other words are touched", () => {
   const session = new Session(() => {}, { server: {}, place: () => "" });
   const tell = (seq, rows) => session.hear({ type: "rows", seq, whole: !seq, order: seq ? null : rows.map(({ id }) => id), rows, total: 1, trashed: 0 });
-  session.hear({ type: "said", text: "launched a: queued, position 1", error: false, waits: ["a"] });
+  session.hear({ type: "said", text: "launched a: queued, position 1", error: false, of: [["a", "queued"]] });
   tell(0, [row("a", { status: "queued" })]);
   tell(1, [row("a", { status: "queued", queue_position: 1 })]);
   assert.equal(session.said.text, "launched a: queued, position 1");
   tell(2, [row("a", { status: "starting" })]);
-  assert.equal(session.said.text, "a has started");
-  session.hear({ type: "said", text: "launched b: queued", error: false, waits: ["a"] });
-  tell(3, [row("a", { status: "failed" })]);
-  assert.equal(session.said.text, "a: failed");
+  assert.equal(session.said.text, "");
   session.note("tagged a");
   tell(4, [row("a", { status: "finished" })]);
   assert.equal(session.said.text, "tagged a");
+});
+
+test("a score of a part of the held-out text is marked, alone and in a mean, and says why", () => {
+  const { text, about } = BY_KEY.get("heldout");
+  const of = (status, loss) => row("a", { status, heldout_loss: loss });
+  assert.deepEqual(["running", "stopped", "finished"].map((status) => text(of(status, 5.4321))), ["~5.432", "~5.432", "5.432"]);
+  assert.deepEqual([null, "nan"].map((loss) => text(of("running", loss))), ["", "nan"]);
+  assert.deepEqual([about(of("running", 5.4)), about(of("finished", 5.4)), about(of("running", null))], ["on a part of the held-out tokens, at the end on all of them", "", ""]);
+  const mean = (...rows) => statText(BY_KEY.get("heldout"), statsOf(rows).get("heldout"));
+  assert.equal(mean(of("finished", 5), of("running", 5)), "~5.000 ± 0.000");
+  assert.equal(mean(of("finished", 5), of("running", null)), "5.000");
 });
 
 test("what was said of a run goes with the next change of its state", async () => {

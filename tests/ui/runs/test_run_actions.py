@@ -114,5 +114,5 @@ def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) ->
 
 
 def test_words_that_hold_until_a_run_starts_say_which() -> None:
-    assert ActionResult("launched a: queued", waits="a").message()["waits"] == ["a"]
-    assert "waits" not in ActionResult("launched a").message()
+    assert ActionResult("launched a: queued", waits="a").message()["of"] == [["a", "queued"]]
+    assert "of" not in ActionResult("launched a").message()

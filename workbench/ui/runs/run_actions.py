@@ -45,8 +45,9 @@ class ActionResult:
 
     def message(self) -> dict[str, Any]:
         """As it is sent to the page."""
-        waits = {"waits": [self.waits]} if self.waits else {}
-        return {"text": self.text, "error": self.error, "undo": list(self.undo), **waits}
+        # Runs and the status in which the words hold of them; the page takes them away with the next one.
+        of = {"of": [[self.waits, "queued"]]} if self.waits else {}
+        return {"text": self.text, "error": self.error, "undo": list(self.undo), **of}
 
 
 class RunActions:

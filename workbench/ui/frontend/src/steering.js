@@ -20,9 +20,9 @@ export function answerInWords(what, { state, text, seconds }) {
   return words.startsWith(`${what}:`) || state === "waiting" ? words : `${what}: ${words}`;
 }
 
-/** Whether what was said of a run in the state `before` is over in the state `now`; on the way to the next state it holds. */
+/** Whether what was said of a run in the state `before` is over in the state `now`; on the way to the next state it holds, but that it waits. */
 export function outlived(before, now) {
-  return now !== before && !["starting", "stopping"].includes(now);
+  return now !== before && (before === "queued" || !["starting", "stopping"].includes(now));
 }
 
 const several = (names) => (names.length <= 3 ? names.join(", ") : `${names.length} runs`);

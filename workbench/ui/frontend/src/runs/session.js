@@ -72,7 +72,6 @@ export class Session {
     if (message.type === "rows") {
       // Something was missed, as by a page that slept: ask anew.
       if (!this.rows.take(message)) return this.hello();
-      this.#begun();
       if (this.said.of?.some(([id, status]) => outlived(status, this.rows.byId.get(id)?.status))) this.said = { text: "", error: false };
     } else if (message.type === "knobs") this.knobs = new Knobs(message);
     else if (message.type === "trash") this.trash = message.rows;
@@ -109,23 +108,15 @@ export class Session {
         const outcome = outcomeOf(verb, asked);
         if (["done", "refused", "late"].includes(answer.state)) this.pending.delete(key);
         if (outcome.settled) this.#look();
-        // One that was resumed may have to wait for its turn again.
-        this.said = { ...outcome, waits: outcome.settled && /queued/.test(outcome.text) ? free : [], of: outcome.settled ? this.#statuses(free) : [] };
+        this.said = { ...outcome, of: outcome.settled ? free.map((id) => [id, this.#after(id, outcome.text)]) : [] };
         this.#changed();
       });
     }
   }
 
-  /** That runs wait is said no longer than they do. */
-  #begun() {
-    const waiting = (this.said.waits ?? []).map((id) => this.rows.byId.get(id));
-    if (!waiting.length || waiting.some((row) => !row || row.status === "queued")) return;
-    const words = waiting.map(({ name, status }) => (["starting", "running"].includes(status) ? `${name} has started` : `${name}: ${status}`));
-    this.said = { text: words.join("; "), error: false };
-  }
-
-  #statuses(ids) {
-    return ids.map((id) => [id, this.rows.byId.get(id)?.status]);
+  /** The status in which words of a run hold; one that was resumed may have to wait for its turn again. */
+  #after(id, text) {
+    return /queued/.test(text) ? "queued" : this.rows.byId.get(id)?.status;
   }
 
   /** The kernel is to look at the folders now, not in two seconds. */
