@@ -239,7 +239,7 @@ class AcceleratedRun(Run):
             self._session.run()
         # A thread's error would go to nobody: it becomes the state of the run, as a trainer's does.
         except BaseException as error:
-            fail(self.folder, status, error)
+            fail(self.folder, status, error, whole=False)
             with contextlib.suppress(OSError), self.folder.log.open("a") as log:
                 traceback.print_exception(error, file=log)
             # Of its frames only the places: what lay in them, activations for one, must not be kept.

@@ -162,4 +162,7 @@ def test_a_run_that_finds_too_little_memory_says_how_much_is_missing(tiny: Recip
     missing = re.search(r"so at least ([\d.]+) GiB are missing", run.state.error)
     assert missing is not None, run.state.error
     assert 0 < float(missing[1]) < 6
+    # It would again: pages offer an edit in place of a resume, and so do words.
+    assert run.state.repeats
+    assert "would run out again: edit the recipe and launch it anew. What helps" in run.state.error
     assert "execution.micro_batch_size 256 or less" in run.state.error

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.loading import COMPILER, load
+from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import (
     DISK_FULL,
@@ -120,25 +121,36 @@ def _keep_compiled_graphs() -> None:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
 
 
-def fail(folder: RunFolder, status: Status, error: BaseException) -> None:
-    """Have state and telemetry of a run say why it failed, as far as they can be written."""
-    text = explain(error, read_json(folder.recipe, {}))
+def fail(folder: RunFolder, status: Status, error: BaseException, *, whole: bool = True) -> None:
+    """Have state and telemetry of a run say why it failed, as far as they can be written.
+
+    Args:
+        whole: its recipe alone is enough to launch it anew.
+    """
+    # Not at the top: torch is loaded by the time that memory runs out, and not before.
+    from workbench.ops.free_memory import ran_out
+
+    # A resume asks for the same memory; a run whose model and loader are objects is resumed with smaller ones.
+    repeats = {"repeats": True} if ran_out(error) and whole else {}
+    fork = ", or fork its last checkpoint with the edit" if has_checkpoint(folder.checkpoints) else ""
+    way_on = f"As it is it would run out again: edit the recipe and launch it anew{fork}. " if repeats else ""
+    text = explain(error, read_json(folder.recipe, {}), way_on)
     with contextlib.suppress(OSError):
-        status.write(status="failed", error=text, exit_code=1, message="")
+        status.write(status="failed", error=text, exit_code=1, message="", **repeats)
     with contextlib.suppress(OSError):
         writer = TelemetryWriter(folder.telemetry)
         writer.event(status.step, "error", text)
         writer.close()
 
 
-def explain(error: BaseException, recipe: dict[str, Any]) -> str:
+def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> str:
     """What went wrong and what to do, for people.
 
     Args:
+        way_on: how a run goes on whose memory ran out, as a sentence.
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     text = str(error)
-    # Not at the top: torch is loaded by the time that memory runs out, and not before.
     from workbench.ops.free_memory import ran_out
 
     if ran_out(error):
@@ -147,7 +159,7 @@ def explain(error: BaseException, recipe: dict[str, Any]) -> str:
         micro = execution.get("micro_batch_size") or f"{rows} (all rows)"
         return (
             f"out of memory with data.batch_size {rows} and execution.micro_batch_size {micro}{_missed(error)}. The "
-            "checkpoints so far are whole. What helps, cheapest first: "
+            f"checkpoints so far are whole. {way_on}What helps, cheapest first: "
             f"{'; '.join([*_remedies(recipe), f'data.sequence_length less than {length}'])}. {text}"
         )
     if disk_full(error):

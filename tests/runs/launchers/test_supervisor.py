@@ -19,7 +19,7 @@ from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
 from workbench.runs.launchers import supervisor
 from workbench.runs.launchers.launcher import begin, module_command
-from workbench.runs.launchers.supervisor import _why
+from workbench.runs.launchers.supervisor import _record_end, _why
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
 
@@ -174,6 +174,18 @@ def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
 )
 def test_every_end_has_words(code: int, out_of_memory: bool, said: str) -> None:
     assert said in _why(code, out_of_memory)
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_only_what_would_not_repeat_is_told_to_be_resumed(tmp_path: Path, repeats: bool) -> None:
+    folder = RunFolder(tmp_path / "run-a")
+    folder.path.mkdir()
+    write_state(folder, status="running")
+    with folder.lock.open("w") as lock:
+        _record_end(folder, lock.fileno(), -9, _why(-9, repeats), 0, repeats=repeats)
+    state = read_state(folder)
+    assert (state.status, state.repeats) == ("failed", repeats)
+    assert ("workbench resume" in state.error) != repeats
 
 
 @pytest.mark.process

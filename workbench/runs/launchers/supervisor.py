@@ -132,8 +132,9 @@ def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, parent: i
         return 127
     code, abandoned = _wait(worker, turn, parent)
     try:
-        why = _ABANDONED if abandoned else _why(code, _out_of_memory_kills() > kills_before)
-        _record_end(folder, lock, code, why, log_before)
+        no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
+        why = _ABANDONED if abandoned else _why(code, no_memory)
+        _record_end(folder, lock, code, why, log_before, repeats=no_memory and not abandoned)
     except OSError as error:
         _log(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
     return code
@@ -175,7 +176,7 @@ def _wait(worker: Trainer, turn: Turn, parent: int | None) -> tuple[int, bool]:
     return worker.wait(), abandoned
 
 
-def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: int) -> None:
+def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: int, *, repeats: bool = False) -> None:
     if os.fstat(lock).st_nlink == 0:
         return  # the run was deleted, and nothing of it is to come back
     state = read_state(folder)
@@ -187,8 +188,9 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
         # What an earlier attempt said is no news.
         lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
         last_words = "\n".join(["\nIts last words:", *lines]) if lines else ""
-        error = f"{why} `workbench resume {folder.id}` goes on from the last checkpoint.{last_words}"
-        write_state(folder, status="failed", exit_code=code, error=error, message="")
+        way_on = "" if repeats else f" `workbench resume {folder.id}` goes on from the last checkpoint."
+        error = f"{why}{way_on}{last_words}"
+        write_state(folder, status="failed", exit_code=code, error=error, message="", repeats=repeats)
     control.dismiss_pending(folder, "the run has ended")
 
 
@@ -206,7 +208,7 @@ def _why(code: int, out_of_memory: bool) -> str:
     killed = f"the trainer was killed (signal {-code}, {name})."
     if code != -signal.SIGKILL:
         return killed
-    advice = "lower data.batch_size, or set execution.micro_batch_size."
+    advice = "lower data.batch_size, or set execution.micro_batch_size, and launch that anew, or fork with it."
     if out_of_memory:
         return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
     return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
