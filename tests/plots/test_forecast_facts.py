@@ -24,6 +24,7 @@ from workbench.plots.forecast_facts import (
     moving,
     whole_forecast,
 )
+from workbench.runs.forks.origin import Origin
 
 from .ahead import FOUND, GIB
 
@@ -135,6 +136,20 @@ def test_a_run_that_goes_on_is_judged_by_its_pace(view) -> None:
     rows = {row.name: row for row in compared(FOUND, early)}
     assert (rows["training time"].measured, rows["training time"].ratio_words) == ("-", "-"), "too early to tell"
     assert rows["tokens/s"].off == pytest.approx(8192 / 6400 - 1)
+
+
+def test_a_fork_is_judged_by_what_it_trains_itself(view) -> None:
+    """200 of 300 steps, of which 100 came with the checkpoint: half of its own, in the 32 s since then."""
+    fork = replace(
+        view, status="running", evaluations={}, recipe={**view.recipe, "budget": {"amount": 300, "unit": "steps"}},
+        state={**view.state, "progress": 2 / 3, "step": 200, "seconds": 532.0},
+        origin=Origin("run-0", 100, seconds=500.0),
+    )  # fmt: skip
+    rows = {row.name: row for row in compared({**FOUND, "after_step": 100}, fork)}
+    assert (rows["steps"].measured, rows["training time"].measured) == ("200", "1 min 4 s")
+    # One that was kept by an earlier version is of the whole recipe, and so is what it stands beside.
+    rows = {row.name: row for row in compared(FOUND, fork)}
+    assert (rows["steps"].measured, rows["training time"].measured) == ("300", "13 min")
 
 
 def test_a_run_that_said_nothing(empty) -> None:

@@ -44,6 +44,7 @@ def _beside(options: argparse.Namespace) -> int:
     from rich.text import Text
 
     from workbench.forecast import forecast
+    from workbench.runs.forks.point import own_part
     from workbench.runs.run import Run
 
     if options.set or options.text or options.budget or options.seed is not None or options.name:
@@ -51,7 +52,8 @@ def _beside(options: argparse.Namespace) -> int:
     run = Run(options.run, options.runs)
     found = whole_forecast(read_json(run.folder.forecast))
     if found is None:
-        found = forecast(run.recipe, say=lambda line: print(line, file=sys.stderr)).to_dict()
+        own, after = own_part(run.folder, run.recipe)
+        found = forecast(own, say=lambda line: print(line, file=sys.stderr)).to_dict() | after
     if options.price is not None:
         found["cost"] = cost_of(found, options.price)[1]
     rows = compared(found, run.view())

@@ -11,7 +11,7 @@ from tests.runs.tiny import tiny_recipe
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.forks.point import ForkPoint, steps_of
+from workbench.runs.forks.point import ForkPoint, own_part, steps_of
 
 
 @pytest.fixture
@@ -52,6 +52,20 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     )
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
     assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))
+
+
+@pytest.mark.parametrize(("budget", "left"), [("40 steps", 10), ("90 s", 60), ("1000 tokens", 250)])
+def test_a_fork_itself_trains_what_was_left(folder: RunFolder, tmp_path: Path, budget: str, left: float) -> None:
+    recipe = tiny_recipe(tmp_path, steps=40).with_(budget=budget)
+    assert own_part(folder, recipe) == (recipe, {}), "of no fork"
+    write_json(folder.origin, {"run": "run-0", "step": 30, "seconds": 30.0, "tokens": 750})
+    own, after = own_part(folder, recipe)
+    assert (own.budget.amount, own.with_(budget={"amount": recipe.budget.amount}), after) == (
+        left, recipe, {"after_step": 30},
+    )  # fmt: skip
+    # A fork of an earlier version does not say what it was given.
+    write_json(folder.origin, {"run": "run-0", "step": 30})
+    assert own_part(folder, recipe)[0].budget.amount == (left if "steps" in budget else recipe.budget.amount)
 
 
 def test_next_to_nothing_of_a_budget_is_told_and_less_than_a_step_is_refused(parent: RunFolder) -> None:

@@ -287,6 +287,16 @@ def test_looking_at_a_run_measures_nothing_unasked(
     assert ">50<" in panel.headline.value, "nobody trains: measured without asking"
 
 
+def test_a_fork_is_forecast_as_what_it_has_left_to_train(panel: ForecastPanel, recipe: Recipe, tmp_path: Path) -> None:
+    whole = int(recipe.budget.amount)
+    folder = begun(tmp_path, recipe)
+    write_json(folder.origin, {"run": "run-0", "step": whole - 20, "seconds": 1.0})
+    panel.compare(Run(folder))
+    settled(panel)
+    assert f"<td>steps</td><td>{whole}</td>" not in panel.comparison.value
+    assert panel._forecasts.of_run(Run(folder))["steps"] == 20
+
+
 def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "runs" / "run-c", name="damaged")
     folder.recipe.write_text("{")

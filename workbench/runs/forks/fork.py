@@ -77,6 +77,7 @@ def create_fork(
             "name": recipe.name,
             "step": saved["step"],
             "seconds": saved["seconds"],
+            "tokens": saved.get("tokens", 0),
             "diff": forked.diff,
             "fresh": forked.fresh,
             "overrides": forked.overrides,

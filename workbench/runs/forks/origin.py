@@ -20,7 +20,7 @@ class Origin:
         step: optimizer steps done at the checkpoint.
         diff: ``{path: [before, after]}`` of what was changed.
         fresh: the changed knobs because of which the optimizer began without state.
-        seconds: of training that the checkpoint brings along; 0 in forks of earlier versions, which did not say.
+        seconds, tokens: of training that the checkpoint brings along; 0 where an earlier version did not say.
     """
 
     run: str
@@ -29,6 +29,14 @@ class Origin:
     diff: Mapping[str, Any] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()
     seconds: float = 0.0
+    tokens: float = 0.0
+
+    def share(self, budget: Any) -> float:
+        """The part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them) that was spent before; 0..1."""
+        known = budget if isinstance(budget, Mapping) else {}
+        spent = {"steps": self.step, "tokens": self.tokens, "seconds": self.seconds}.get(str(known.get("unit")), 0.0)
+        share = spent / (number(known.get("amount")) or math.nan)
+        return share if 0 <= share < 1 else 0.0
 
 
 def origin_of(folder: RunFolder) -> Origin | None:
@@ -45,5 +53,10 @@ def origin_of(folder: RunFolder) -> Origin | None:
         if isinstance(diff, dict)
         else {},
         fresh=tuple(map(str, fresh)) if isinstance(fresh, list) else (),
-        seconds=seconds if 0 < (seconds := number(raw.get("seconds"))) < math.inf else 0.0,
+        seconds=_amount(raw.get("seconds")),
+        tokens=_amount(raw.get("tokens")),
     )
+
+
+def _amount(raw: Any) -> float:
+    return found if 0 < (found := number(raw)) < math.inf else 0.0

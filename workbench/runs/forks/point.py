@@ -10,10 +10,35 @@ from workbench.errors import RecipeError, RunError
 from workbench.json_lines import number
 from workbench.runs.checkpoints import checkpoints, state_of
 from workbench.runs.folder import RunFolder
+from workbench.runs.forks.origin import origin_of
 from workbench.runs.in_process import refuse_elsewhere
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
+
+
+def own_part(folder: RunFolder, recipe: Recipe) -> tuple[Recipe, dict[str, Any]]:
+    """What a run trains itself, to forecast it: of a fork ``recipe`` with what its checkpoint had left of the budget.
+
+    Returns:
+        The recipe, and what a forecast of it notes: ``after_step`` of a fork, nothing of any other run.
+    """
+    origin = origin_of(folder)
+    if origin is None:
+        return recipe, {}
+    amount = recipe.budget.amount
+    share = origin.share({"amount": amount, "unit": recipe.budget.unit})
+    # Rounded: an amount of steps less a share of it is a whole number again.
+    return _with_budget(recipe, round(amount - share * amount, 6)), {"after_step": origin.step}
+
+
+def _with_budget(recipe: Recipe, left: float) -> Recipe:
+    if not 0 < left < recipe.budget.amount:
+        return recipe
+    try:
+        return recipe.with_(budget={"amount": left})
+    except RecipeError:
+        return recipe
 
 
 SCARCE = 0.05
@@ -97,13 +122,7 @@ class ForkPoint:
 
     def rest(self, recipe: Recipe) -> Recipe:
         """``recipe`` with what is left of its budget, to forecast a fork; as it is where that makes no recipe."""
-        left = self.left(recipe)
-        if not 0 < left < recipe.budget.amount:
-            return recipe
-        try:
-            return recipe.with_(budget={"amount": left})
-        except RecipeError:
-            return recipe
+        return _with_budget(recipe, self.left(recipe))
 
     def budget_text(self, recipe: Recipe) -> str:
         """How much of its budget a fork under ``recipe`` has left, and how that differs from the run's."""

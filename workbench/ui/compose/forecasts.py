@@ -13,6 +13,7 @@ from workbench.plots.forecast_facts import whole_forecast
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import read_json, write_json
+from workbench.runs.forks.point import own_part
 from workbench.runs.run import Run
 
 KEPT = 16
@@ -66,7 +67,8 @@ class Forecasts:
     def of_run(self, run: Run) -> dict[str, Any]:
         """The forecast kept with a run, else of its recipe now; the one at hand is kept with it.
 
-        One that was provisional is made anew once the run, or another one, has found what was open.
+        Of a fork it is of what that has left to train. One that was provisional is made anew once the run, or another
+        one, has found what was open.
 
         Raises:
             NotMeasuredError, OvertakenError, WorkbenchError: as :meth:`of_recipe`; a run measures nothing unasked.
@@ -74,17 +76,18 @@ class Forecasts:
         there = whole_forecast(read_json(run.folder.forecast))
         if there is not None and not there.get("provisional"):
             return there
-        recipe = run.recipe
+        recipe, after = own_part(run.folder, run.recipe)
         found = self.kept.get(recipe.hash, there)
         if found is not None and settled_since(found, recipe):
             found = self._made(recipe, composed=False)
         if found is not None:
+            found = found | after
             # A forecast that cannot be kept can still be shown: a read-only folder, a full disk.
             with contextlib.suppress(OSError):
                 write_json(run.folder.forecast, {**found, "made": time.time()}, durable=False)
             return found
         if self._afterwards[0] != run.id:
-            self._afterwards = run.id, self._made(recipe, composed=False)
+            self._afterwards = run.id, self._made(recipe, composed=False) | after
         return self._afterwards[1]
 
     def _made(self, recipe: Recipe, composed: bool) -> dict[str, Any]:
