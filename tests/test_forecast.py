@@ -10,10 +10,11 @@ import pytest
 import workbench as wb
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
-from workbench.choices.data.prepare import prepare
+from workbench.choices.data.prepare import NAME, _subject, prepare
 from workbench.cli.forecasting import summary
 from workbench.forecast import BAND, Forecast, forecast
 from workbench.forecasting import trace as tracing
+from workbench.ops.remembered import FOLDER, remember
 from workbench.recipe import Recipe
 from workbench.training.assemble import assemble
 
@@ -74,14 +75,17 @@ def test_a_text_that_is_not_prepared_yet_is_said_without_reading_it(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     monkeypatch.setattr("workbench.forecasting.calibration.calibrated", lambda *_: RATES)
     found = forecast(recipe)
-    assert found.preparation.startswith("and once, reading the text and learning its vocabulary")
+    assert found.preparation == "and once, reading the text and learning its vocabulary: up to some minutes"
     assert found.preparation in summary(recipe, found)
     assert not list(tmp_path.glob("tokens/*")), "nothing was prepared"
     assert ahead(recipe).preparation == "", "nobody knows the cache of another machine"
     prepare(recipe.data, say=lambda line: None)
     assert forecast(recipe).preparation == ""
     assert forecast(recipe.with_(data={"batch_size": 8})).preparation == ""
-    assert forecast(recipe.with_(data={"heldout_fraction": 0.2})).preparation
+    # Such text was prepared: how long that took is known.
+    other = recipe.with_(data={"heldout_fraction": 0.2})
+    remember(tmp_path / FOLDER, NAME, _subject(other.data), {"seconds": 200.0}, 0.0)
+    assert forecast(other).preparation.endswith("its vocabulary: it took 3 min 20 s the last time")
 
 
 def test_a_changed_knob_runs_no_model_where_it_changes_none(recipe: Recipe) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from workbench.printable import duration_words
+
 if TYPE_CHECKING:
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, as a share: eager, compiled."""
 
-PREPARATION = "and once, reading the text and learning its vocabulary: up to some minutes"
+PREPARATION = "and once, reading the text and learning its vocabulary"
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,6 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
-    from workbench.choices.data.prepare import is_prepared
     from workbench.errors import RecipeError
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.rates import Rates
@@ -146,7 +147,19 @@ def forecast(
         machine=rates.device,
         calibrated=rates.date,
         provisional=engine.provisional,
-        preparation=PREPARATION if here and not is_prepared(recipe.data) else "",
+        preparation=_preparation(recipe.data) if here else "",
+    )
+
+
+def _preparation(data: Data) -> str:
+    """What comes before the first training on ``data``, and how long such text took here the last time."""
+    from workbench.choices.data.prepare import is_prepared, usual_seconds
+
+    if is_prepared(data):
+        return ""
+    seconds = usual_seconds(data)
+    return f"{PREPARATION}: " + (
+        "up to some minutes" if seconds is None else f"it took {duration_words(seconds)} the last time"
     )
 
 

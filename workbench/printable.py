@@ -48,6 +48,27 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
+def duration_words(seconds: float) -> str:
+    """Seconds in at most two units.
+
+    Example:
+        >>> [duration_words(seconds) for seconds in (8.4, 200, 7500, 190_000)]
+        ['8 s', '3 min 20 s', '2 h 05 min', '2 d 4 h']
+    """
+    if seconds < 10:
+        return f"{seconds:.2g} s" if seconds < 1 else f"{round(seconds)} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        minutes, rest = divmod(whole, 60)
+        # A forecast of half an hour does not know its seconds.
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{round(whole / 60)} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Rows of cells as columns of text.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve
 from workbench.printable import UNKNOWN, count
+from workbench.printable import duration_words as duration_words
 from workbench.runs.measured import measured
 from workbench.runs.state import FINAL
 from workbench.telemetry import number
@@ -53,27 +54,6 @@ def bytes_words(size: float) -> str:
     if size >= 2**30:
         return f"{size / 2**30:.1f} GiB" if size < 100 * 2**30 else f"{size / 2**30:.0f} GiB"
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"
-
-
-def duration_words(seconds: float) -> str:
-    """Seconds in at most two units.
-
-    Example:
-        >>> [duration_words(seconds) for seconds in (8.4, 200, 7500, 190_000)]
-        ['8 s', '3 min 20 s', '2 h 05 min', '2 d 4 h']
-    """
-    if seconds < 10:
-        return f"{seconds:.2g} s" if seconds < 1 else f"{round(seconds)} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        minutes, rest = divmod(whole, 60)
-        # A forecast of half an hour does not know its seconds.
-        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{round(whole / 60)} min"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
 def large(value: float) -> str:
@@ -181,7 +161,8 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     """A forecast beside what a run has shown so far.
 
     Args:
-        found: of the run's recipe, as :func:`whole_forecast` gives it.
+        found: as :func:`whole_forecast` gives it; of what a fork trains itself where it has ``after_step``, that of its
+            checkpoint, else of the whole of the run's recipe.
     """
     ended = view.status == "finished"
     parameters = measured(view, "parameters") or view.environment.get("parameters")
@@ -189,9 +170,13 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     steps, seconds, progress = (number(view.state.get(name) or 0.0) for name in ("step", "seconds", "progress"))
     if ended:
         steps, seconds, progress = measured(view, "steps") or steps, measured(view, "seconds") or seconds, 1.0
+    if view.origin is not None and found.get("after_step") == view.origin.step:
+        before = view.origin.share(view.recipe.get("budget"))
+        steps, seconds = steps - view.origin.step, seconds - view.origin.seconds
+        progress = (progress - before) / (1 - before)
     # What is left takes as long as what is done: fair from a twentieth on, a guess before.
-    total = None if not seconds or not progress or progress < 0.05 else seconds / progress
-    reached = None if not steps or not progress or progress < 0.05 else steps / progress
+    total = seconds / progress if seconds > 0 and progress >= 0.05 else None
+    reached = steps / progress if steps > 0 and progress >= 0.05 else None
     pace = "" if ended or total is None else ("at its pace" if view.final else "at the present pace")
     speed, memory = measured(view, "tokens_per_second"), measured_memory(view)
     return [

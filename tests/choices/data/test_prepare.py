@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from workbench.choices.data import Embedded, Files
 from workbench.choices.data import encoding as module
-from workbench.choices.data.prepare import prepare
+from workbench.choices.data.prepare import is_prepared, prepare, usual_seconds
 from workbench.choices.data.split import is_heldout
 from workbench.errors import DataError
 
@@ -98,6 +98,36 @@ def test_what_decides_the_tokens_decides_the_key(corpus, change):
     assert first.fingerprint["key"] != second.fingerprint["key"]
 
 
+def test_what_takes_long_is_named_and_how_long_it_took_is_remembered(corpus, cache):
+    data = data_of(corpus)
+    said: list[str] = []
+    assert usual_seconds(data) is None
+    prepare(data, say=said.append)
+    assert [line.partition(", once")[0] for line in said[:3]] == [
+        "reading the text and splitting it", "learning the vocabulary", "turning the text into tokens",
+    ]  # fmt: skip
+    assert usual_seconds(data) >= 0
+    # Of the same text, however it is split; of other text nobody knows.
+    assert usual_seconds(data.model_copy(update={"heldout_fraction": 0.2, "batch_size": 3})) is not None
+    assert usual_seconds(data.model_copy(update={"paths": ("elsewhere",)})) is None
+
+
+def test_what_is_not_prepared_is_named_anew_only_when_the_cache_has_changed(corpus, cache, monkeypatch):
+    data = data_of(corpus)
+    named: list[int] = []
+    sources = type(data).sources
+    monkeypatch.setattr(type(data), "sources", lambda self: named.append(1) or sources(self))
+    assert [is_prepared(data) for _ in range(3)] == [False] * 3
+    assert len(named) == 1
+    prepare(data, say=lambda line: None)
+    assert [is_prepared(data) for _ in range(3)] == [True] * 3
+    # Another split is another entry.
+    other = data.model_copy(update={"heldout_fraction": 0.2})
+    assert [is_prepared(other) for _ in range(3)] == [False] * 3
+    prepare(other, say=lambda line: None)
+    assert is_prepared(other)
+
+
 def test_changed_file_is_prepared_again(corpus, sentences):
     before = prepare(data_of(corpus), quiet)
     with corpus.open("a") as file:
@@ -170,7 +200,7 @@ def test_two_processes_build_once(corpus, cache, tmp_path):
     assert [process.returncode for process in processes] == [0, 0]
     results = [next(line for line in output.splitlines() if line.startswith("tokens")) for output in outputs]
     assert results[0] == results[1]
-    assert sum("encoding the documents" in output for output in outputs) == 1
+    assert sum("turning the text into tokens" in output for output in outputs) == 1
 
 
 @pytest.mark.process

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import math
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -21,6 +23,8 @@ from workbench.choices.data.store import SPLITS, StoreWriter, open_store
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.errors import DataError
+from workbench.ops.remembered import FOLDER, recalled, remember
+from workbench.telemetry import number
 
 FORMAT_VERSION = 3
 """Part of the cache key: raise it whenever the same text would give other tokens."""
@@ -29,7 +33,11 @@ FEWEST_HELDOUT_TOKENS = 64
 TOKENIZER_FILE = "tokenizer.json"
 COUNTS_FILE = "train.counts.npy"
 _SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule"}
+NAME = "preparation"
+"""Of the file in which its time is remembered."""
 _PREPARED: set[str] = set()
+_ABSENT: dict[str, int] = {}
+"""What was not prepared, and when the cache had last changed then."""
 
 
 def prepare(data: Data, say: Say = print) -> PreparedData:
@@ -49,7 +57,15 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     """
     made_from = _made_from(data)
     key = key_of(made_from)
-    folder, manifest = cache_entry("tokens", key, lambda aside: _build(data, aside, say), say)
+
+    def build(aside: Path) -> dict[str, Any]:
+        began = time.monotonic()
+        content = _build(data, aside, say)
+        seconds = round(time.monotonic() - began, 1)
+        remember(cache_folder() / FOLDER, NAME, _subject(data), {"seconds": seconds}, 0.0)
+        return content
+
+    folder, manifest = cache_entry("tokens", key, build, say)
     stores = {split: open_store(folder, split, manifest["dtype"], **manifest[split]) for split in SPLITS}
     # After the cache: the same tokens may be too few for this batch and enough for the next recipe's.
     _check_size(data, stores["train"], stores["heldout"])
@@ -77,17 +93,36 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
 
 def is_prepared(data: Data) -> bool:
     """Whether :func:`prepare` would find its tokens in the cache, or fail; no text is read and nothing is checked."""
-    # Once prepared, always prepared; a corpus of many packages takes a tenth of a second to name.
-    asked = f"{cache_folder()} {data.model_dump_json(exclude=_SHAPE)}"
-    if asked not in _PREPARED:
-        try:
-            key = key_of(_made_from(data))
-        except DataError:
-            return True
-        if not (cache_folder() / "tokens" / key / MANIFEST).is_file():
-            return False
+    # A corpus of many packages takes a tenth of a second to name: once prepared, always prepared, and what is not stays
+    # so until something comes into the cache.
+    entries = cache_folder() / "tokens"
+    asked = f"{entries} {data.model_dump_json(exclude=_SHAPE)}"
+    if asked in _PREPARED:
+        return True
+    changed = entries.stat().st_mtime_ns if entries.is_dir() else 0
+    if _ABSENT.get(asked) == changed:
+        return False
+    try:
+        key = key_of(_made_from(data))
+    except DataError:
+        return True
+    if (entries / key / MANIFEST).is_file():
         _PREPARED.add(asked)
-    return True
+        return True
+    _ABSENT[asked] = changed
+    return False
+
+
+def usual_seconds(data: Data) -> float | None:
+    """Seconds that :func:`prepare` took here for such text the last time; None where it never did."""
+    record = recalled(cache_folder() / FOLDER, NAME, _subject(data))
+    seconds = number(record.value.get("seconds")) if record else math.nan
+    return seconds if math.isfinite(seconds) else None
+
+
+def _subject(data: Data) -> dict[str, Any]:
+    """What decides how long it takes: which text, and what learns its vocabulary."""
+    return data.model_dump(mode="json", exclude={*_SHAPE, "heldout_fraction"})
 
 
 def _made_from(data: Data) -> dict[str, Any]:
@@ -106,9 +141,10 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     from tokenizers import Tokenizer
 
     data.collect(say)
+    say("reading the text and splitting it, once")
     sides = _Sides(data)
     repeats = Repeats(sides.texts(heldout=True))
-    say(f"making the tokenizer ({type(data.tokenizer).summary()})")
+    say(f"learning the vocabulary, once ({type(data.tokenizer).summary()})")
     target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
     training = repeats.watch(sides.texts(heldout=False))
@@ -123,7 +159,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size())
     # Text that happens to contain "[MASK]" is text, not a mask.
     tokenizer.encode_special_tokens = True
-    say("encoding the documents")
+    say("turning the text into tokens, once")
     with ExitStack() as stack:
         train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
         write_documents(tokenizer, vocabulary, sides.texts(heldout=False), train, with_bytes=False)
