@@ -11,6 +11,8 @@ import pytest
 
 from workbench.bench import ladder
 from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, summary
+from workbench.bench.ladder_tracks import TRACKS, causal
+from workbench.bench.presets import TUNING_SEED
 from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
 
@@ -34,13 +36,13 @@ def trainer(arm: Arm) -> ladder.Train:
 
 def arms() -> list[Arm]:
     names = ((DEFAULT, "default"), (TUNED, "tuned"), ("our engine", "ours"))
-    return [Arm(name, what, "", ladder.base(256), {}) for name, what in names]
+    return [Arm(name, what, "", causal(256), {}) for name, what in names]
 
 
 def test_the_fewest_steps_are_found_from_either_side() -> None:
     train = trainer(arms()[2])
     for start in (20, 200, 4000):
-        recipe, run = fewest_steps(train, ladder.base(), 6.0, start) or pytest.fail("not found")
+        recipe, run = fewest_steps(train, causal(600), 6.0, start) or pytest.fail("not found")
         assert 6.0 - ladder.BAND <= run["loss"] <= 6.0
         assert recipe.budget.amount == run["steps"]
 
@@ -53,7 +55,7 @@ def test_a_score_out_of_reach_is_given_up(loss: float | None) -> None:
         tried.append(int(recipe.budget.amount))
         return {"loss": loss, "steps": tried[-1], "cpu_seconds": 1.0}
 
-    assert fewest_steps(train, ladder.base(), 6.0, 100) is None
+    assert fewest_steps(train, causal(600), 6.0, 100) is None
     assert len(tried) == ladder.TRIES
     assert tried == sorted(tried)
     with pytest.raises(WorkbenchError, match="does not reach"):
@@ -65,7 +67,7 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     found = climb(arms(), candidates, trainer)
     assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
     assert {arm.recipe.optimizer.lr for arm in found["arms"]} == {BEST_RATE}
-    assert found["target"] == pytest.approx(10 - 0.5 * 8 + ladder.TUNING_SEED % 7 / 1000)
+    assert found["target"] == pytest.approx(10 - 0.5 * 8 + TUNING_SEED % 7 / 1000)
     (left,) = found["left_out"]
     assert left["what"] == "worse: a"
     assert left["cpu_seconds"] > left["to_beat"]
@@ -75,7 +77,7 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
 
 def test_untuned_arms_keep_their_rate() -> None:
     found = climb(arms(), [("better: b", {"data.batch_size": 16})], trainer, tune=False)
-    start = ladder.base(256)
+    start = causal(256)
     assert {arm.recipe.optimizer for arm in found["arms"]} == {start.optimizer}
     assert found["target"] == trainer(arms()[0])(start)["loss"]
     assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
@@ -113,3 +115,12 @@ def test_the_factors_are_by_seed_and_a_score_not_reached_is_said(capsys: pytest.
     shown = capsys.readouterr().out
     assert "+0.050: not reached" in shown
     assert "less than 0.5 nats below word frequencies" in shown
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_rungs_can_be_climbed_one_on_the_other(name: str) -> None:
+    track = TRACKS[name]
+    recipe = track.base(100)
+    assert recipe.seed == TUNING_SEED
+    for _, changes in track.rungs:
+        assert (recipe := recipe.with_(**changes)).check_whole() is None

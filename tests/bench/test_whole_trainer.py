@@ -1,4 +1,4 @@
-"""The Trainer from scratch to its end, on a tiny causal recipe: real runs, scored as ours are."""
+"""The Trainer from scratch to its end, on tiny recipes: real runs, scored as ours are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from workbench.bench import ladder, whole_trainer
+from workbench.bench import whole_trainer
+from workbench.bench.ladder_tracks import TRACKS
 from workbench.choices.data.prepare import prepare
 from workbench.recipe import Recipe
 
@@ -21,14 +22,14 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture
-def tiny(learnable: list[str]) -> Recipe:
-    return ladder.base(12).with_assignments([*learnable, "data.tokenizer.algorithm=wordpiece"])
+@pytest.fixture(params=TRACKS)
+def tiny(request: pytest.FixtureRequest, learnable: list[str]) -> Recipe:
+    return TRACKS[request.param].base(12).with_assignments([*learnable, "data.tokenizer.algorithm=wordpiece"])
 
 
 def test_a_model_that_knows_nothing_scores_the_logarithm_of_the_vocabulary(tiny: Recipe) -> None:
     prepared = prepare(tiny.data)
-    model = whole_trainer.gpt2(tiny, prepared, None)
+    model = (whole_trainer.gpt2 if tiny.objective.causal else whole_trainer.bert)(tiny, prepared.vocabulary, None)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()

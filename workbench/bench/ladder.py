@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import t as student
 
-from workbench import presets
 from workbench.bench.contender import Contender, note
-from workbench.bench.presets import TUNING_SEED, nats_of, sweep
+from workbench.bench.ladder_tracks import TRACKS
 from workbench.bench.presets import WORKER as OURS
+from workbench.bench.presets import nats_of, sweep
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
@@ -34,10 +34,9 @@ from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_object
 
-RESULTS = Path("docs/results/ladder.json")
 THEIRS = "workbench.bench.whole_trainer"
 DEFAULT, TUNED = "Trainer", "Trainer tuned"
-STEPS, SEEDS = 600, 6
+SEEDS = 6
 BAND, TOLERANCE = 0.04, 0.02
 """Nats below the target at which the search for steps ends; nats above it at which the mean of fresh seeds may end."""
 LEARNED = 0.5
@@ -46,7 +45,6 @@ TRIES = 6
 """Runs of one search for steps."""
 PER_DOUBLING = 0.4
 """Nats that twice the steps are worth, before two runs say it better."""
-_SCHEDULE = {"kind": "warmup_hold_decay", "hold": 0.0, "warmup": 0.1}
 
 Train = Callable[[Recipe], dict[str, Any]]
 
@@ -66,36 +64,6 @@ class Arm:
     module: str
     recipe: Recipe
     setting: Mapping[str, Any]
-
-
-def base(steps: int = STEPS) -> Recipe:
-    """GPT-2's block, 4 layers x 128, 32 rows of 64 tokens, the embedded corpus in 2,048 word pieces; one thread."""
-    return presets.gpt2_like().with_(
-        data={"tokenizer": {"vocabulary_size": 2048}, "sequence_length": 64, "batch_size": 32},
-        architecture={"layers": 4, "width": 128, "heads": 4},
-        optimizer={"lr": 1e-3, "schedule": _SCHEDULE},
-        execution={"threads": 1, "device": "cpu"},
-        budget=f"{steps} steps",
-        seed=TUNING_SEED,
-    )
-
-
-def rungs() -> list[tuple[str, dict[str, Any]]]:
-    """(what is new, changes to the recipe) above the engine: what may pay, in the order in which it is tried."""
-    block = {"positions": "rope", "norm": "rms_norm", "ffn": "relu2", "bias": False}
-    early = {**_SCHEDULE, "warmup": 0.05}
-    return [
-        ("architecture: rotary positions, RMSNorm, squared ReLU", {"architecture": block}),
-        ("architecture: residual products from zero", {"architecture": {"residual_init": "zero"}}),
-        # Beginning where a sweep found it best: at its own default it hardly learns at this size.
-        ("optimizer: LANS", {"optimizer": {"kind": "lans", "lr": 2.7e-2, "schedule": early}}),
-        ("optimizer: Adafactor", {"optimizer": {"kind": "adafactor", "schedule": early}}),
-        ("architecture: a table of pairs of tokens", {"architecture": {"bigram_rows": 16_384}}),
-        ("architecture: a table of values per layer", {"architecture": {"value_embeddings": True}}),
-        ("data: half the rows, twice the steps", {"data": {"batch_size": 16}}),
-        ("data: a quarter of the rows", {"data": {"batch_size": 8}}),
-        ("depth: MSLT, layers stacked and trained in stages", {"depth": "multi_stage"}),
-    ]
 
 
 def fewest_steps(train: Train, recipe: Recipe, target: float, start: int) -> tuple[Recipe, dict[str, Any]] | None:
@@ -136,7 +104,7 @@ def _next(tried: Mapping[int, float], aim: float) -> int:
 
 def climb(
     arms: Sequence[Arm],
-    candidates: Sequence[tuple[str, dict[str, Any]]],
+    candidates: Sequence[tuple[str, Mapping[str, Any]]],
     trainer: Callable[[Arm], Train],
     tune: bool = True,
 ) -> dict[str, Any]:
@@ -254,9 +222,10 @@ def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
 def main(argv: list[str]) -> int:
     """``workbench bench ladder``: climb, train fresh seeds, print the table, save JSON and waterfall; resumable."""
     parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="results file (%(default)s)")
+    parser.add_argument("--track", choices=TRACKS, default="causal", help="the objective (%(default)s)")
+    parser.add_argument("--out", type=Path, help="results file (docs/results/ladder.json, ladder-masked.json)")
     parser.add_argument(
-        "--steps", type=int, default=STEPS, help="of the default Trainer, whose end is the score to reach"
+        "--steps", type=int, help="of the default Trainer, whose end is the score to reach (the track's own)"
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
@@ -264,17 +233,19 @@ def main(argv: list[str]) -> int:
                         "the rate and the warm-up that it begins with")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
+    track = TRACKS[options.track]
+    out = options.out or track.results
     if options.show:
-        return _show(options.out)
-    recipe = base(options.steps).with_assignments(options.set)
+        return _show(out)
+    recipe = track.base(options.steps or track.steps).with_assignments(options.set)
     arms = [
         Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
         Arm(TUNED, "bf16, compiled, fused AdamW, no dropout", THEIRS, recipe, {"tuned": True}),
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
-    results = ResultsFile(options.out, "ladder")
+    results = ResultsFile(out, "ladder")
     with results.own(), stage(results) as trainer:
-        found = climb(arms, rungs(), trainer, not options.untuned)
+        found = climb(arms, track.rungs, trainer, not options.untuned)
         runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
         # Seed by seed: a slow hour hits all arms of a seed.
         for seed in range(1, options.seeds + 1):
@@ -287,7 +258,7 @@ def main(argv: list[str]) -> int:
         }
         results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds,
                     tuned=not options.untuned, **result)  # fmt: skip
-    draw(result["waterfall"], "Seconds to the default Trainer's score", options.out.with_suffix(".png"))
+    draw(result["waterfall"], "Seconds to the default Trainer's score", out.with_suffix(".png"))
     show(result, results.data["unigram_entropy"], Console(width=150))
     return 0
 

@@ -19,7 +19,8 @@ from workbench.bench.peer_transformers import Rows, arguments_of, tokenizer_of
 from workbench.bench.run_mlm import ignoring
 from workbench.bench.tuning_worker import serve
 from workbench.choices.data.order import RowOrder
-from workbench.choices.data.tokens import PreparedData
+from workbench.choices.data.tokens import PreparedData, Vocabulary
+from workbench.choices.progress import progress_at
 from workbench.recipe import Recipe
 from workbench.training.assemble import heldout_set
 
@@ -48,9 +49,9 @@ class Clock(transformers.TrainerCallback):
         return (self.ended - self.begun) * self.steps / max(1, self.steps - UNTIMED_STEPS)
 
 
-def gpt2(recipe: Recipe, prepared: PreparedData, dropout: float | None) -> transformers.PreTrainedModel:
+def gpt2(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transformers.PreTrainedModel:
     """``GPT2LMHeadModel`` of the recipe's size with random weights; dropout is GPT-2's own when None."""
-    shape, words = recipe.architecture, prepared.vocabulary
+    shape = recipe.architecture
     config = transformers.GPT2Config(
         vocab_size=words.size, n_positions=recipe.data.longest, n_embd=shape.width, n_layer=shape.layers,
         n_head=shape.heads, bos_token_id=words.cls, eos_token_id=words.sep, pad_token_id=words.pad,
@@ -58,6 +59,19 @@ def gpt2(recipe: Recipe, prepared: PreparedData, dropout: float | None) -> trans
     if dropout is not None:
         config.resid_pdrop = config.embd_pdrop = config.attn_pdrop = dropout
     return transformers.GPT2LMHeadModel(config)
+
+
+def bert(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transformers.PreTrainedModel:
+    """``BertForMaskedLM``, as :func:`gpt2`."""
+    shape = recipe.architecture
+    config = transformers.BertConfig(
+        vocab_size=words.size, hidden_size=shape.width, num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, intermediate_size=shape.inner_width,
+        max_position_embeddings=recipe.data.longest, pad_token_id=words.pad,
+    )  # fmt: skip
+    if dropout is not None:
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    return transformers.BertForMaskedLM(config)
 
 
 def score(model: transformers.PreTrainedModel, recipe: Recipe, prepared: PreparedData) -> float:
@@ -81,7 +95,8 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
         without compilation, ``parameters``.
     """
     transformers.set_seed(recipe.seed)
-    model = gpt2(recipe, prepared, 0.0 if tuned else None)
+    model = (gpt2 if recipe.objective.causal else bert)(recipe, prepared.vocabulary, 0.0 if tuned else None)
+    rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
     data, steps, clock = recipe.data, int(recipe.budget.amount), Clock()
     with tempfile.TemporaryDirectory() as folder:
         warmup = round(steps * recipe.optimizer.schedule.warmup)
@@ -89,7 +104,9 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
         trainer = transformers.Trainer(
             model=model, args=arguments, callbacks=[clock],
             train_dataset=Rows(RowOrder(prepared.train, data.longest, recipe.seed), 10_000_000),
-            data_collator=transformers.DataCollatorForLanguageModeling(tokenizer_of(prepared), mlm=False),
+            data_collator=transformers.DataCollatorForLanguageModeling(
+                tokenizer_of(prepared), mlm=not recipe.objective.causal, mlm_probability=rate
+            ),
         )  # fmt: skip
         trainer.train()
     loss = score(model, recipe, prepared)

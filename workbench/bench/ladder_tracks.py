@@ -1,0 +1,85 @@
+"""Where ladders begin, and what may pay above the engine: a causal model, and a masked one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench import presets
+from workbench.bench.presets import TUNING_SEED
+from workbench.recipe import Recipe
+
+_SCHEDULE = {"kind": "warmup_hold_decay", "hold": 0.0, "warmup": 0.1}
+_EARLY = {**_SCHEDULE, "warmup": 0.05}
+
+
+@dataclass(frozen=True)
+class Track:
+    """A ladder's first recipe and what is tried above it.
+
+    Attributes:
+        base: the recipe that the Trainer trains, at so many steps.
+        rungs: (what is new, changes to the recipe), in the order in which they are tried above the engine.
+        steps: of the default Trainer.
+    """
+
+    base: Callable[[int], Recipe]
+    rungs: Sequence[tuple[str, Mapping[str, Any]]]
+    steps: int
+    results: Path
+
+
+def _small(recipe: Recipe, steps: int, *, vocabulary: int, rows: int, **shape: int) -> Recipe:
+    """A recipe on rows of 64 tokens of the embedded corpus, on one CPU thread, on the seed that no result uses."""
+    return recipe.with_(
+        data={"tokenizer": {"vocabulary_size": vocabulary}, "sequence_length": 64, "batch_size": rows},
+        architecture=shape,
+        optimizer={"lr": 1e-3, "schedule": _SCHEDULE},
+        execution={"threads": 1, "device": "cpu"},
+        budget=f"{steps} steps",
+        seed=TUNING_SEED,
+    )
+
+
+def causal(steps: int) -> Recipe:
+    """GPT-2's block, 4 layers x 128, 32 rows, 2,048 word pieces."""
+    return _small(presets.gpt2_like(), steps, vocabulary=2048, rows=32, layers=4, width=128, heads=4)
+
+
+def masked(steps: int) -> Recipe:
+    """BERT's block, 2 layers x 128, 16 rows, 1,024 word pieces, in which the default Trainer learns."""
+    base = _small(presets.bert(), steps, vocabulary=1024, rows=16, layers=2, width=128, heads=2)
+    return base.with_(architecture={"dropout": 0.0})
+
+
+# Each beginning where a sweep of a causal model found it best: at its own default it hardly learns at this size.
+_LANS = ("optimizer: LANS", {"optimizer": {"kind": "lans", "lr": 2.7e-2, "schedule": _EARLY}})
+_ADAFACTOR = ("optimizer: Adafactor", {"optimizer": {"kind": "adafactor", "schedule": _EARLY}})
+_TABLES = (
+    ("architecture: a table of pairs of tokens", {"architecture": {"bigram_rows": 16_384}}),
+    ("architecture: a table of values per layer", {"architecture": {"value_embeddings": True}}),
+)
+_ZERO = ("architecture: residual products from zero", {"architecture": {"residual_init": "zero"}})
+
+TRACKS = {
+    "causal": Track(causal, [
+        ("architecture: rotary positions, RMSNorm, squared ReLU",
+         {"architecture": {"positions": "rope", "norm": "rms_norm", "ffn": "relu2", "bias": False}}),
+        _ZERO, _LANS, _ADAFACTOR, *_TABLES,
+        ("data: half the rows, twice the steps", {"data": {"batch_size": 16}}),
+        ("data: a quarter of the rows", {"data": {"batch_size": 8}}),
+        ("depth: MSLT, layers stacked and trained in stages", {"depth": "multi_stage"}),
+    ], 600, Path("docs/results/ladder.json")),
+    "masked": Track(masked, [
+        ("architecture: normalised before each branch, rotary positions, RMSNorm, squared ReLU",
+         {"architecture": "pre_ln"}),
+        ("objective: 30% masks falling to 15%",
+         {"objective": {"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}}}),
+        _ZERO, _LANS, _ADAFACTOR, *_TABLES,
+        ("data: half the rows, twice the steps", {"data": {"batch_size": 8}}),
+        ("depth: MSLT, layers stacked and trained in stages", {"depth": {"kind": "multi_stage", "shares": [6, 5]}}),
+    ], 6000, Path("docs/results/ladder-masked.json")),
+}  # fmt: skip
+"""By objective."""
