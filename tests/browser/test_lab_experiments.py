@@ -175,3 +175,30 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     expect(page.get_by_role("button", name="Race…")).to_be_focused()
     choose_theme(page, "JupyterLab Light")
     assert notebook.complaints == []
+
+
+def test_a_sweep_in_a_cell_shows_one_picture(page: Page, server: Server, sweep: Sweep) -> None:
+    """The interactive one; the static one is in what is saved, for whoever has no kernel."""
+    code = f"from workbench.sweeping.sweep import Sweep\nSweep({str(sweep.folder.path)!r}).watch()"
+    write_notebook(server.root / "sweep.ipynb", [code])
+    notebook = Notebook(page, server, "sweep.ipynb")
+    page.set_viewport_size(SCREEN)
+    notebook.hide_sidebar()
+    notebook.run(0)
+    live, static = page.locator(".lab-experiment .js-plotly-plot"), page.locator("img.wb-static-picture")
+    expect(live).to_be_visible()
+    expect(static).to_be_attached()
+    expect(static).to_be_hidden()
+    # The longest of the pictures is named whole.
+    chosen = page.locator(".lab-experiment").get_by_label("picture", exact=True)
+    expect(chosen.locator("option:checked")).to_have_text("score against seconds of training")
+    words = "select => { const text = select.selectedOptions[0].text, context = document.createElement('canvas')"
+    words += (
+        ".getContext('2d'); context.font = getComputedStyle(select).font; return context.measureText(text).width; }"
+    )
+    # The arrow takes some 20 of them.
+    assert chosen.evaluate("select => select.clientWidth") > chosen.evaluate(words) + 20
+    page.screenshot(path=RESULTS / "sweep-cell.png")
+    # Without its kernel's widgets the static one stands there.
+    page.evaluate("document.querySelector('.lab-experiment .js-plotly-plot').remove()")
+    expect(static).to_be_visible()

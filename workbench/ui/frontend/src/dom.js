@@ -64,6 +64,8 @@ export function dropdown(label, choose) {
       select.replaceChildren(...options.map(([value, text]) => el("option", { value: String(value), text })));
     }
     if (select.value !== String(chosen)) select.value = String(chosen);
+    // Cut short where there is little room.
+    select.title = select.selectedOptions[0]?.text ?? "";
   };
   return { node: select, set };
 }
