@@ -39,6 +39,7 @@ from workbench.runs.state import FINAL  # noqa: E402
 OUT = ROOT / "test-results" / "screens"
 IMAGES = ROOT / "docs" / "images"
 PATIENCE_SECONDS = 600.0
+BOTH = ("progressive dropping", "stacking, MSLT")
 WATCHED = {"objective": "causal", "execution": {"compile": False, "threads": 1, "layers_every": 2}}
 """Changes to the presets that are watched: causal models learn at once; on a core each, single decisions in view."""
 
@@ -64,7 +65,8 @@ class Studio:
             "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
             "failed": lambda: tiny.with_(data={"paths": [str(self.corpus / "not-there.txt")]}),
         }.get(name, lambda: tiny)()
-        run = launch(recipe, runs_dir=self.server.runs)
+        # States of a second are not to wait for the two that are watched, which have the cores for minutes.
+        run = launch(recipe, runs_dir=self.server.runs, queue=name in BOTH)
         wait = {"failed": ("failed",), "finished": ("finished",)}.get(name, ("running", *FINAL))
         wait_until(lambda: run.status in wait, PATIENCE_SECONDS, f"the run '{name}'")
         if name in ("paused", "stopped"):
@@ -164,18 +166,17 @@ class Studio:
 def shots(studio: Studio) -> dict[str, Callable[[], None]]:
     """Name -> what takes its pictures; runs in every state first, so that the table shows them all."""
     dark = "JupyterLab Dark"
-    both = ("progressive dropping", "stacking, MSLT")
-    for name in both:
+    for name in BOTH:
         studio.run(name)
     return {
-        "watch": lambda: studio.watch("watch", *both, then=dark, progress=0.55),
+        "watch": lambda: studio.watch("watch", *BOTH, then=dark, progress=0.55),
         "running": lambda: studio.watch("running", "progressive dropping"),
         "mslt": lambda: studio.watch("mslt", "stacking, MSLT"),
         "paused": lambda: studio.watch("paused", "paused"),
         "stopped": lambda: studio.watch("stopped", "stopped"),
         "failed": lambda: studio.watch("failed", "failed"),
         "finished": lambda: studio.watch("finished", "finished"),
-        "narrow": lambda: studio.watch("narrow", *both, viewport={"width": 498, "height": 2600}),
+        "narrow": lambda: studio.watch("narrow", *BOTH, viewport={"width": 498, "height": 2600}),
         "lab": lambda: studio.lab("lab"),
         "lab-dark": lambda: studio.lab("lab-dark", dark),
         "lab-contrast": lambda: studio.lab("lab-contrast", forced_colors="active", color_scheme="dark"),
