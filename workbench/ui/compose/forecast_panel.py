@@ -34,7 +34,7 @@ _WAITING = "The forecast appears as soon as the recipe can run."
 _WORKING = "Working out the forecast (a second or two)."
 _MEASURING = "Measuring this machine, once"
 # Two lines of the Lab's box, above its button.
-_ASK = f"No forecast: not measured yet. Runs train now; measuring ({MEASURING_SECONDS} s) slows them and reads too slow."
+_ASK = f"No forecast: not measured yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them, reads too slow."
 _NO_FORECAST = "no forecast was made before it ran, and this machine has not been measured for such runs"
 
 
