@@ -9,7 +9,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.runs.conftest import kill_processes_of
+from workbench.runs.launchers import held
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -41,17 +44,21 @@ def commands(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith(("#", *_SETUP))]
 
 
-def execute(path: Path, folder: Path) -> Executed:
-    """Run a document's commands in an empty folder, with the repository's notebooks where they expect them."""
+def execute(path: Path, folder: Path, patch: pytest.MonkeyPatch) -> Executed:
+    """Run a document's commands in an empty folder, with the repository's notebooks where they expect them.
+
+    Args:
+        patch: keeps the environment that they need.
+    """
     (folder / "notebooks").symlink_to(ROOT / "notebooks")
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     # Eager, by torch's own switch: compiling these models costs two minutes, and is tested where runs resume.
-    environment = {**os.environ, "PATH": programs, "TORCH_COMPILE_DISABLE": "1"}
+    patch.setenv("TORCH_COMPILE_DISABLE", "1")
+    # Or each of them would load torch anew for its trainer.
+    held.hold()
     ended: dict[str, subprocess.CompletedProcess[str]] = {}
     for line in commands(path):
-        ended[line] = subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        ended[line] = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
         # What it has launched, and nobody waits for, would slow everything else down.
         kill_processes_of(folder / "runs")
         if ended[line].returncode != 0:

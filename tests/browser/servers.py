@@ -103,6 +103,8 @@ def jupyterlab(
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
         f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.base_url={base_url}",
         f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={server.token}",
+        # Kernels that stand still on purpose are given up after five seconds else, which each test would wait for.
+        "--KernelManager.shutdown_wait_time=2",
         "--LabApp.news_url=None", "--LabApp.expose_app_in_browser=True", "--ServerApp.terminals_enabled=False",
     ]  # fmt: skip
     if not extension:

@@ -188,8 +188,9 @@ def test_kill_at_a_random_step_and_resume(tiny: Recipe, live: Live) -> None:
     assert killed.process is not None
     killed.process.send_signal(signal.SIGKILL)
     killed.wait()
-    train(straight)
-    assert killed.start("--resume").wait() == 0, killed.log
+    killed.start("--resume")
+    train(straight)  # while the other process loads torch
+    assert killed.wait() == 0, killed.log
     ends = [checkpoint.load_latest(run.folder.checkpoints) for run in (straight, killed)]
     assert ends[0] is not None
     assert ends[1] is not None

@@ -43,6 +43,7 @@ def drive(folder: Folder, load: Callable[[], Callable[[Folder], Any]]) -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with lock:
+        folder.begin()
         # Runs of an experiment are short and many: torch is loaded once for all that need not wait for their turn.
         held.hold()
         # After the lock: of two drivers the second is gone by then.

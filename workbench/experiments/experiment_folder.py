@@ -18,12 +18,13 @@ from workbench.errors import RunError
 from workbench.json_lines import number
 from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
 from workbench.runs.labels import LONGEST_TAG
+from workbench.runs.state import exclusive
 
 ENDED = ("finished", "failed", "cancelled")
 """Statuses of an experiment that nobody drives any more."""
 START_SECONDS = 30.0
 """A driver holds its lock after one second, or several on a busy machine; one that does not within this never began."""
-_STARTING = "starting"
+_STARTING, _LOADING = "starting", "loading"
 
 
 def json_objects(path: Path) -> list[dict[str, Any]]:
@@ -211,6 +212,13 @@ class ExperimentFolder:
         """Whether it was written a moment ago and no driver has had the time to say anything."""
         state = self.read_state()
         return state["message"] == _STARTING and 0 <= time.time() - number(state.get("time")) < START_SECONDS
+
+    def begin(self) -> None:
+        """Say that a driver is at work: of one that ends from now on nobody thinks that it has yet to start."""
+        # Who cannot write that on a full disk is waited for as one that starts.
+        with suppress(OSError), exclusive(self.path):
+            if self.read_state()["message"] == _STARTING:
+                self.write_state(self.working, _LOADING)
 
     def create(self, plan: dict[str, Any], fill: Callable[[], Any] = lambda: None) -> None:
         """Write a new experiment's folder.

@@ -131,6 +131,22 @@ def test_a_process_below_uses_the_same_one(template: subprocess.Popen[bytes]) ->
     assert done.stdout.startswith("[] <socket")
 
 
+@pytest.mark.process
+def test_under_other_surroundings_another_takes_its_place(
+    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = held._folder()
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    held.hold(after_seconds=600.0)
+    assert template.poll() is not None
+    assert (len(held._held), held._folder()) == (1, folder)
+    held._connected(held._held[0].path).close()
+    # What Jupyter tells its kernels is nothing to a trainer.
+    for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH"):
+        monkeypatch.setenv(variable, "elsewhere")
+    assert held._held[0].path.name == held._surroundings()
+
+
 @pytest.mark.parametrize("why", ["switched off", "little memory"])
 def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(held.FOLDER_VARIABLE, "")

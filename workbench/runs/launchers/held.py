@@ -40,7 +40,7 @@ AGAIN_SECONDS = 20.0
 LOADING_SECONDS = 15.0
 """For one that still loads torch: a trainer of its own would begin with that."""
 LATE = (
-    "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "JPY_", "JUPYTER_",
+    "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "IPYTHON", "JPY_", "JUPYTER",
     "LINES", "MPLBACKEND", "NVIDIA_",
     "OLDPWD", "PAGER", "PWD", "PYDEVD_", "PYTEST_", "ROCR_", "SHLVL", "TERM", "WORKBENCH_",
 )  # fmt: skip
@@ -77,7 +77,8 @@ def hold(after_seconds: float = 0.0) -> None:
         except OSError:
             path.unlink(missing_ok=True)
             _release()
-            _held.append(_start(path, after_seconds))
+            # The folder may have gone with the last one.
+            _held.append(_start(_folder(new=True) / path.name, after_seconds))
 
 
 def hand_over(order: Order) -> psutil.Process | None:
@@ -163,10 +164,12 @@ def _folder(*, new: bool = False) -> Path:
     Raises:
         OSError: there is none, or it is another user's.
     """
-    folder = Path(os.environ.get(FOLDER_VARIABLE) or os.devnull)
-    if new and not folder.is_dir():
+    if new and not os.environ.get(FOLDER_VARIABLE):
         os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix="workbench-")
-        folder = Path(os.environ[FOLDER_VARIABLE])
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or os.devnull)
+    if new:
+        # Under its old name: processes below look for it there.
+        folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
         raise PermissionError(f"{folder} belongs to somebody else")
     return folder
