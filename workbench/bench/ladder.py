@@ -136,7 +136,7 @@ def climb(
         rows = before.recipe.data.most_rows / arm.recipe.data.most_rows
         found = _placed(arm, target, round(steps * rows), trainer(arm), tune)
         if found is None or found[1] >= seconds:
-            left_out.append({"what": what, "cpu_seconds": found and found[1], "to_beat": seconds})
+            left_out.append({"what": what, "seconds": found and found[1], "to_beat": seconds})
             note(
                 f"{what}: left out ({'not reached' if found is None else f'{found[1]:.0f} s'}, to beat {seconds:.0f} s)"
             )
@@ -162,19 +162,24 @@ def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tu
         return None
     recipe, run = found
     rate = f"lr {recipe.optimizer.lr:g}"
-    note(f"{arm.name}: {run['steps']} steps, {run['cpu_seconds']:.0f} s, {rate}, {nats_of(run):.3f} nats")
-    return replace(arm, recipe=recipe), float(run["cpu_seconds"])
+    note(f"{arm.name}: {run['steps']} steps, {seconds_of(run):.0f} s, {rate}, {nats_of(run):.3f} nats")
+    return replace(arm, recipe=recipe), seconds_of(run)
+
+
+def seconds_of(run: Mapping[str, Any]) -> float:
+    """Of training, without compilation: processor time, where busy moments count less; on a GPU those of the wall."""
+    return float(run["wall_seconds" if run.get("device") == "cuda" else "cpu_seconds"])
 
 
 def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]], target: float) -> dict[str, Any]:
     """What fresh seeds say: per arm seconds, score beside the target, and the factors on both Trainers, by seed."""
-    seconds = {name: [float(run["cpu_seconds"]) for run in each] for name, each in runs.items()}
+    seconds = {name: [seconds_of(run) for run in each] for name, each in runs.items()}
     found: dict[str, Any] = {}
     for arm in arms:
         losses = [nats_of(run) for run in runs[arm.name]]
         found[arm.name] = {
             "what": arm.what, "steps": int(arm.recipe.budget.amount), "lr": arm.recipe.optimizer.lr,
-            "cpu_seconds": spread(seconds[arm.name]), "losses": losses,
+            "seconds": spread(seconds[arm.name]), "losses": losses,
             "above_target": statistics.fmean(losses) - target,
             "above_target_interval": _interval([loss - target for loss in losses]),
             "reached": statistics.fmean(losses) <= target + TOLERANCE,
@@ -213,7 +218,7 @@ def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
                     results.put(**children[way].ready)
                 run = children[way].ask({"recipe": recipe.to_dict()})
                 results.add(key, recipe, run)
-                note(f"{key}: {nats_of(run):.4f} nats, {run['cpu_seconds']:.1f} s")
+                note(f"{key}: {nats_of(run):.4f} nats, {seconds_of(run):.1f} s")
             return run
 
         yield lambda arm: partial(train, arm)
@@ -222,7 +227,8 @@ def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
 def main(argv: list[str]) -> int:
     """``workbench bench ladder``: climb, train fresh seeds, print the table, save JSON and waterfall; resumable."""
     parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
-    parser.add_argument("--track", choices=TRACKS, default="causal", help="the objective (%(default)s)")
+    parser.add_argument("--track", choices=TRACKS, default="causal", help="where it begins (%(default)s)")
+    parser.add_argument("--gpu", action="store_const", dest="track", const="bert_base", help="the track bert_base")
     parser.add_argument("--out", type=Path, help="results file (docs/results/ladder.json, ladder-masked.json)")
     parser.add_argument(
         "--steps", type=int, help="of the default Trainer, whose end is the score to reach (the track's own)"
@@ -238,6 +244,7 @@ def main(argv: list[str]) -> int:
     if options.show:
         return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
+    recipe.execution.resolve_device()  # said here, and not by a child
     arms = [
         Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
         Arm(TUNED, "bf16, compiled, fused AdamW, no dropout", THEIRS, recipe, {"tuned": True}),
@@ -279,14 +286,14 @@ def show(result: Mapping[str, Any], unigram: float, console: Console) -> None:
     for name, arm in result["by_arm"].items():
         faster = [arm[f"times_faster_than_{word}"] for word in ("default", "tuned")]
         table.add_row(
-            name, f"{arm['cpu_seconds']['median']:.0f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
+            name, f"{arm['seconds']['median']:.0f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
             f"{arm['above_target']:+.3f}{'' if arm['reached'] else ': not reached'}",
             *(f"{each['median']:.1f} ({each['min']:.1f} to {each['max']:.1f})" for each in faster),
         )  # fmt: skip
     console.print(table)
     console.print(waterfall_table(result["waterfall"], "what gives what"))
     for each in result["left_out"]:
-        seconds = "never" if each["cpu_seconds"] is None else f"after {each['cpu_seconds']:.0f} s"
+        seconds = "never" if each["seconds"] is None else f"after {each['seconds']:.0f} s"
         console.print(f"left out: {each['what']} ({seconds}; to beat {each['to_beat']:.0f} s)", markup=False)
     if below < LEARNED:
         console.print(f"The score lies less than {LEARNED} nats below word frequencies: give the ladder more --steps.")

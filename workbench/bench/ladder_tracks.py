@@ -54,6 +54,18 @@ def masked(steps: int) -> Recipe:
     return base.with_(architecture={"dropout": 0.0})
 
 
+def bert_base(steps: int) -> Recipe:
+    """BERT-base as published, 256 rows of 128 tokens, on a GPU."""
+    return presets.bert().with_(
+        data={"sequence_length": 128, "batch_size": 256},
+        architecture={"layers": 12, "width": 768, "heads": 12, "dropout": 0.0},
+        optimizer={"lr": 2e-4, "schedule": _SCHEDULE},
+        execution={"device": "cuda"},
+        budget=f"{steps} steps",
+        seed=TUNING_SEED,
+    )
+
+
 # Each beginning where a sweep of a causal model found it best: at its own default it hardly learns at this size.
 _LANS = ("optimizer: LANS", {"optimizer": {"kind": "lans", "lr": 2.7e-2, "schedule": _EARLY}})
 _ADAFACTOR = ("optimizer: Adafactor", {"optimizer": {"kind": "adafactor", "schedule": _EARLY}})
@@ -62,6 +74,13 @@ _TABLES = (
     ("architecture: a table of values per layer", {"architecture": {"value_embeddings": True}}),
 )
 _ZERO = ("architecture: residual products from zero", {"architecture": {"residual_init": "zero"}})
+_MASKED = (
+    ("architecture: normalised before each branch, rotary positions, RMSNorm, squared ReLU",
+     {"architecture": "pre_ln"}),
+    ("objective: 30% masks falling to 15%",
+     {"objective": {"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}}}),
+    _ZERO, _LANS, _ADAFACTOR, *_TABLES,
+)  # fmt: skip
 
 TRACKS = {
     "causal": Track(causal, [
@@ -73,13 +92,14 @@ TRACKS = {
         ("depth: MSLT, layers stacked and trained in stages", {"depth": "multi_stage"}),
     ], 600, Path("docs/results/ladder.json")),
     "masked": Track(masked, [
-        ("architecture: normalised before each branch, rotary positions, RMSNorm, squared ReLU",
-         {"architecture": "pre_ln"}),
-        ("objective: 30% masks falling to 15%",
-         {"objective": {"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}}}),
-        _ZERO, _LANS, _ADAFACTOR, *_TABLES,
+        *_MASKED,
         ("data: half the rows, twice the steps", {"data": {"batch_size": 8}}),
         ("depth: MSLT, layers stacked and trained in stages", {"depth": {"kind": "multi_stage", "shares": [6, 5]}}),
     ], 6000, Path("docs/results/ladder-masked.json")),
+    "bert_base": Track(bert_base, [
+        *_MASKED,
+        ("data: half the rows, twice the steps", {"data": {"batch_size": 128}}),
+        ("depth: MSLT, layers stacked and trained in stages", {"depth": "multi_stage"}),
+    ], 2000, Path("docs/results/ladder-gpu.json")),
 }  # fmt: skip
-"""By objective."""
+"""By name; the last needs a GPU."""

@@ -30,7 +30,7 @@ def train(recipe: Recipe, prepared: PreparedData, initial: str = "") -> dict[str
         initial: the checkpoint whose weights it begins with; empty for those of its seed.
 
     Returns:
-        ``loss`` (held-out, nats; None when the run diverged), ``evaluated_tokens``, ``steps``, ``tokens``,
+        ``loss`` (held-out, nats; None when the run diverged), ``evaluated_tokens``, ``steps``, ``tokens``, ``device``,
         ``compile_seconds``, ``cpu_seconds`` and ``wall_seconds`` of training, ``flops`` (useful ones).
     """
     assembled = assemble(recipe, prepared)
@@ -48,6 +48,7 @@ def train(recipe: Recipe, prepared: PreparedData, initial: str = "") -> dict[str
     answer |= {
         "steps": training.progress.step,
         "tokens": training.progress.tokens,
+        "device": assembled.engine.device.type,
         "cpu_seconds": round(time.process_time() - cpu, 2),
         "wall_seconds": round(time.perf_counter() - wall, 2),
         "flops": training.recorder.useful_flops,

@@ -31,22 +31,26 @@ ROWS = 64
 
 
 class Clock(transformers.TrainerCallback):
-    """Seconds of this process's processor time, from the end of the first steps to that of the last."""
+    """Seconds of this process's processor time and of the wall, from the end of the first steps to that of the last."""
 
-    def __init__(self) -> None:
-        self.begun = self.ended = 0.0
-        self.steps = 0
+    def __init__(self, device: torch.device) -> None:
+        self._device, self.steps = device, 0
+        self._readings: list[tuple[float, float]] = []
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Trainer's hook after each optimizer step."""
-        self.steps, self.ended = state.global_step, time.process_time()
-        if self.steps == UNTIMED_STEPS:
-            self.begun = self.ended
+        self.steps = state.global_step
+        if self.steps in (UNTIMED_STEPS, state.max_steps):
+            if self._device.type == "cuda":
+                torch.cuda.synchronize(self._device)
+            self._readings.append((time.process_time(), time.perf_counter()))
 
     @property
-    def seconds(self) -> float:
-        """Of all steps, compilation excluded."""
-        return (self.ended - self.begun) * self.steps / max(1, self.steps - UNTIMED_STEPS)
+    def seconds(self) -> tuple[float, float]:
+        """Of all steps, compilation excluded: of the processor, of the wall."""
+        (cpu, wall), (last_cpu, last_wall) = self._readings[0], self._readings[-1]
+        share = self.steps / max(1, self.steps - UNTIMED_STEPS)
+        return (last_cpu - cpu) * share, (last_wall - wall) * share
 
 
 def gpt2(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transformers.PreTrainedModel:
@@ -81,8 +85,8 @@ def score(model: transformers.PreTrainedModel, recipe: Recipe, prepared: Prepare
     total = 0.0
     with torch.no_grad(), torch.compiler.set_stance("force_eager"):
         for _, seen in heldout.batches(recipe.data.longest, ROWS):
-            logits_BTV = model(input_ids=seen.tokens_BT).logits.float()
-            labels_M = ignoring(seen).flatten()
+            logits_BTV = model(input_ids=seen.tokens_BT.to(model.device)).logits.float()
+            labels_M = ignoring(seen).flatten().to(model.device)
             total += float(F.cross_entropy(logits_BTV.flatten(0, 1), labels_M, reduction="sum"))
     return total / len(heldout.scored_S)
 
@@ -91,13 +95,13 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
     """Train to the end of the recipe's budget, which is in steps, and evaluate once.
 
     Returns:
-        ``loss`` (held-out, nats; None when the run diverged), ``steps``, ``tokens``, ``cpu_seconds`` of training
-        without compilation, ``parameters``.
+        ``loss`` (held-out, nats; None when the run diverged), ``steps``, ``tokens``, ``device``, ``cpu_seconds`` and
+        ``wall_seconds`` of training without compilation, ``parameters``.
     """
     transformers.set_seed(recipe.seed)
     model = (gpt2 if recipe.objective.causal else bert)(recipe, prepared.vocabulary, 0.0 if tuned else None)
     rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
-    data, steps, clock = recipe.data, int(recipe.budget.amount), Clock()
+    data, steps, clock = recipe.data, int(recipe.budget.amount), Clock(device := recipe.engine().device)
     with tempfile.TemporaryDirectory() as folder:
         warmup = round(steps * recipe.optimizer.schedule.warmup)
         arguments = arguments_of(recipe, folder, tuned, warmup_steps=warmup, lr_scheduler_type="linear")
@@ -109,12 +113,14 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: bool) -> dict[str, Any]
             ),
         )  # fmt: skip
         trainer.train()
-    loss = score(model, recipe, prepared)
+    loss, (cpu, wall) = score(model, recipe, prepared), clock.seconds
     return {
         "loss": loss if math.isfinite(loss) else None,
         "steps": clock.steps,
         "tokens": clock.steps * data.most_rows * data.longest,
-        "cpu_seconds": round(clock.seconds, 2),
+        "device": device.type,
+        "cpu_seconds": round(cpu, 2),
+        "wall_seconds": round(wall, 2),
         "parameters": sum(p.numel() for p in model.parameters()),
     }
 
