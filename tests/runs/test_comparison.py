@@ -42,6 +42,9 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     }  # fmt: skip
     assert rows["MFU (%)"]["values"] == [25.0, None, None]
     assert "parameters" not in rows, "nobody said it"
+    write_json(going.environment, {"parameters": 1234})
+    rows = {row["label"]: row for row in compare([one, two, going])["numbers"]}
+    assert rows["parameters"]["values"] == [None, None, 1234], "known from the start of a run"
     assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
 
 

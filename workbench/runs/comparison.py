@@ -134,6 +134,7 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
         "tokens_per_second": state.tokens_per_second,
         "train_loss": state.loss,
         "heldout_loss": state.heldout_loss,
+        "parameters": read_object(folder.environment).get("parameters"),
     }
     result = evaluations.get("result")
     # A resumed run has an older result beside newer numbers until it ends again.
