@@ -38,6 +38,8 @@ test("a place in the queue is said with its start, short and whole", () => {
   const waits = { queue_position: 12, expected_start_seconds: 300 };
   assert.deepEqual([queueText(waits), queueSentence(waits)], ["12th, in 5 min", "queued, 12th in line, expected to start in 5 min"]);
   const unknown = { queue_position: 2, expected_start_seconds: null };
+  const next = { queue_position: 1, expected_start_seconds: 0 };
+  assert.deepEqual([queueText(next), queueSentence(next)], ["1st, soon", "queued, 1st in line, expected to start within a minute"]);
   assert.deepEqual([queueText(unknown), queueSentence(unknown)], ["2nd in line", "queued, 2nd in line, when it starts is not known"]);
   assert.deepEqual([queueText({}), queueSentence({})], ["", "queued"]);
 });

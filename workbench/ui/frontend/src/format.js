@@ -108,16 +108,21 @@ export function standing(run) {
   return unit ? `step ${step} · ${share} of ${short(amount)} ${unit}` : `step ${step}`;
 }
 
+/** A turn expected sooner is no matter of seconds: what trains now ends when it ends. As `about` of queue/outlook.py. */
+const SOON_SECONDS = 45;
+
 /** Where a run stands in the queue of its machine: "2nd, in 5 min", "2nd in line" where nobody can tell; empty for one that does not wait. */
 export function queueText({ queue_position: position, expected_start_seconds: seconds }) {
   if (!position) return "";
-  return Number.isFinite(seconds) ? `${ordinal(position)}, in ${duration(seconds)}` : `${ordinal(position)} in line`;
+  if (!Number.isFinite(seconds)) return `${ordinal(position)} in line`;
+  return `${ordinal(position)}, ${seconds < SOON_SECONDS ? "soon" : `in ${duration(seconds)}`}`;
 }
 
 /** The same where there is room: "queued, 2nd in line, expected to start in 5 min". */
 export function queueSentence({ queue_position: position, expected_start_seconds: seconds }) {
   if (!position) return "queued";
-  const start = Number.isFinite(seconds) ? `expected to start in ${duration(seconds)}` : "when it starts is not known";
+  if (!Number.isFinite(seconds)) return `queued, ${ordinal(position)} in line, when it starts is not known`;
+  const start = `expected to start ${seconds < SOON_SECONDS ? "within a minute" : `in ${duration(seconds)}`}`;
   return `queued, ${ordinal(position)} in line, ${start}`;
 }
 
