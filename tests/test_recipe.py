@@ -134,7 +134,7 @@ BAD = [
     ),
     (
         {"architecture": {"kind": "pre_ln", "width": 250, "heads": 4}},
-        r"^architecture\.heads: 4 heads do not divide width 250; use one of \[1, 2, 5, 10, 25, 50\]",
+        r"^architecture\.heads: 4 heads do not divide width 250; use one of \[1, 5, 25\]",
     ),
     ({"depth": {"kind": "progressive_drop", "theta": 0}}, r"^depth\.theta: must be greater than 0, got 0"),
     (

@@ -271,6 +271,24 @@ def test_impossible_combinations_name_the_way_out() -> None:
         Recipe(architecture={"kind": "pre_ln", "local_window": 7})
 
 
+@pytest.mark.parametrize(("width", "heads"), [(64, 64), (64, 7), (96, 36), (250, 4)])
+def test_every_number_of_heads_that_is_offered_works(width: int, heads: int) -> None:
+    shape = {"kind": "pre_ln", "positions": "rope", "width": width}
+    with pytest.raises(ValueError, match="use one of") as refused:
+        Recipe(architecture={**shape, "heads": heads})
+    offered = json.loads(str(refused.value).partition("use one of ")[2].partition(", or other")[0])
+    assert offered
+    assert all(Recipe(architecture={**shape, "heads": each}) for each in offered)
+
+
+def test_where_no_number_of_heads_works_the_nearest_widths_are_named() -> None:
+    shape = {"kind": "pre_ln", "positions": "rope", "heads": 2}
+    with pytest.raises(ValueError, match=r"no number of heads works .* change the width, for example to 64 or 68"):
+        Recipe(architecture={**shape, "width": 65})
+    assert all(Recipe(architecture={**shape, "width": width}) for width in (64, 68))
+    assert Recipe(architecture={**shape, "width": 65, "heads": 5, "positions": "alibi"})
+
+
 def test_both_kinds_have_the_same_knobs() -> None:
     assert PreLN.model_fields.keys() == PostLN.model_fields.keys()
     for name, field in PreLN.model_fields.items():

@@ -12,6 +12,7 @@ from workbench.choices.architectures.heads import HEADS
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.knob import bounds_of
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
 
@@ -105,14 +106,31 @@ class Architecture(Choice):
         """Feed-forward width F in use; an ungated part goes (B, T, D) -> (B, T, F) -> (B, T, D)."""
         return self.ffn_width or 4 * self.width
 
+    def head_widths(self) -> tuple[int, str, str]:
+        """What the width E of a head must be a multiple of, what others cannot, and a way out beside other numbers."""
+        return 1, "", ""
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A number of heads H that does not divide the width: queries are (B, H, T, E) with E = D / H."""
-        if self.width % self.heads:
-            # Up to 64: nobody is helped by every divisor of 4096.
-            legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % h == 0]
-            yield Problem(
-                "architecture.heads", f"{self.heads} heads do not divide width {self.width}; use one of {legal}"
-            )
+        """A number of heads H that does not work with the width: queries are (B, H, T, E) with E = D / H."""
+        multiple, cannot, way_out = self.head_widths()
+        if self.width % (self.heads * multiple) == 0:
+            return
+        what = f"{self.heads} heads do not divide width {self.width}"
+        if self.width % self.heads == 0:
+            what = f"{self.heads} heads of width {self.width // self.heads} {cannot}"
+        # Up to 64: nobody is helped by every divisor of 4096.
+        legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % (h * multiple) == 0]
+        if not legal and self.width % self.heads:
+            what += f", and heads of an odd width {cannot}"
+        remedy = f"use one of {legal}" if legal else self._other_widths(multiple)
+        yield Problem("architecture.heads", f"{what}; {remedy}{way_out}")
+
+    def _other_widths(self, multiple: int) -> str:
+        """The way out where no number of heads H works with the width D."""
+        step, bounds = self.heads * multiple, bounds_of(type(self).model_fields["width"])
+        below = self.width // step * step
+        near = [str(width) for width in (below, below + step) if bounds["minimum"] <= width <= bounds["maximum"]]
+        return f"no number of heads works with it: change the width, for example to {' or '.join(near)}"
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
         """A freshly initialised backbone on the current default device, fp32.

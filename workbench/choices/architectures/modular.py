@@ -54,15 +54,15 @@ class Modular(Architecture):
     """Whether ``dropout`` falls on attention probabilities, too."""
     layer_norm_eps: ClassVar[float] = 1e-5
 
+    def head_widths(self) -> tuple[int, str, str]:
+        """Rotary positions turn the E numbers of a head in pairs."""
+        if self.positions != "rope":
+            return super().head_widths()
+        return 2, "cannot rotate pairs", ", or other positions, for example 'alibi'"
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Heads of odd width E that cannot rotate, and rows (B, T) whose order nothing tells."""
+        """Rows (B, T) whose order nothing tells, and what any architecture finds."""
         yield from super().problems(recipe)
-        if self.positions == "rope" and self.width % self.heads == 0 and self.width // self.heads % 2:
-            yield Problem(
-                "architecture.heads",
-                f"{self.heads} heads of width {self.width // self.heads} cannot rotate pairs; "
-                "choose heads so that width / heads is even, or other positions, for example 'alibi'",
-            )
         if self.positions == "none" and not recipe.objective.causal:
             yield Problem(
                 "architecture.positions",
