@@ -14,7 +14,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from workbench.choices.data.files import Files
+from workbench.choices.data import files
+from workbench.choices.data.files import Files, find_files
 from workbench.choices.data.prepare import prepare
 from workbench.errors import DataError
 
@@ -147,6 +148,32 @@ def test_paths_that_lead_nowhere(tmp_path):
         read(tmp_path / "*.parquet")
     with pytest.raises(DataError, match=r"data\.heldout_paths: no such file"):
         read(tmp_path / "train.jsonl", heldout_paths=(str(tmp_path / "no"),))
+
+
+def test_a_form_is_told_the_same_at_once(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.jsonl").write_bytes(lines(["a"]))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "page.html").write_text("")
+    for here in ("full", "full/a.jsonl", "full/*.jsonl", "**"):
+        assert not list(Files(paths=[str(tmp_path / here)]).problems_here())
+    for wrong in ("empty", "page.html", "ful", "*.parquet", "fu*"):
+        text = str(tmp_path / wrong)
+        with pytest.raises(DataError) as told:
+            find_files((text,), "data.paths")
+        (problem,) = Files(paths=[text]).problems_here()
+        assert f"{problem.path}: {problem.message}" == str(told.value)
+    (unheard_of,) = Files(paths=["a" * 5000]).problems_here()
+    assert unheard_of.path == "data.paths"
+
+
+def test_a_form_does_not_search_a_whole_disk(tmp_path, monkeypatch):
+    for index in range(3):
+        (tmp_path / f"{index}.html").write_text("")
+    (problem,) = Files(paths=[str(tmp_path)]).problems_here()
+    assert "matches no readable file" in problem.message
+    monkeypatch.setattr(files, "LOOKED_AT", 2)
+    assert not list(Files(paths=[str(tmp_path)]).problems_here())
 
 
 @pytest.mark.parametrize(("name", "package"), [("a.parquet", "pyarrow"), ("a.jsonl.zst", "zstandard")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -66,6 +68,21 @@ def test_it_is_checked_at_every_step(made: Composition) -> None:
     assert made.problems == []
     made.redo()
     assert made.recipe is None
+
+
+def test_paths_that_are_not_here_are_told_at_their_knob(made: Composition, tmp_path: Path) -> None:
+    data = {"kind": "files", "paths": [str(tmp_path / "txet.txt")]}
+    turn(made, "data", presets.get("fast").with_(data=data).to_dict()["data"])
+    (problem,) = made.problems
+    assert made.recipe is None
+    assert problem == ("data.paths", f"no such file or folder '{tmp_path / 'txet.txt'}'")
+    (tmp_path / "text.txt").write_text("words")
+    turn(made, "data.heldout_paths", [str(tmp_path / "none")])
+    assert [problem.path for problem in made.problems] == ["data.paths", "data.heldout_paths"]
+    assert made.problems[0].message.endswith(f"did you mean '{tmp_path / 'text.txt'}'?")
+    turn(made, "data.paths", [str(tmp_path / "text.txt")])
+    turn(made, "data.heldout_paths", [])
+    assert made.recipe is not None
 
 
 def test_what_cannot_be_read_hides_no_other_problem(made: Composition) -> None:

@@ -144,6 +144,17 @@ def test_the_recipe_of_a_run_is_opened_to_be_launched_anew(lab: Lab, tmp_path: P
     assert "gone" in lab.composer.verdict.value
 
 
+def test_a_run_that_failed_for_want_of_its_text_says_so_at_its_knob(lab: Lab, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "failed", False)
+    assert lab.composer.recipe is not None
+    lab.composer.recipe.with_(data={"kind": "files", "paths": [str(tmp_path / "nowhere")]}).save(folder.recipe)
+    lab.edit(folder.id)
+    assert lab.launch_button.disabled
+    assert "data.paths: no such file or folder" in lab.composer.verdict.value
+    paths = lab.composer.axes["data"].part.knobs["paths"]
+    assert "no such file or folder" in paths.widget.children[-1].value
+
+
 def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     assert lab.launch_button.disabled

@@ -40,6 +40,10 @@ class Data(Choice):
         """What the batch rule has to say."""
         yield from self.batch_rule.problems(recipe)
 
+    def problems_here(self) -> Iterator[Problem]:
+        """What of the text this machine lacks and cannot fetch, at once: asked whenever a knob of a form has moved."""
+        yield from ()
+
     @property
     def longest(self) -> int:
         """Longest row of the run in tokens, T: what models, heads and held-out rows are built for.

@@ -6,16 +6,19 @@ import difflib
 import glob
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
 from workbench.choices.data.data import Data
 from workbench.choices.data.reading import format_of, legal_endings, read_documents
 from workbench.errors import DataError
 
 NAMED_FILES = 16
 """Files that a fingerprint lists by name; the digest beside them covers all."""
+LOOKED_AT = 10_000
+"""Files among which a form looks for one that can be read: it must not wait for a disk full of others."""
 _SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 
 
@@ -59,6 +62,16 @@ class Files(Data):
             "document_characters": self.document_characters,
         }
 
+    def problems_here(self) -> Iterator[Problem]:
+        """Paths of this machine that are not there or hold nothing that can be read."""
+        for name in ("paths", "heldout_paths"):
+            try:
+                check_paths(getattr(self, name), f"data.{name}")
+            except DataError as error:
+                yield Problem(f"data.{name}", str(error).partition(": ")[2])
+            except OSError as error:
+                yield Problem(f"data.{name}", f"cannot be looked at: {error}")
+
     def _training_files(self) -> list[Path]:
         files = find_files(self.paths, "data.paths")
         if not self.heldout_paths:
@@ -85,29 +98,49 @@ def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for text in paths:
-        path = Path(text).expanduser()
-        if path.is_file():
-            if format_of(path) is None:
-                raise DataError(f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}")
-            matches = [path]
-        elif (
-            path.is_dir() and any((path / name).is_file() for name in _SAVED_BY_DATASETS) and any(path.rglob("*.arrow"))
-        ):
+        matches = _data_files(_candidates(text, knob_name))
+        if not matches:
+            raise _unreadable(text, knob_name)
+        # absolute, not resolve: a link keeps the name by which the user knows it.
+        found |= dict.fromkeys(sorted(match.absolute() for match in matches))
+    return sorted(found)
+
+
+def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
+    """Refuse what :func:`find_files` refuses; of a folder only the first :data:`LOOKED_AT` files are looked at.
+
+    Raises:
+        DataError: as :func:`find_files`.
+    """
+    for text in paths:
+        candidates = _candidates(text, knob_name)
+        readable = any(format_of(path) and path.is_file() for path in islice(candidates, LOOKED_AT))
+        # A folder with more in it gets the benefit of the doubt.
+        if not readable and next(candidates, None) is None:
+            raise _unreadable(text, knob_name)
+
+
+def _candidates(text: str, knob_name: str) -> Iterator[Path]:
+    """What a path, a folder or a pattern stands for, readable or not, as it is found."""
+    path = Path(text).expanduser()
+    if path.is_file():
+        if format_of(path) is None:
+            raise DataError(f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}")
+        return iter((path,))
+    if path.is_dir():
+        if any((path / name).is_file() for name in _SAVED_BY_DATASETS) and any(path.rglob("*.arrow")):
             raise DataError(
                 f"{knob_name}: '{text}' was written by `save_to_disk` of Hugging Face datasets; read it with "
                 f'data={{"kind": "hugging_face", "name": "{text}"}}'
             )
-        elif path.is_dir():
-            matches = _data_files(p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
-        elif glob.has_magic(text):
-            matches = _data_files(Path(match) for match in glob.glob(str(path), recursive=True))
-        else:
-            raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
-        if not matches:
-            raise DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
-        # absolute, not resolve: a link keeps the name by which the user knows it.
-        found |= dict.fromkeys(sorted(match.absolute() for match in matches))
-    return sorted(found)
+        return (p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
+    if glob.has_magic(text):
+        return map(Path, glob.iglob(str(path), recursive=True))
+    raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
+
+
+def _unreadable(text: str, knob_name: str) -> DataError:
+    return DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
 
 
 def _data_files(candidates: Iterator[Path]) -> list[Path]:

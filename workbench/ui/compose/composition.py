@@ -130,7 +130,8 @@ class Composition:
         # Launched from here, it would train here.
         if self.recipe is not None:
             self._sound = fields
-            if here := self.recipe.problems_here():
+            # The text here and not in problems_here: whoever launches without a form may bring it until the run begins.
+            if here := [*self.recipe.problems_here(), *self.recipe.data.problems_here()]:
                 self.recipe, self.problems = None, here
 
 
