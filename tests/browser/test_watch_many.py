@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -21,6 +22,7 @@ from workbench.telemetry import TelemetryWriter
 
 pytestmark = pytest.mark.browser
 RECORDS = 400
+STEPS = {"amount": 2000, "unit": "steps"}
 SPIKES = (137, 260)
 SMALL, LARGE = {"width": 1280, "height": 720}, {"width": 1440, "height": 900}
 
@@ -31,8 +33,8 @@ def folders(server: Server) -> list[RunFolder]:
     return [_run(server, number) for number in range(6)]
 
 
-def _run(server: Server, number: int) -> RunFolder:
-    folder = run_folder(server.runs / f"many-{number}", name=f"run {number}", budget={"amount": 2000, "unit": "steps"})
+def _run(server: Server, number: int, budget: dict[str, Any] = STEPS) -> RunFolder:
+    folder = run_folder(server.runs / f"many-{number}", name=f"run {number}", budget=budget)
     writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
     writer.event(60, "memory", "kept: 8 rows per micro-batch, 1.2 GiB")
     for step in range(1, RECORDS + 1):
@@ -48,18 +50,24 @@ def _run(server: Server, number: int) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def shown(browser: Browser, server: Server, folders: list[RunFolder]) -> Iterator[Locator]:
-    """Their view, in a page whose browser remembers nothing of other tests."""
+def notebook(browser: Browser, server: Server, folders: list[RunFolder]) -> Iterator[Notebook]:
+    """With their view, in a page whose browser remembers nothing of other tests; its second cell adds a run."""
     with pages(browser, "many") as open_one:
         page = open_one(viewport=SMALL)
         runs = f"[wb.Run(name, {str(server.runs)!r}) for name in {[folder.id for folder in folders]}]"
-        cell = f"import workbench as wb\nfrom workbench.ui.watch.monitor import Monitor\nMonitor({runs})"
-        write_notebook(server.root / "many.ipynb", [cell])
+        cell = f"import workbench as wb\nfrom workbench.ui.watch.monitor import Monitor\nview = Monitor({runs})\nview"
+        write_notebook(server.root / "many.ipynb", [cell, f"view.add({str(server.runs / 'many-6')!r})"])
         notebook = Notebook(page, server, "many.ipynb")
         notebook.hide_sidebar()
         notebook.run(0)
-        yield drawn(page.locator(".wb-monitor"))
+        yield notebook
     server.shut_kernels_down()
+
+
+@pytest.fixture(scope="module")
+def shown(notebook: Notebook) -> Locator:
+    """Their view."""
+    return drawn(notebook.page.locator(".wb-monitor"))
 
 
 def drawn(view: Locator) -> Locator:
@@ -226,3 +234,34 @@ def test_it_reads_in_the_dark_too(shown: Locator) -> None:
     page.screenshot(path=RESULTS / "many-dark.png")
     assert violations(page, "six runs, dark", roots=(".wb-monitor",)) == []
     choose_theme(page, "JupyterLab Light")
+
+
+def in_sight(part: Locator, table: Locator) -> bool:
+    """Whether it is seen whole within the table, below its head."""
+    here, around, head = box(part), box(table), box(table.locator("thead"))
+    right, bottom = here["x"] + here["width"], here["y"] + here["height"]
+    return head["y"] + head["height"] <= here["y"] and bottom <= around["y"] + around["height"] and (
+        right <= around["x"] + around["width"])  # fmt: skip
+
+
+def test_what_has_just_come_is_seen(
+    shown: Locator, notebook: Notebook, server: Server, folders: list[RunFolder]
+) -> None:
+    table = shown.locator(".wb-runs")
+    shown.page.set_viewport_size(LARGE)  # type: ignore[arg-type]
+    _run(server, 6, {"amount": 4321, "unit": "seconds"})
+    notebook.run(1)
+    row = shown.locator(".wb-run", has_text="run 6")
+    soon(lambda: in_sight(row, table), True)
+    # However much there is to say in however little room, the buttons stay in sight.
+    for width in (905, 705, 525):
+        shown.evaluate("(view, width) => { view.style.width = `${width}px`; }", width)
+        toggles = shown.locator(".wb-steer-toggle")
+        ends = still(shown.page, lambda: [here["x"] + here["width"] for here in map(box, toggles.all())])
+        assert max(ends) <= box(table)["x"] + width, width
+        assert table.evaluate("table => table.scrollWidth - table.clientWidth") == 0, width
+    shown.evaluate("view => { view.style.width = ''; }")
+    write_state(folders[1], status="failed", error="the loss is not a number since step 17")
+    reason = shown.locator(".wb-reason", has_text="not a number")
+    expect(reason).to_be_visible()
+    soon(lambda: in_sight(reason, table), True)

@@ -5,7 +5,7 @@ import { ACTIONS, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, t
 import { BY_KEY, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
-import { Rows, between, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
+import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
 import { statText, statsOf } from "../../workbench/ui/frontend/src/runs/groups.js";
 import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
 import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
@@ -52,6 +52,10 @@ test("what was said of a run goes with the next change of its state", async () =
   assert.match(session.said.text, /stopping after this step/);
   tell(3, "stopped");
   assert.equal(session.said.text, "");
+});
+
+test("what has come since is told from what was there at first", () => {
+  assert.deepEqual([newcomers(["a"], null), newcomers(["a"], []), newcomers(["b", "a"], ["a", "c"])], [[], ["a"], ["b"]]);
 });
 
 test("sorting is stable, and what says nothing comes last either way", () => {
@@ -104,9 +108,10 @@ test("the window holds what is seen and a few more, never beyond the ends", () =
   assert.deepEqual(visible(28 * 500, 280, 28, 1000), { first: 492, last: 519 });
   assert.deepEqual(visible(28 * 2000, 280, 28, 1000), { first: 981, last: 1000 });
   assert.deepEqual(visible(0, 280, 28, 3), { first: 0, last: 3 });
-  assert.equal(scrollFor(5, 0, 280, 28), 0);
-  assert.equal(scrollFor(20, 0, 280, 28), 308);
-  assert.equal(scrollFor(2, 308, 280, 28), 56);
+  assert.equal(scrollFor(5 * 28, 28, 0, 280), 0);
+  assert.equal(scrollFor(20 * 28, 28, 0, 280), 308);
+  assert.equal(scrollFor(2 * 28, 28, 308, 280), 56);
+  assert.equal(scrollFor(72, 96, 0, 72), 72, "a reason higher than the window is read from its beginning");
 });
 
 test("a range runs either way, and from nowhere is its end", () => {

@@ -50,11 +50,15 @@ export function visible(scrolled, height, rowHeight, count, spare = 8) {
   return { first, last: Math.min(count, top + seen + spare) };
 }
 
-/** Where to scroll so that a row is seen whole; the present place when it is. */
-export function scrollFor(index, scrolled, height, rowHeight) {
-  const top = index * rowHeight;
-  if (top < scrolled) return top;
-  return top + rowHeight > scrolled + height ? top + rowHeight - height : scrolled;
+/** Where to scroll so that a row is seen whole, or from its top where it is too high; the present place when it is. */
+export function scrollFor(top, rowHeight, scrolled, height) {
+  if (top < scrolled || rowHeight > height) return top;
+  return Math.max(scrolled, top + rowHeight - height);
+}
+
+/** Ids that were not there before; none at first (null), when all are new. */
+export function newcomers(ids, before) {
+  return before ? ids.filter((id) => !before.includes(id)) : [];
 }
 
 /** Ids between two of them, both included, in the order of the table. */

@@ -86,11 +86,15 @@ export class Table {
     const index = this.ids.indexOf(id);
     if (index < 0) return;
     this.current = id;
-    const height = this.#height();
-    const top = scrollFor(index, this.node.scrollTop, height, ROW_HEIGHT);
-    if (top !== this.node.scrollTop) this.node.scrollTop = top;
+    this.reveal(id);
     this.#draw();
     this.entries.get(id)?.line.focus({ preventScroll: true });
+  }
+
+  /** Scrolls a line into the window; the keyboard stays where it is. */
+  reveal(id) {
+    const top = scrollFor(this.ids.indexOf(id) * ROW_HEIGHT, ROW_HEIGHT, this.node.scrollTop, this.#height());
+    if (top !== this.node.scrollTop) this.node.scrollTop = top;
   }
 
   #columns(before) {

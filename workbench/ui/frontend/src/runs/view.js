@@ -9,6 +9,7 @@ import { Chooser, fitting, Grouping } from "./chooser.js";
 import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
+import { newcomers } from "./rows.js";
 import { Said } from "./said.js";
 import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
@@ -28,6 +29,7 @@ export class View {
     this.width = 1200;
     this.drawnSheet = null;
     this.shown = [];
+    this.known = null;
     this.unsaved = new Map();
     this.table = new Table({
       sort: (column) => this.#look({ sort: nextSort(this.look.sort ?? null, column) }),
@@ -140,11 +142,23 @@ export class View {
     const marks = !this.inTrash && this.model.get("most_watched") > 0;
     const markOf = marks ? (id) => this.lines.markOf(id, this.watched) : () => null;
     this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
+    this.#reveal();
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);
     this.said.draw(session.said);
     this.#sheet();
     this.#empty(rows.length, all.length);
+  }
+
+  /** What the kernel has begun to show, a run just launched or a race, is scrolled to: sorted by loss it stands last. */
+  #reveal() {
+    const { rows } = this.session;
+    if (this.inTrash || rows.seq < 0) return;
+    const shown = [...this.watched, `experiment:${this.model.get("experiment")}`].filter((id) => rows.byId.has(id) || this.table.ids.includes(id));
+    const [id] = newcomers(shown, this.known);
+    this.known = shown;
+    const line = id && this.table.items.find((item) => item.id === id || item.group?.rows.some((row) => row.id === id));
+    if (line) this.table.reveal(this.table.ids.includes(id) ? id : line.id);
   }
 
   /** Races and sweeps are closed until somebody opens them. */
@@ -207,6 +221,8 @@ export class View {
   /** Saved a little later: with every arrow key and letter typed, the kernel would make another view or keep another filter. */
   #set(name, value) {
     this.unsaved.set(name, value);
+    // Who has clicked a line sees it.
+    if (name === "watched") this.known = this.known && [...this.known, ...value];
     this.model.set(name, value);
     clearTimeout(this.saving);
     this.saving = setTimeout(() => {

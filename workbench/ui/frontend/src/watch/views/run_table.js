@@ -5,6 +5,7 @@ import "./run_table.css";
 import { el, say } from "../../dom.js";
 import { Question } from "../../question.js";
 import { roving } from "../../roving.js";
+import { newcomers, scrollFor } from "../../runs/rows.js";
 import { cancelQuestion, stopQuestion } from "../../steering.js";
 import { RunRow } from "./run_row.js";
 
@@ -27,9 +28,10 @@ export class RunTable {
     this.body = el("tbody");
     const heads = HEADS.map(([name, text]) => el("th", { scope: "col", class: `wb-col-${name}` }, el("span", { text })));
     this.count = heads[1].firstChild;
-    const table = el("table", { "aria-label": "Watched runs" }, el("thead", {}, el("tr", {}, ...heads)), this.body);
+    this.table = el("table", { "aria-label": "Watched runs" }, el("thead", {}, el("tr", {}, ...heads)), this.body);
     this.question = new Question(() => this.asking.focus());
-    this.root = el("div", { class: "wb-runs-place" }, el("div", { class: "wb-runs" }, table), this.question.node);
+    this.scroller = el("div", { class: "wb-runs" }, this.table);
+    this.root = el("div", { class: "wb-runs-place" }, this.scroller, this.question.node);
     /** What steers the runs: stands beside the curves, not over them. */
     this.steering = el("div", { class: "wb-steering", role: "group", "aria-label": "Steering" });
     this.rows = [];
@@ -40,8 +42,10 @@ export class RunTable {
 
   draw(scene) {
     const key = JSON.stringify([scene.runs.map((run) => [run.id, run.name, run.place]), scene.colours.dark]);
+    const before = this.rows.length ? this.rows.map(({ run }) => run.id) : null;
     if (key !== this.key) this.#arrange(scene, key);
     this.rows.forEach((row, i) => row.draw(scene.runs[i], scene));
+    this.#reveal(newcomers(scene.runs.map(({ id }) => id), before));
     this.settle();
     // Some may be out of sight, as the table takes but a part of the pane.
     say(this.count, scene.runs.length > 1 ? `${scene.runs.length} runs` : "Run");
@@ -64,6 +68,18 @@ export class RunTable {
 
   close() {
     for (const row of this.rows) row.close();
+  }
+
+  /** What has just come is seen: a run that was added, and above all why one has failed. */
+  #reveal(added) {
+    const failed = this.rows.filter(({ why, reasonShown }) => !why.hidden && !reasonShown);
+    for (const row of this.rows) row.reasonShown = !row.why.hidden;
+    const row = failed.at(-1) ?? this.rows.findLast(({ run }) => added.includes(run.id));
+    if (!row) return;
+    const head = this.table.tHead.offsetHeight;
+    const height = row.root.offsetHeight + row.why.offsetHeight;
+    const { scrollTop, clientHeight } = this.scroller;
+    this.scroller.scrollTop = scrollFor(row.root.offsetTop - head, height, scrollTop, clientHeight - head);
   }
 
   /** The button of the run above or below that does the same, or what that run has in its place. */
