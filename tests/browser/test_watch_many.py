@@ -253,10 +253,10 @@ def test_what_has_just_come_is_seen(
     notebook.run(1)
     row = shown.locator(".wb-run", has_text="run 6")
     soon(lambda: in_sight(row, table), True)
+    toggles = shown.locator(".wb-steer-toggle")
     # However much there is to say in however little room, the buttons stay in sight.
     for width in (905, 705, 525):
         shown.evaluate("(view, width) => { view.style.width = `${width}px`; }", width)
-        toggles = shown.locator(".wb-steer-toggle")
         ends = still(shown.page, lambda: [here["x"] + here["width"] for here in map(box, toggles.all())])
         assert max(ends) <= box(table)["x"] + width, width
         assert table.evaluate("table => table.scrollWidth - table.clientWidth") == 0, width
