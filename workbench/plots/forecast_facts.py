@@ -80,6 +80,14 @@ def fits(found: Mapping[str, Any]) -> bool:
     return bool(found["memory_bytes"] <= found["device_memory_bytes"])
 
 
+def misfit(found: Mapping[str, Any]) -> str:
+    """How far memory is short, in words; empty where it fits."""
+    if fits(found):
+        return ""
+    need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
+    return f"does not fit: it needs {need}, the device has {there}"
+
+
 def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
     """What a forecast's time and speed hold for, what is otherwise now, and what comes before.
 

@@ -17,8 +17,8 @@ from workbench.plots.forecast_facts import (
     bytes_words,
     cost_of,
     duration_words,
-    fits,
     large,
+    misfit,
     moving,
 )
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
@@ -34,7 +34,7 @@ MOST_SCHEDULES = 8
 def line_html(
     found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0, brief: bool = False
 ) -> str:
-    """The headline's numbers in a sentence, for a place that has no room for more; and what is wrong.
+    """The headline's numbers in a sentence, for a place that has no room for more; what is wrong comes before them.
 
     Args:
         sharing: runs that train on the machine now, which the numbers know nothing of.
@@ -53,7 +53,9 @@ def line_html(
     text = " · ".join(parts)
     if not brief:
         text += f' <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
-    return f'<p class="wb-line-of-all">{text}</p>{_too_large(found)}'
+    # A space between them: the Lab sets both in one line. Of numbers that nothing can reach, a small box has no room.
+    wrong = _too_large(found)
+    return wrong if wrong and brief else f'{wrong} <p class="wb-line-of-all">{text}</p>'.strip()
 
 
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
@@ -123,12 +125,9 @@ def _heat(row: Compared) -> str:
 
 
 def _too_large(found: Mapping[str, Any]) -> str:
-    if fits(found):
-        return ""
-    need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
-    text = f"This does not fit: it needs {need}, the device has {there}. "
+    why = misfit(found)
     way_out = "Lower execution.micro_batch_size, data.batch_size, data.sequence_length or the model."
-    return f'<p class="wb-wrong" role="alert">{text}{way_out}</p>'
+    return f'<p class="wb-wrong" role="alert">This {why}. {way_out}</p>' if why else ""
 
 
 def _memory(found: Mapping[str, Any]) -> str:

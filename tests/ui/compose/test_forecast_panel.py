@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import threading
 import time
 import weakref
@@ -20,6 +21,7 @@ from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Mode
 from workbench.choices.execution.plan import Plan
 from workbench.errors import WorkbenchError
+from workbench.fields import put
 from workbench.forecast import forecast
 from workbench.forecasting import calibration
 from workbench.recipe import Recipe
@@ -27,6 +29,7 @@ from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
+from workbench.ui.compose.composer import Composer
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.forecasts import settled_since
 
@@ -356,6 +359,24 @@ def test_a_plan_that_was_found_meanwhile_is_taken_up(
     assert "default settings" not in panel.line.value
     assert json.loads(folder.forecast.read_text())["provisional"] == ""
     panel.compare(None)
+
+
+def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
+    composer = Composer(recipe)
+    panel = ForecastPanel(tmp_path / "runs", doubted=composer.verdict.doubt)
+    panel.show(composer.recipe)
+    settled(panel)
+    assert "ready" in composer.verdict.value
+    composer.enter(put(composer.fields, "data.batch_size", 1_000_000))
+    panel.show(composer.recipe)
+    settled(panel)
+    assert "ready" not in composer.verdict.value
+    assert re.search(r"lab-bad.*does not fit: it needs [\d,]+ GiB, the device has .* changed", composer.verdict.value)
+    composer.undo()
+    panel.show(composer.recipe)
+    settled(panel)
+    assert "ready" in composer.verdict.value
+    panel.close()
 
 
 def test_details_can_open_elsewhere(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:

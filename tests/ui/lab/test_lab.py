@@ -155,6 +155,12 @@ def test_a_run_that_failed_for_want_of_its_text_says_so_at_its_knob(lab: Lab, tm
     assert "no such file or folder" in paths.widget.children[-1].value
 
 
+def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab) -> None:
+    lab.forecast._doubted("does not fit: it needs 9 GiB, the device has 8 GiB")
+    assert "does not fit" in lab.composer.verdict.value
+    assert "ready" not in lab.composer.verdict.value
+
+
 def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     assert lab.launch_button.disabled

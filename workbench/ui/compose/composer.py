@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from workbench.ui.compose.section import Section
 from workbench.ui.compose.side_panel import SidePanel
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
+from workbench.ui.compose.verdict import Verdict
 from workbench.ui.page import Page
 from workbench.ui.saved_output import view_bundle
 
@@ -87,8 +87,7 @@ class Composer(ipywidgets.VBox):
         self.run = Form(Recipe, "", self._changed, only=RUN_FIELDS)
         self.sections = self._make_sections()
         self.page = Page(self._heard)
-        self.verdict = ipywidgets.HTML()
-        self.verdict.add_class("lab-verdict")
+        self.verdict = Verdict()
         self.python = RecipeEditor("Python", read_python, self._take_over, self._preview)
         self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
         self.difference = DifferenceView(self.enter, runs_dir)
@@ -253,7 +252,7 @@ class Composer(ipywidgets.VBox):
         changes = [section.changes for section in self.sections]
         for section, count in zip(self.sections, changes, strict=True):
             section.update(problems, count)
-        self.verdict.value = self._sentence(rest, sum(changes), message)
+        self.verdict.show(self.composition, rest, sum(changes), message)
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
@@ -376,23 +375,4 @@ class Composer(ipywidgets.VBox):
 
     def say(self, text: str, bad: bool = False, whole: str = "") -> None:
         """Tell the user something where the verdict stands, until the next change; ``whole``: more, in its tooltip."""
-        kind = "lab-bad" if bad else "lab-said"
-        self.verdict.value = f"<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
-
-    def _sentence(self, rest: list[Problem], count: int, message: str) -> str:
-        """Where the recipe stands, and what is wrong first: a problem that no knob shows before those that one does."""
-        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
-        began = self.composition.state.began
-        reset = f"<button class='lab-all' title='every knob as {html.escape(began)} has it'>reset all</button>"
-        reset = reset if count else ""
-        recipe = self.composition.recipe
-        if recipe is not None:
-            changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {html.escape(began)} has it"
-            return f"{message}<span class='lab-good' data-recipe='{recipe.hash}'>ready</span> {changed} {reset}"
-        problems = self.composition.problems
-        first = (rest or problems)[0]
-        what = html.escape(f"{first.path}: {first.message}")
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
-        return f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
+        self.verdict.say(text, bad, whole)

@@ -14,7 +14,7 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import beside_line, compared
+from workbench.plots.forecast_facts import beside_line, compared, misfit
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
@@ -56,6 +56,7 @@ class ForecastPanel(ipywidgets.VBox):
         runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
         opened: with cost and pictures from the start; else one sentence, and a button that opens the rest.
         aside: shows the rest elsewhere (None: not any more); without it, it opens below the sentence.
+        doubted: told why what is composed cannot work here, as soon as its forecast is there; nothing where it can.
 
     Example:
         >>> from workbench import presets
@@ -68,7 +69,9 @@ class ForecastPanel(ipywidgets.VBox):
         runs_dir: str | Path | None = None,
         opened: bool = False,
         aside: Callable[[SidePanel | None], None] | None = None,
+        doubted: Callable[[str], None] = lambda _why: None,
     ) -> None:
+        self._doubted = doubted
         self._recipe: Recipe | None = None
         self._found: dict[str, Any] | None = None
         self._forecasts = Forecasts(runs_dir, self._check_wanted)
@@ -129,6 +132,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._dim(False)
                 return
             self._recipe = recipe
+            self._doubted("")
             self._dim(True)
             if self._failed:
                 # An error goes with the recipe that caused it.
@@ -242,6 +246,7 @@ class ForecastPanel(ipywidgets.VBox):
             self._draw()
             if self._recipe is not None and recipe.hash == self._recipe.hash:
                 self._dim(False)
+                self._doubted(misfit(found))
 
     def _draw(self) -> None:
         if self._found is None:

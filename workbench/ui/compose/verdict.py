@@ -1,0 +1,63 @@
+"""The line below the forms: whether the recipe can run, what is wrong first, and what the user is told meanwhile."""
+
+from __future__ import annotations
+
+import html
+
+import ipywidgets
+
+from workbench.choices.choice import Problem
+from workbench.ui.compose.composition import Composition
+
+
+class Verdict(ipywidgets.HTML):
+    """Where a composition stands, in one sentence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_class("lab-verdict")
+        # What is shown of a recipe, around its verdict; nothing where something else is.
+        self._around: tuple[str, str, str] | None = None
+        self._doubt = ""
+
+    def say(self, text: str, bad: bool = False, whole: str = "") -> None:
+        """Tell the user something, until the next change; ``whole``: more, in its tooltip."""
+        self._around = None
+        kind = "lab-bad" if bad else "lab-said"
+        self.value = f"<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
+
+    def doubt(self, why: str) -> None:
+        """Say why a recipe that can be launched will not get far, in place of that it is ready; empty: no more."""
+        self._doubt = why
+        self._draw()
+
+    def show(self, composition: Composition, rest: list[Problem], count: int, message: str) -> None:
+        """Where the recipe stands, and what is wrong first.
+
+        Args:
+            rest: problems that no knob shows; they come before those that one does.
+            count: of knobs that were changed.
+            message: what was just done.
+        """
+        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
+        began = html.escape(composition.state.began)
+        reset = f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
+        if composition.recipe is not None:
+            changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
+            self._around = message, composition.recipe.hash, f"{changed} {reset}"
+            self._draw()
+            return
+        self._around = None
+        problems = composition.problems
+        first = (rest or problems)[0]
+        what = html.escape(f"{first.path}: {first.message}")
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
+        # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
+        self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
+
+    def _draw(self) -> None:
+        if self._around is not None:
+            before, recipe, after = self._around
+            kind, word = ("lab-bad", html.escape(self._doubt)) if self._doubt else ("lab-good", "ready")
+            self.value = f"{before}<span class='{kind}' data-recipe='{recipe}'>{word}</span> {after}"
