@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.printable import plain
 from workbench.runs import comparison
-from workbench.runs.catalogue.listing import flat
-from workbench.runs.folder import read_json, read_object
+from workbench.runs.folder import read_object
 from workbench.runs.frame import frame
+from workbench.runs.in_force import in_force
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.select import select
@@ -74,9 +74,12 @@ class Comparison:
 
     @property
     def knobs(self) -> dict[str, list[Any]]:
-        """The knobs that differ, by dotted path: a value per run, None where a run has no such knob."""
+        """The knobs that differ, by dotted path: a value per run, None where a run has no such knob.
+
+        Of a steered one the text has both values and the step.
+        """
         # By place: the same recipe may have been launched twice.
-        recipes = {str(place): flat(read_json(run.folder.recipe, {})) for place, run in enumerate(self.runs)}
+        recipes = {str(place): in_force(run.folder).told for place, run in enumerate(self.runs)}
         return {knob["path"]: knob["values"] for knob in comparison.differences(recipes)}
 
     def frame(self) -> pandas.DataFrame:

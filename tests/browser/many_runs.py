@@ -48,7 +48,10 @@ def copies(original: RunFolder, root: Path, count: int) -> list[RunFolder]:
     for number in range(count):
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(FIRST + 3600 * number))
         folder = RunFolder(root / f"{stamp}-run-{number:06x}-0000")
-        ignored = shutil.ignore_patterns("reserve", "checkpoints", "*.lock", "*.tmp", "recipe.json", "state.json")
+        # Its knobs are the original's, too, which would say that each copy was steered back to its rate.
+        ignored = shutil.ignore_patterns(
+            "reserve", "checkpoints", "*.lock", "*.tmp", "recipe.json", "state.json", "knobs.json"
+        )
         shutil.copytree(original.path, folder.path, copy_function=os.link, ignore=ignored)
         optimizer = recipe["optimizer"] | {"lr": (number + 1) / 10_000}
         write_json(folder.recipe, recipe | {"name": f"run {number}", "optimizer": optimizer}, durable=False)

@@ -18,6 +18,7 @@ from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
 from workbench.runs.catalogue.listing import MOST
+from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import label, read_labels
 from workbench.runs.state import write_state
@@ -370,6 +371,21 @@ def knobs_are_columns_and_seeds_come_together(page: Page, few: list[RunFolder]) 
     )
     page.get_by_role("searchbox", name="filter runs").fill("race:deep")
     expect(names(page)).to_have_text(["run 0", "run 0"])
+    page.get_by_role("searchbox", name="filter runs").fill("")
+
+    # Steered, it is found by the value in force; deleted, it keeps it.
+    write_knobs(few[5], [{"path": "optimizer.lr", "value": 0.005}])
+    write_state(few[5], step=21)
+    rate = line(page, 5).locator(".lab-other", has_text="0.003 → 0.005")
+    expect(rate).to_have_attribute("title", "steered from 0.003")
+    page.get_by_role("searchbox", name="filter runs").fill("lr>3e-3")
+    expect(names(page)).to_have_text(["run 5"])
+    line(page, 5).click()
+    action(page, "Delete").click()
+    page.get_by_role("button", name="Move to trash").click()
+    page.get_by_role("button", name=re.compile("^Trash")).click()
+    expect(names(page)).to_have_text(["run 5"])
+    expect(rate).to_be_visible()
 
 
 def names_stay_in_sight_and_arrows_are_whole(page: Page, few: list[RunFolder]) -> None:

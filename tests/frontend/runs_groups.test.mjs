@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
-import { Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
+import { whole } from "../../workbench/ui/frontend/src/format.js";
+import { filterOf, Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
 import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, standingText, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
@@ -83,4 +84,33 @@ test("the line of a race names it as the kernel does", () => {
   assert.equal(experimentName(id), "race:deep-or-wide 20260131-081500");
   for (const noun of ["sweep", "tuning"]) assert.equal(experimentName(experimentOf(row("20260131-081500-p0-s1000-0a1b2c", 3, { tags: [`${noun}:mine`] }))), `${noun}:mine 20260131-081500`);
   assert.deepEqual([id, "group:[1]", "20260131-081500-a"].map(isExperiment), [true, false, false]);
+});
+
+// Launched with 0.001 and steered to 0.002; launched with 0.002; launched with 0.001.
+const STEERED = [row("s", 3), row("always", 2), row("never", 1)];
+const LR = knobKey("optimizer.lr");
+const IN_FORCE = new Knobs({ runs: ["s", "always", "never"], same: {}, differ: { "optimizer.lr": [0.002, 0.002, 0.001] }, steered: { s: { "optimizer.lr": [0.001, 1214] } } });
+
+test("a steered knob shows, sorts and filters by the value in force, and says since when", () => {
+  const column = columnOf(LR, IN_FORCE);
+  assert.deepEqual(STEERED.map((each) => [column.text(each), column.value(each), column.tip(each)]), [["0.001 → 0.002", 0.002, `steered from 0.001 at step ${whole(1214)}`], ["0.002", 0.002, ""], ["0.001", 0.001, ""]]);
+  assert.deepEqual(sorted(STEERED, { key: LR, direction: 1 }, IN_FORCE).map(({ id }) => id), ["never", "s", "always"]);
+  assert.deepEqual(STEERED.filter(filterOf("lr>1e-3", IN_FORCE).test).map(({ id }) => id), ["s", "always"]);
+});
+
+test("a steered run stands with none that always had the value, by knob and by recipe", () => {
+  const members = (groups) => groups.map((group) => group.rows.map(({ id }) => id));
+  const groups = groupsOf(STEERED, LR, IN_FORCE);
+  assert.deepEqual(members(groups), [["s"], ["always"], ["never"]]);
+  assert.deepEqual(groups.map(({ label }) => label), ["lr = 0.001 → 0.002", "lr = 0.002", "lr = 0.001"]);
+  const two = new Knobs({ runs: ["s", "always"], same: { "optimizer.lr": 0.002 }, differ: {}, steered: { s: { "optimizer.lr": [0.001, null] } } });
+  const recipes = groupsOf(STEERED.slice(0, 2), BY_RECIPE, two);
+  assert.deepEqual(members(recipes), [["s"], ["always"]]);
+  assert.deepEqual(recipes.map(({ label }) => label), ["s · lr 0.001 → 0.002", "always · lr 0.002"]);
+});
+
+test("a group whose runs trained for different lengths says so", () => {
+  const knobs = (amounts) => new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.unit": "seconds" }, differ: { "budget.amount": amounts } });
+  assert.equal(groupsOf(STEERED, LR, knobs([150, 20, 20]))[0].unlike, "unlike budgets: 20 seconds, 150 seconds");
+  assert.equal(groupsOf(STEERED, LR, new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.amount": 20, "budget.unit": "seconds" }, differ: {} }))[0].unlike, "");
 });

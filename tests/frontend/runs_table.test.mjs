@@ -197,6 +197,13 @@ test("a session asks again when it missed something, and tells when the kernel i
   session.wantKnobs();
   session.wantKnobs();
   assert.equal(sent.filter(({ type }) => type === "knobs").length, 1);
+  session.hear({ type: "rows", seq: 6, whole: true, order: ["a"], rows: [{ id: "a", knobs_written: 1 }], total: 1, trashed: 0 });
+  session.wantKnobs();
+  session.hear({ type: "rows", seq: 7, whole: false, order: null, rows: [{ id: "a", knobs_written: 2 }], total: 1, trashed: 0 });
+  session.wantKnobs();
+  assert.equal(sent.filter(({ type }) => type === "knobs").length, 3, "a run was added, then steered");
+  session.hear({ type: "trash", rows: [{ id: "b" }], knobs: { runs: ["b"], same: { "optimizer.lr": 1 }, differ: {}, steered: {} } });
+  assert.equal(session.trashKnobs.value("optimizer.lr", "b"), 1);
 });
 
 test("runs are asked through the server, and are waited for until they have done it", async () => {

@@ -1,4 +1,7 @@
-"""Several runs side by side: what they achieved, and the knobs in which their recipes differ. No telemetry is read."""
+"""Several runs side by side: what they achieved, and the knobs in which their recipes differ.
+
+Of telemetry only events are read, and only of steered runs.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from typing import Any
 
 from workbench.floors import SCORE_TITLES, Yardstick, is_causal
 from workbench.printable import plain
-from workbench.runs.catalogue.listing import columns_of, flat
+from workbench.runs.catalogue.listing import columns_of
 from workbench.runs.catalogue.summary import launched_of, name_of
 from workbench.runs.folder import RunFolder, read_json, read_object
+from workbench.runs.in_force import in_force
 from workbench.runs.state import actual_status, read_state
 from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 
@@ -47,7 +51,8 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     yardsticks = [_yardstick(folder) for folder in folders]
     numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
     unlike, why = _unlike(folders, yardsticks)
-    recipes = [flat(read_json(folder.recipe, {})) for folder in folders]
+    knobs = [in_force(folder) for folder in folders]
+    recipes = [each.told for each in knobs]
     twins = [_asked(recipe) for recipe in recipes]
     rows = []
     for label, key, better in _NUMBERS:
@@ -55,14 +60,17 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
         if any(value is not None for value in values):
             best = _best(values, None if key in unlike else better, twins)
             rows.append({"label": label, "values": values, "best": best})
+    called = titles(folders)
     names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
-             for folder, title in zip(folders, titles(folders), strict=True)]  # fmt: skip
+             for folder, title in zip(folders, called, strict=True)]  # fmt: skip
+    steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
+               for path, knob in each.steered.items()]  # fmt: skip
     by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
     return {
         "runs": names,
         "numbers": rows,
         "knobs": differences(by_place),
-        "notes": why + _notes(recipes, twins, numbers),
+        "notes": why + steered + _notes(recipes, twins, numbers),
     }
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from workbench.runs.catalogue import listing
-from workbench.runs.catalogue.listing import Listing, columns_of, flat
+from workbench.runs.catalogue.listing import Listing, columns_of
+from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.in_force import flat
 from workbench.runs.labels import label
 from workbench.runs.state import take_lock, write_state
 from workbench.runs.trash import delete
@@ -177,6 +179,22 @@ def test_knobs_are_told_once_where_they_are_the_same(tmp_path: Path) -> None:
     assert found["same"] == {"data.paths": "['a']", "optimizer.kind": "adamw"}
     assert found["differ"]["optimizer.eps"] == [None, 1e-8]
     assert found["differ"]["seed"] == [True, 1], "1 is not yes"
+
+
+def test_a_steered_knob_has_the_value_in_force_also_in_the_trash(tmp_path: Path) -> None:
+    steered, always = (make(tmp_path, place, optimizer={"lr": lr}) for place, lr in ((1, 0.001), (2, 0.002)))
+    listing = Listing(tmp_path)
+    assert listing.knobs([steered.id, always.id])["differ"]["optimizer.lr"] == [0.001, 0.002]
+    before = listing.look().rows
+    write_knobs(steered, [{"path": "optimizer.lr", "value": 0.002}])
+    settle(steered, 1)
+    found = listing.knobs([steered.id, always.id])
+    assert found["same"]["optimizer.lr"] == 0.002
+    assert found["steered"] == {steered.id: {"optimizer.lr": [0.001, None]}}
+    assert listing.look().rows != before, "a page learns that it has to ask again"
+    delete(steered)
+    found = listing.trashed_knobs([row["id"] for row in listing.trash()])
+    assert (found["same"]["optimizer.lr"], list(found["steered"])) == (0.002, [steered.id])
 
 
 def test_a_recipe_that_is_none_has_no_knobs() -> None:

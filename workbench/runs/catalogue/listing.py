@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.fields import differences, flatten
-from workbench.runs.catalogue.summary import queue_facts, summary
+from workbench.fields import differences
+from workbench.runs.catalogue.summary import knobs_written, queue_facts, summary
 from workbench.runs.find import TRASH
-from workbench.runs.folder import RunFolder, is_run_id, read_json, runs_root
+from workbench.runs.folder import RunFolder, is_run_id, runs_root
+from workbench.runs.in_force import InForce, in_force
 from workbench.runs.message import message_of
 from workbench.runs.state import RunState, actual_status, read_state
 
@@ -30,6 +31,7 @@ MOST = 1000
 _SETTLED_SECONDS = 3.0
 # One in so many rows is read again at each look although nothing seems to have changed.
 _AGAIN = 30
+_NONE = InForce({}, {})
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Listing:
         self.root = runs_root(runs_dir)
         self._admitted = admitted
         self._known: dict[str, _Known] = {}
-        self._knobs: dict[str, dict[str, Any]] = {}
+        self._knobs: dict[str, tuple[float | None, InForce]] = {}
         self._round = 0
         self._one_at_a_time = threading.Lock()
 
@@ -102,14 +104,20 @@ class Listing:
         newest = sorted(_marks(root), key=_time_in, reverse=True)[:most]
         return newest_first([summary(RunFolder(root / run_id)) for run_id in newest])
 
-    def knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
-        """What was asked of these runs, knob by knob; see :func:`columns_of`."""
+    def knobs(self, run_ids: Sequence[str]) -> dict[str, Any]:
+        """What is in force in these runs, knob by knob; see :func:`told`."""
         with self._one_at_a_time:
-            for run_id in run_ids:
+            for run_id in filter(is_run_id, run_ids):
+                folder = RunFolder(self.root / run_id)
+                known, written = self._knobs.get(run_id), knobs_written(folder)
                 # A recipe never changes once its run is there; one that cannot be read may still come.
-                if not self._knobs.get(run_id) and is_run_id(run_id):
-                    self._knobs[run_id] = flat(read_json(RunFolder(self.root / run_id).recipe, {}))
-            return columns_of({run_id: self._knobs.get(run_id, {}) for run_id in run_ids})
+                if known is None or not known[1].values or known[0] != written:
+                    self._knobs[run_id] = written, in_force(folder)
+            return told({run_id: self._knobs[run_id][1] if run_id in self._knobs else _NONE for run_id in run_ids})
+
+    def trashed_knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
+        """As :meth:`knobs`, of deleted runs."""
+        return told({run_id: in_force(RunFolder(self.root / TRASH / run_id)) for run_id in filter(is_run_id, run_ids)})
 
     def _refresh(self, run_id: str, mark: tuple[int, int], again: bool) -> None:
         folder = RunFolder(self.root / run_id)
@@ -139,10 +147,14 @@ def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
 
 
-def flat(recipe: Any) -> dict[str, Any]:
-    """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
-    plain = (str, int, float, type(None))
-    return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
+def told(knobs: Mapping[str, InForce]) -> dict[str, Any]:
+    """:func:`columns_of` the knobs in force, and ``steered``: ``{run: {path: [value at the launch, step]}}``."""
+    steered = {
+        run_id: {path: [knob.launched, knob.step] for path, knob in each.steered.items()}
+        for run_id, each in knobs.items()
+        if each.steered
+    }
+    return columns_of({run_id: each.values for run_id, each in knobs.items()}) | {"steered": steered}
 
 
 def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -41,8 +41,9 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         error where it failed), ``repeats`` (it failed in a way that a resume only repeats); numbers it has not said yet
         are None. Where and when: ``owner`` (user), ``host``,
         ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at which it
-        began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``; and of a
-        fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
+        began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``; when the
+        trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run", "step"}``,
+        else None. Of one that waits for its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
     state = state or read_state(folder)
@@ -66,9 +67,18 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "started": started_of(folder, state),
         "tags": list(labels.tags),
         "notes": labels.notes,
+        "knobs_written": knobs_written(folder),
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
         **queue_facts(folder, status),
     }
+
+
+def knobs_written(folder: RunFolder) -> float | None:
+    """When the trainer last said which knobs are in force (Unix seconds): as it begins, and as one is steered."""
+    try:
+        return os.stat(folder.knobs).st_mtime
+    except OSError:
+        return None
 
 
 def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:

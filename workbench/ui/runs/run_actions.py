@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.catalogue.listing import flat
 from workbench.runs.comparison import compare, differences
 from workbench.runs.find import find
-from workbench.runs.folder import read_json
+from workbench.runs.in_force import flat, in_force
 from workbench.runs.labels import label
 from workbench.runs.report import report
 from workbench.runs.run import Run
@@ -132,7 +131,7 @@ class RunActions:
         yield ActionResult(f"compared {_names(runs)}", sheet={"kind": "compare", "title": title, **found})
 
     def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
-        columns = [({"id": run.id, "name": run.name}, flat(read_json(run.folder.recipe, {}))) for run in runs]
+        columns = [({"id": run.id, "name": run.name}, in_force(run.folder).told) for run in runs]
         if len(columns) == 1:
             composed = self._composed()
             if composed is None:

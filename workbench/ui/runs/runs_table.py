@@ -238,7 +238,8 @@ class RunsTable(anywidget.AnyWidget):
         self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._listed.rows])})
 
     def _send_trash(self) -> None:
-        self.send({"type": "trash", "rows": self._listing.trash()})
+        rows = self._listing.trash()
+        self.send({"type": "trash", "rows": rows, "knobs": self._listing.trashed_knobs([row["id"] for row in rows])})
 
     def _do(self, message: dict[str, Any]) -> None:
         request = message.get("request")

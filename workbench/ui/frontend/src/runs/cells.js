@@ -68,7 +68,10 @@ export function fill(entry, row, { selected, current, inside, index, now, mark, 
   for (const column of columns) {
     const cell = cells.get(column.key);
     if (FILL[column.key]) FILL[column.key](cell, row, now);
-    else text(cell, column.text(row, now));
+    else {
+      text(cell, column.text(row, now));
+      cell.title = column.tip?.(row) ?? "";
+    }
   }
 }
 
@@ -90,12 +93,13 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
   for (const column of columns) {
     const cell = cells.get(column.key);
     if (column.key === "name") {
-      text(cell, `${closed ? "▸" : "▾"} ${group.label} (${named ? standingText(group.rows) : group.rows.length})`);
-      cell.title = group.label;
+      const label = [group.label, group.unlike].filter(Boolean).join(" · ");
+      text(cell, `${closed ? "▸" : "▾"} ${label} (${named ? standingText(group.rows) : group.rows.length})`);
+      cell.title = label;
     } else if (column.mean) {
       const stat = group.stats.get(column.key);
       text(cell, statText(column, stat));
-      cell.title = stat ? [`mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
+      cell.title = stat ? [group.unlike, `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
     } else text(cell, BY_KEY.has(column.key) ? "" : shared(column, group.rows));
   }
 }

@@ -44,7 +44,7 @@ export class Chooser {
     if (this.node.hidden || (knobs === this.knobs && keys.join() === this.drawn)) return;
     Object.assign(this, { knobs, drawn: keys.join() });
     const held = document.activeElement?.dataset?.key;
-    const offered = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes").slice(0, OFFERED);
+    const offered = (knobs?.asked ?? []).filter((path) => path !== "name" && path !== "notes").slice(0, OFFERED);
     const paths = [...new Set([...keys.map(pathOf).filter(Boolean), ...offered])];
     const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path }))];
     this.order = all.map(({ key }) => key);
@@ -93,7 +93,7 @@ export class Grouping {
 
   /** @param {string | null} by. @param {import("./filter.js").Knobs | null} knobs */
   show(by, knobs) {
-    const differing = Object.keys(knobs?.differ ?? {}).filter((path) => path !== "name" && path !== "notes");
+    const differing = (knobs?.asked ?? []).filter((path) => path !== "name" && path !== "notes");
     const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differing])];
     this.list.set([["", "by experiment"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
   }

@@ -10,7 +10,7 @@ const URGENCY = ["stalled", "running", "starting", "stopping", "paused", "queued
  * One column.
  * `value` is what it sorts and filters by (null: nothing said), `text` what stands in a cell, `first` the direction of
  * the first click on its header, `width` in pixels; `mean` writes the mean of a group of runs; `about` says why a value
- * is marked "~".
+ * is marked "~", `tip` what else there is to say of it.
  */
 export const COLUMNS = [
   { key: "name", title: "name", first: 1, width: 170, value: (row) => row.name, text: (row) => row.name, fixed: true },
@@ -51,8 +51,22 @@ export function columnOf(key, knobs) {
   const path = pathOf(key);
   if (!path) return BY_KEY.get(key);
   const value = (row) => knobs?.value(path, row.id) ?? null;
-  const text = (row) => (value(row) === null ? "" : shown(value(row)));
-  return { key, title: titleOf(path), hint: path, first: 1, width: KNOB_WIDTH, value, text };
+  const steered = (row) => knobs?.steered(path, row.id) ?? null;
+  const text = (row) => knobText(path, row, knobs);
+  const tip = (row) => (steered(row) ? steeredText(steered(row)) : "");
+  return { key, title: titleOf(path), hint: path, first: 1, width: KNOB_WIDTH, value, steered, text, tip };
+}
+
+/** The value of a knob in a run, empty where it has none; "0.001 → 0.002" where it was steered. */
+export function knobText(path, row, knobs) {
+  const value = knobs?.value(path, row.id) ?? null;
+  const steered = knobs?.steered(path, row.id);
+  if (value === null) return "";
+  return steered ? `${shown(steered.from)} → ${shown(value)}` : shown(value);
+}
+
+function steeredText({ from, step }) {
+  return `steered from ${shown(from)}${step === null ? "" : ` at step ${whole(step)}`}`;
 }
 
 /** A path as short as it says something: "lr", and "optimizer" for the kind of one. */

@@ -154,9 +154,9 @@ function haystack(row) {
 
 /** Knobs of all recipes, as the kernel sends them (see workbench/runs/catalogue/listing.py). */
 export class Knobs {
-  constructor({ runs, same, differ }) {
+  constructor({ runs, same, differ, steered = {} }) {
     this.place = new Map(runs.map((id, index) => [id, index]));
-    Object.assign(this, { same, differ });
+    Object.assign(this, { same, differ, launchedWith: steered });
     this.all = [...Object.keys(same), ...Object.keys(differ)];
   }
 
@@ -172,7 +172,18 @@ export class Knobs {
   /** Value of a knob of one run; null when it has none, or is newer than the knobs. */
   value(path, id) {
     if (!this.place.has(id)) return null;
-    return path in this.same ? this.same[path] : this.differ[path][this.place.get(id)];
+    return path in this.same ? this.same[path] : (this.differ[path]?.[this.place.get(id)] ?? null);
+  }
+
+  /** Where a run was steered away from the value it was launched with: that value and the step (null: not known); else null. */
+  steered(path, id) {
+    const found = this.launchedWith[id]?.[path];
+    return found ? { from: found[0], step: found[1] } : null;
+  }
+
+  /** Paths of knobs that are not the same in all runs: in value, or in having been steered to it. */
+  get asked() {
+    return [...new Set([...Object.keys(this.differ), ...Object.values(this.launchedWith).flatMap(Object.keys)])];
   }
 
   /** The name of a knob that looks most like `name`, or null. */

@@ -1,7 +1,7 @@
 // Runs put together: by their recipe without its seed, or by the value of a knob; mean and spread of what they reached.
 // Pure.
 
-import { BY_KEY, columnOf, COLUMNS, ordered, pathOf, titleOf } from "./columns.js";
+import { BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf } from "./columns.js";
 import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
@@ -24,22 +24,22 @@ const NAMED_KNOBS = 3;
  * @param {string} by BY_RECIPE, or the key of a knob's column
  * @param {import("./filter.js").Knobs} knobs
  * @param {{key: string, direction: 1 | -1} | null} sort
- * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>}[]}
+ * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>, unlike: string}[]} `unlike`: why their means say little
  */
 export function groupsOf(rows, by, knobs, sort = null) {
-  const asked = Object.keys(knobs.differ).filter((path) => !NOT_ASKED.has(path));
+  const asked = knobs.asked.filter((path) => !NOT_ASKED.has(path));
   const recipes = by === BY_RECIPE ? recipesOf(knobs, asked) : null;
   const column = recipes ? null : columnOf(by, knobs);
-  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify(column.value(row)));
+  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from]));
   const held = new Map();
   for (const row of rows) {
     const id = `group:${key(row)}`;
     if (held.has(id)) held.get(id).push(row);
     else held.set(id, [row]);
   }
-  const groups = [...held].map(([id, members]) => ({ id, rows: members, stats: statsOf(members) }));
+  const groups = [...held].map(([id, members]) => ({ id, rows: members, stats: statsOf(members), unlike: budgetsText(members, knobs) }));
   // Those alone by which these groups differ: what all rows shown have in common tells none from another.
-  const varied = asked.filter((path) => new Set(groups.map((group) => knobs.value(path, group.rows[0].id))).size > 1);
+  const varied = asked.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
   for (const group of groups) group.label = by === BY_RECIPE ? recipeLabel(group.rows, varied, knobs) : knobLabel(by, group.rows[0], knobs);
   const mean = sort && columnOf(sort.key, knobs)?.mean;
   return mean ? ordered(groups, (group) => group.stats.get(sort.key)?.mean, sort.direction) : groups;
@@ -86,7 +86,7 @@ const known = new WeakMap();
 
 /** What was asked of each run, as one text. */
 function recipesOf(knobs, asked) {
-  if (!known.has(knobs)) known.set(knobs, new Map([...knobs.place].map(([id, place]) => [id, JSON.stringify(asked.map((path) => knobs.differ[path][place]))])));
+  if (!known.has(knobs)) known.set(knobs, new Map([...knobs.place.keys()].map((id) => [id, JSON.stringify(asked.map((path) => [knobs.value(path, id), knobs.steered(path, id)]))])));
   return known.get(knobs);
 }
 
@@ -135,10 +135,17 @@ function knobLabel(by, row, knobs) {
   return `${titleOf(pathOf(by))} = ${column.text(row) || "none"}`;
 }
 
+// Runs of other lengths are expected to end at other losses.
+function budgetsText(rows, knobs) {
+  const budgets = rows.map(({ id }) => ["amount", "unit"].map((part) => knobs.value(`budget.${part}`, id)));
+  const texts = [...new Set(ordered(budgets, ([amount]) => amount, 1).filter(([amount]) => amount !== null).map(([amount, unit]) => `${shown(amount)} ${unit}`))];
+  return texts.length < 2 ? "" : texts.length < 4 ? `unlike budgets: ${texts.join(", ")}` : `${texts.length} unlike budgets`;
+}
+
 function recipeLabel(rows, varied, knobs) {
   const names = [...new Set(rows.map((row) => row.name))];
   const name = names.length === 1 ? names[0] : beginning(names) || names[0];
-  const told = varied.slice(0, NAMED_KNOBS).map((path) => `${titleOf(path)} ${knobs.value(path, rows[0].id) === null ? "none" : shown(knobs.value(path, rows[0].id))}`);
+  const told = varied.slice(0, NAMED_KNOBS).map((path) => `${titleOf(path)} ${knobText(path, rows[0], knobs) || "none"}`);
   return [name, ...told, ...(varied.length > NAMED_KNOBS ? ["…"] : [])].join(" · ");
 }
 

@@ -24,6 +24,7 @@ export class Session {
     this.trash = null;
     this.knobs = null;
     this.knobsFor = null;
+    this.trashKnobs = null;
     this.said = { text: "", error: false };
     this.sheet = null;
     this.request = 0;
@@ -59,9 +60,9 @@ export class Session {
     this.#changed();
   }
 
-  /** Knobs of all runs, once per set of runs: what is filtered, grouped or shown by a knob needs them. */
+  /** Knobs of all runs, once per set of runs, and again when one is steered: what is filtered, grouped or shown by a knob needs them. */
   wantKnobs() {
-    const runs = this.rows.order.join();
+    const runs = this.rows.all.map(({ id, knobs_written: written }) => `${id} ${written}`).join();
     if (this.knobsFor === runs) return;
     this.knobsFor = runs;
     this.send({ type: "knobs" });
@@ -74,8 +75,10 @@ export class Session {
       if (!this.rows.take(message)) return this.hello();
       if (this.said.of?.some(([id, status]) => outlived(status, this.rows.byId.get(id)?.status))) this.said = { text: "", error: false };
     } else if (message.type === "knobs") this.knobs = new Knobs(message);
-    else if (message.type === "trash") this.trash = message.rows;
-    else if (message.type === "sheet") {
+    else if (message.type === "trash") {
+      this.trash = message.rows;
+      this.trashKnobs = new Knobs(message.knobs);
+    } else if (message.type === "sheet") {
       this.sheet = { ...message, page: buffers[0] ?? null };
     } else if (message.type === "said") {
       this.answered = Math.max(this.answered, message.request ?? 0);

@@ -129,8 +129,8 @@ export class View {
     const by = asked === FLAT ? null : asked;
     const sort = this.look.sort ?? null;
     if (!this.inTrash && (by || asksForKnobs(this.filterText) || this.keys.some(pathOf) || pathOf(sort?.key ?? ""))) session.wantKnobs();
-    const { test, problem } = filterOf(this.filterText, session.knobs);
-    const rows = sorted(all.filter(test), sort, session.knobs);
+    const { test, problem } = filterOf(this.filterText, this.#knobs);
+    const rows = sorted(all.filter(test), sort, this.#knobs);
     const groups = by && session.knobs ? groupsOf(rows, by, session.knobs, sort) : null;
     // Who looks for something wants to see the runs, not how many of a race fit.
     const whole = asked === null && !this.filterText.trim();
@@ -171,9 +171,14 @@ export class View {
     return this.closed.has(group.id) ? [] : group.rows.map((row) => ({ id: row.id, row, inside: true }));
   }
 
+  /** Of the runs that are shown; null while they are not there yet. */
+  get #knobs() {
+    return this.inTrash ? this.session.trashKnobs : this.session.knobs;
+  }
+
   /** A new list only where one of the columns is, or shows, something else. */
   #columns(grouped) {
-    const { knobs } = this.session;
+    const knobs = this.#knobs;
     const key = `${grouped} ${this.keys}`;
     if (this.columnsKey !== key || (this.columnsOf !== knobs && this.keys.some(pathOf))) {
       const columns = this.keys.map((each) => columnOf(each, knobs));

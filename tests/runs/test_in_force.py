@@ -1,0 +1,83 @@
+"""The knobs of a run after somebody steered it: what is in force, since which step, and what it is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.changes import settable, turned
+from workbench.comparison import compare as compared
+from workbench.recipe import Recipe
+from workbench.runs.comparison import compare
+from workbench.runs.control import write_knobs
+from workbench.runs.folder import RunFolder
+from workbench.runs.in_force import in_force
+from workbench.telemetry import TelemetryWriter
+from workbench.ui.runs.run_actions import RunActions
+
+LR = "optimizer.lr"
+
+
+def steer(folder: RunFolder, recipe: Recipe, *turns: tuple[int, str, Any]) -> None:
+    """As the trainer writes it down."""
+    writer = TelemetryWriter(folder.telemetry)
+    for step, path, value in turns:
+        recipe = turned(recipe, path, value)
+        writer.event(step, "knob", f"{path} set to {value}", path=path, value=value)
+    writer.close()
+    write_knobs(folder, settable(recipe))
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Any:
+    def make(name: str, lr: float, *turns: tuple[int, str, Any]) -> RunFolder:
+        folder = RunFolder(tmp_path / name)
+        folder.path.mkdir()
+        recipe = Recipe().with_(**{"name": name, LR: lr})
+        recipe.save(folder.recipe)
+        steer(folder, recipe, *turns)
+        return folder
+
+    return make
+
+
+def test_the_value_in_force_stands_where_the_launched_one_did(launch: Any) -> None:
+    found = in_force(launch("steered", 0.001, (100, LR, 0.003), (214, LR, 0.002), (300, LR, 0.002)))
+    assert found.values[LR] == 0.002
+    assert list(found.steered) == [LR]
+    assert found.steered[LR] == (0.001, 0.002, 214)
+    assert found.told[LR] == "0.001 → 0.002 at step 214"
+
+
+def test_a_run_that_nobody_steered_has_its_recipe(launch: Any) -> None:
+    found = in_force(launch("plain", 0.001))
+    assert found.steered == {}
+    assert found.told == found.values
+    assert found.values[LR] == 0.001
+    back = in_force(launch("back", 0.001, (5, LR, 0.002), (9, LR, 0.001)))
+    assert back.steered == {}
+
+
+def test_a_schedule_that_took_the_place_of_another(launch: Any) -> None:
+    found = in_force(launch("schedule", 0.001, (7, "optimizer.schedule", {"kind": "inverse_sqrt"})))
+    before, after, step = found.steered["optimizer.schedule.kind"]
+    assert (before != after, after, step) == (True, "inverse_sqrt", 7)
+    fresh = Recipe().with_(**{"optimizer.schedule": {"kind": "inverse_sqrt"}}).to_dict()["optimizer"]["schedule"]
+    schedule = {path for path in found.values if path.startswith("optimizer.schedule.")}
+    assert schedule == {f"optimizer.schedule.{name}" for name in fresh}, "none of the old one's knobs"
+
+
+def test_a_comparison_tells_who_was_steered_when(launch: Any) -> None:
+    steered, always, never = launch("steered", 0.001, (214, LR, 0.002)), launch("always", 0.002), launch("never", 0.001)
+    found = compare([steered, always, never])
+    told = ["0.001 → 0.002 at step 214", 0.002, 0.001]
+    assert {"path": LR, "values": told} in found["knobs"]
+    assert f"steered was steered: {LR} 0.001 → 0.002 at step 214." in found["notes"]
+    assert "Same recipe: differences are noise." not in compare([steered, always])["notes"]
+    assert compared(steered, always, never).knobs[LR] == told
+    root = steered.path.parent
+    (said,) = RunActions(root).perform("diff", [steered.id, always.id], {})
+    assert said.sheet is not None
+    assert {"path": LR, "values": told[:2]} in said.sheet["knobs"]

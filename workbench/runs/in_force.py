@@ -1,0 +1,97 @@
+"""The knobs of a run as they are in force: those of its recipe, and what was steered while it trained. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from workbench.fields import flatten, same
+from workbench.runs.control import read_knobs
+from workbench.runs.folder import RunFolder, read_json
+from workbench.telemetry import TelemetryReader
+
+
+class Steered(NamedTuple):
+    """A knob that has another value than the run was launched with."""
+
+    launched: Any
+    value: Any
+    step: int | None
+    """Of the last change; None where no telemetry tells."""
+
+    def __str__(self) -> str:
+        at = "" if self.step is None else f" at step {self.step}"
+        return f"{self.launched} \N{RIGHTWARDS ARROW} {self.value}{at}"
+
+
+@dataclass(frozen=True)
+class InForce:
+    """Knobs by dotted path.
+
+    Attributes:
+        values: numbers, texts and truth values, as they are now.
+        steered: those of them that the run was not launched with.
+    """
+
+    values: dict[str, Any]
+    steered: dict[str, Steered]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The values; a steered one as text, so that it equals none that always stood."""
+        return self.values | {path: str(knob) for path, knob in self.steered.items()}
+
+
+def in_force(folder: RunFolder) -> InForce:
+    """The knobs of a run; ``recipe.json`` stays what was launched, so that alone does not tell them."""
+    launched = flat(read_json(folder.recipe, {}))
+    values, changed = dict(launched), {}
+    for knob in read_knobs(folder):
+        path = knob.get("path")
+        if not isinstance(path, str):
+            continue
+        before = {each: value for each, value in launched.items() if each == path or each.startswith(f"{path}.")}
+        now = flat({path: knob.get("value")})
+        # A recipe from before there was such a knob says nothing of it.
+        if not before or same(before, now):
+            continue
+        values = {each: value for each, value in values.items() if each not in before} | now
+        kind = f"{path}.kind"
+        for each, value in now.items():
+            # A number may have become a schedule, and the other way round.
+            other = before.get(path, before.get(kind)) if each in (path, kind) else None
+            old = before.get(each, other)
+            if old is not None and not same(old, value):
+                changed[each] = old, value
+    steps = _steps(folder) if changed else {}
+    found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
+    return InForce(values, found)
+
+
+def flat(recipe: Any) -> dict[str, Any]:
+    """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
+    plain = (str, int, float, type(None))
+    return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
+
+
+def _steps(folder: RunFolder) -> dict[str, int]:
+    """Step at which each knob took its last value, by the path that was set."""
+    reader = TelemetryReader(folder.telemetry)
+    reader.poll("events")
+    last: dict[str, tuple[int, Any]] = {}
+    for event in reader.telemetry.events:
+        data, step = event.get("data"), event.get("step")
+        if event.get("kind") != "knob" or not isinstance(data, Mapping) or not isinstance(step, int):
+            continue
+        path, value = str(data.get("path")), data.get("value")
+        # Set again to what it is, it did not change; unless the run was resumed from before the change.
+        if path not in last or step < last[path][0] or not same(last[path][1], value):
+            last[path] = step, value
+    return {path: step for path, (step, _) in last.items()}
+
+
+def _step_of(path: str, steps: Mapping[str, int]) -> int | None:
+    """Of a knob, or of the schedule that it belongs to."""
+    fitting = [step for each, step in steps.items() if path == each or path.startswith(f"{each}.")]
+    return max(fitting, default=None)
