@@ -30,14 +30,21 @@ def test_an_id_or_its_unique_beginning(filled: Path) -> None:
     [
         ("20260101", "begins 2 run ids"),
         ("alpha", "'alpha' is the name of 2 runs: .*write the beginning of one id"),
-        ("20260202-000000-beto-000000-0000", f"nearest: {IDS[2]}"),
-        ("zzz", "workbench runs"),
+        ("20260202-000000-beto-000000-0000", f"nearest: '{IDS[2]}'"),
+        ("betta", "nearest: 'beta'"),
+        ("nosuch", r"no run 'nosuch' in [^;]*\. `workbench runs` lists them"),
         ("../20260101", "not of the form"),
     ],
 )
 def test_what_is_not_found_names_the_nearest(filled: Path, typed: str, said: str) -> None:
     with pytest.raises(RunError, match=said):
         find(typed, filled)
+
+
+def test_ids_that_somebody_made_up_have_no_name_to_be_near(tmp_path: Path) -> None:
+    (tmp_path / "baseline").mkdir()
+    with pytest.raises(RunError, match="nearest: 'baseline'"):
+        find("basline", tmp_path)
 
 
 def test_links_and_files_are_no_runs(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from workbench.errors import RunError
@@ -42,10 +43,17 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
             raise RunError(f"'{run_id}' {several}: {', '.join(sorted(found)[-5:])}; {way_out}")
     if (root / TRASH / run_id).is_dir():
         raise RunError(f"run '{run_id}' was deleted; `workbench restore {run_id}` brings it back from the trash")
-    # Ids begin with their time: where nothing is similar, the latest runs are the best guess.
-    near = difflib.get_close_matches(run_id, known, n=3, cutoff=0.3) or sorted(known)[-3:]
-    nearest = f"nearest: {', '.join(near)}" if near else "that folder holds no runs"
-    raise RunError(f"no run '{run_id}' in {root}; {nearest}. `{listed_by}` lists them")
+    names = dict.fromkeys(filter(None, (*map(name_in, known), *known)))
+    raise RunError(f"no run '{run_id}' in {root}{nearest(run_id, list(names))}. `{listed_by}` lists them")
+
+
+def nearest(typed: str, names: Sequence[str]) -> str:
+    """Names like what was typed, as the middle of a sentence; empty where there is none."""
+    if not names:
+        return "; that folder holds no runs"
+    # A wrong guess is worse than none.
+    near = difflib.get_close_matches(typed, names, n=3, cutoff=0.6)
+    return f"; nearest: {', '.join(map(repr, near))}" if near else ""
 
 
 def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str | Path | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -11,6 +10,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.find import nearest
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 
@@ -67,7 +67,7 @@ def _called(text: str, runs_dir: str | Path | None) -> list[Run]:
             )
     if not found:
         names = list(dict.fromkeys(name for run in known for name in (run.name, run.id)))
-        near = difflib.get_close_matches(text, names, n=3, cutoff=0.4) or names[:3]
-        nearest = f"nearest: {', '.join(map(repr, near))}" if near else "that folder holds no runs"
-        raise RunError(f"no run in {known.root} has the id or name '{text}'; {nearest}. `wb.runs()` lists them")
+        raise RunError(
+            f"no run in {known.root} has the id or name '{text}'{nearest(text, names)}. `wb.runs()` lists them"
+        )
     return found
