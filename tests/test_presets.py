@@ -70,8 +70,8 @@ def test_two_phases_of_lans_have_the_published_shares_shapes_and_ratio_of_rates(
     ends = shape.until[0]
     # Each peak is reached at the end of its phase's warm-up and kept over its plateau.
     for begin, length, warmup, hold, peak in (
-        (0.0, ends, 0.4265, 0.2735, 6.75e-3),
-        (ends, 1 - ends, 0.192, 0.108, 6.75e-3 * shape.peaks[1]),
+        (0.0, ends, 0.4265, 0.2735, 1.35e-2),
+        (ends, 1 - ends, 0.192, 0.108, 1.35e-2 * shape.peaks[1]),
     ):
         for share in (warmup + 1e-6, warmup + hold / 2, warmup + hold - 1e-6):
             assert optimizer.lr * shape.value(begin + share * length) == pytest.approx(peak, rel=1e-4)
