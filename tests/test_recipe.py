@@ -136,6 +136,17 @@ BAD = [
         {"architecture": {"kind": "pre_ln", "width": 250, "heads": 4}},
         r"^architecture\.heads: 4 heads do not divide width 250; use one of \[1, 5, 25\]",
     ),
+    ({"data": {"kind": "files", "paths": []}}, r"^data\.paths: must not be empty: give at least 1 item$"),
+    ({"data": {"kind": "files", "paths": [3]}}, r"^data\.paths\.0: must be text, got 3$"),
+    ({"data": {"kind": "files", "paths": "a.txt"}}, r"^data\.paths: must be a list, got 'a\.txt'$"),
+    ({"data": "files"}, r"^data\.paths: must be given$"),
+    ({"name": ""}, r"^name: must not be empty: give at least 1 character$"),
+    ({"name": "n" * 93}, r"^name: must have at most 80 characters, got 93$"),
+    ({"seed": 1.5}, r"^seed: must be a whole number, got 1\.5$"),
+    (
+        {"architecture": {"kind": "pre_ln", "tied": "maybe"}},
+        r"^architecture\.tied: must be true or false, got 'maybe'$",
+    ),
     ({"depth": {"kind": "progressive_drop", "theta": 0}}, r"^depth\.theta: must be greater than 0, got 0"),
     (
         {"depth": "progressive_drop", "architecture": {"kind": "pre_ln", "layers": 1}},

@@ -30,6 +30,12 @@ from workbench.fields import differences, flatten
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
+_LENGTHS = {"too_short": "item", "too_long": "item", "string_too_short": "character", "string_too_long": "character"}
+_PLAIN = {
+    "string_type": "must be text", "tuple_type": "must be a list", "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false", "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+}  # fmt: skip
 
 
 class Differences(dict[str, tuple[Any, Any]]):
@@ -297,10 +303,23 @@ def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
             found += [Problem(*_split(line)) for line in str(inner).splitlines()]
         elif inner is not None:
             found.append(Problem(path, f"{inner}"))
-        else:
-            why = item["msg"].replace("Input should", "must").partition(", unable to parse")[0]
-            found.append(Problem(path, f"{why}, got {item.get('input')!r:.200}"))
+        # Of a list whose entries are wrong, pydantic counts none: what is wrong with them is told.
+        elif not (item["type"] == "too_short" and item["input"]):
+            found.append(Problem(path, _worded(item["type"], item["msg"], item.get("ctx", {}), item.get("input"))))
     return found
+
+
+def _worded(kind: str, message: str, limits: Mapping[str, Any], given: Any) -> str:
+    """What pydantic has against a value, in words that need no Python."""
+    if kind == "missing":
+        return "must be given"
+    if kind in ("too_short", "string_too_short") and not given:
+        least = limits["min_length"]
+        return f"must not be empty: give at least {least} {_LENGTHS[kind]}{'s' * (least != 1)}"
+    if kind in ("too_long", "string_too_long"):
+        return f"must have at most {limits['max_length']:,} {_LENGTHS[kind]}s, got {len(given):,}"
+    why = _PLAIN.get(kind) or message.replace("Input should", "must").partition(", unable to parse")[0]
+    return f"{why}, got {given!r:.200}"
 
 
 def _split(line: str) -> tuple[str, str]:
