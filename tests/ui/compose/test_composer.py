@@ -405,3 +405,17 @@ def test_another_composer_is_restored_with_what_is_wrong() -> None:
     assert other.presets.value == "pld"
     other.undo()
     assert other.recipe == presets.get(presets.DEFAULT)
+
+
+def test_an_amount_with_its_unit_sets_both() -> None:
+    composer = Composer()
+    amount, unit = (composer.budget.knobs[name].input.source for name in ("amount", "unit"))
+    amount.value = "20 s"
+    assert composer.recipe is not None
+    assert str(composer.recipe.budget) == "20 seconds"
+    assert (amount.value, unit.value) == ("20", "seconds")
+    composer.undo()
+    assert composer.fields["budget"] == Composer().fields["budget"]
+    amount.value = "20 parsecs"
+    assert composer.recipe is None
+    assert composer.problems == [("budget.amount", "must be a number > 0, got '20 parsecs'")]

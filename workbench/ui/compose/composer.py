@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import ipywidgets
 
 from workbench import presets
 from workbench.choices.choice import Problem
-from workbench.choices.progress import Budget
+from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import WorkbenchError
 from workbench.printable import plain
 from workbench.recipe import AXES, Recipe
@@ -83,7 +84,7 @@ class Composer(ipywidgets.VBox):
             axis: ChoiceKnob(axis, axis, "", help_of(axis, declared[axis], None), fields[axis], self._changed)
             for axis in AXES
         }
-        self.budget = Form(Budget, "budget", self._changed)
+        self.budget = Form(Budget, "budget", self._budget_changed)
         self.run = Form(Recipe, "", self._changed, only=RUN_FIELDS)
         self.sections = self._make_sections()
         self.page = Page(self._heard)
@@ -217,6 +218,13 @@ class Composer(ipywidgets.VBox):
         """A knob was turned."""
         self.composition.change(self.fields)
         self._settle()
+
+    def _budget_changed(self) -> None:
+        # An amount with its unit, as a budget is written everywhere else (20 s), is both.
+        with contextlib.suppress(ValueError):
+            both = parse_budget(str(self.budget.value["amount"]))
+            self.budget.load({**self.budget.value, **both}, self.composition.state.base.to_dict()["budget"])
+        self._changed()
 
     def enter(self, fields: Mapping[str, Any], what: str = "") -> None:
         """Set knobs from elsewhere than the form, as one change; ``what`` says where they come from."""
