@@ -247,8 +247,9 @@ def summary(run: Run, result: Result) -> str:
         from workbench.plots.forecast_facts import beside_line, compared, whole_forecast
 
         view = run.view()
-        if promised := whole_forecast(view.forecast):
-            lines.append(beside_line(compared(promised, view), view.status))
+        promised = whole_forecast(view.forecast)
+        if promised and (beside := beside_line(compared(promised, view), view.status)):
+            lines.append(beside)
     if profile := read_object(run.folder.profile):
         lines.append(profile_table(profile))
     if run.folder.report.exists():

@@ -200,7 +200,8 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
 
 
 def beside_line(rows: Sequence[Compared], status: str, sharing: int = 0) -> str:
-    """Speed and time as measured, beside the forecast and what that assumed, in one sentence.
+    """Speed and time as measured, beside the forecast and what that assumed, in one sentence; empty where a run
+    ended before anything was measured.
 
     Args:
         status: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
@@ -209,6 +210,8 @@ def beside_line(rows: Sequence[Compared], status: str, sharing: int = 0) -> str:
     found = {row.name: row for row in rows}
     speed, seconds = found["tokens/s"], found["training time"]
     if speed.off is None:
+        if status in FINAL:
+            return ""
         return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
     if status not in FINAL:
         return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"

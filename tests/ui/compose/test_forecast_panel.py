@@ -250,6 +250,22 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     assert panel.beside not in panel.children
 
 
+def test_what_waits_to_be_measured_goes_with_a_run_that_fails_before(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path / "runs" / "run-f", name="begun")
+    write_json(folder.recipe, recipe.to_dict())
+    write_json(folder.forecast, FOUND)
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "not measured yet" in panel.beside.value
+    write_state(folder, status="failed", message="no such file")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert panel.beside not in panel.children
+    assert panel.comparison.value == ""
+
+
 def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
     panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
 ) -> None:

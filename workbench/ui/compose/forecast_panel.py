@@ -306,7 +306,8 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            table, line = comparison_html(rows, view.name), beside_line(rows, view.status, self._sharing)
+            line = beside_line(rows, view.status, self._sharing)
+            table = comparison_html(rows, view.name) if line else ""
         except (NotMeasuredError, OvertakenError):
             line, again, missing, table = _NO_FORECAST, False, True, ""
         # WorkbenchError speaks for itself, of anything else the type says the most.
@@ -320,7 +321,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._say("")
             self._offered_for_run = missing
             text = html.escape(f"{run.name}: {line}")
-            self.beside.value = f"<p class='wb-soft' title='{text}'>{text}</p>"
+            self.beside.value = f"<p class='wb-soft' title='{text}'>{text}</p>" if line else ""
             self.comparison.value = table
             self._arrange()
             self._draw()
