@@ -9,11 +9,13 @@ import pytest
 
 from workbench.changes import settable, turned
 from workbench.comparison import compare as compared
+from workbench.plots.report import report_html
 from workbench.recipe import Recipe
 from workbench.runs.comparison import compare
 from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_force import in_force
+from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.runs.run_actions import RunActions
 
@@ -67,6 +69,13 @@ def test_a_schedule_that_took_the_place_of_another(launch: Any) -> None:
     fresh = Recipe().with_(**{"optimizer.schedule": {"kind": "inverse_sqrt"}}).to_dict()["optimizer"]["schedule"]
     schedule = {path for path in found.values if path.startswith("optimizer.schedule.")}
     assert schedule == {f"optimizer.schedule.{name}" for name in fresh}, "none of the old one's knobs"
+
+
+def test_a_report_tells_it_in_its_head_and_beside_the_others(launch: Any) -> None:
+    folders = launch("steered", 0.001, (214, LR, 0.002)), launch("always", 0.002)
+    page = report_html([RunView.read(folder) for folder in folders])
+    assert page.count("0.001 → 0.002 at step 214") == 3, "in words, among what differs, among every knob"
+    assert f"steered was steered: {LR} 0.001 → 0.002 at step 214." in page
 
 
 def test_a_comparison_tells_who_was_steered_when(launch: Any) -> None:

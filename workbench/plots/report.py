@@ -86,9 +86,20 @@ def _head(views: Sequence[RunView]) -> str:
         for view in views
         if failure(view)
     )
-    written = [note for view in views for note in (view.recipe.get("notes"), view.labels.notes, _forked(view)) if note]
+    written = [
+        note
+        for view in views
+        for note in (view.recipe.get("notes"), view.labels.notes, _forked(view), _steered(view))
+        if note
+    ]
     notes = "".join(f"<p>{escape(str(note))}</p>" for note in written)
     return f"<header><h1>{title}</h1>{stated}{notes}</header>{errors}\n<main>\n<h2>Result</h2>{result_table(views)}"
+
+
+def _steered(view: RunView) -> str:
+    """What was changed while it trained, in a sentence; empty where nothing was."""
+    changed = ", ".join(f"{path} {knob}" for path, knob in view.steered.items())
+    return changed and f"{plain(view.name)} was steered: {changed}."
 
 
 def _forked(view: RunView) -> str:

@@ -42,7 +42,8 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     Args:
         differing_only: leave out the knobs that are the same everywhere.
     """
-    flat = [flatten(view.recipe) for view in views]
+    # As text a steered knob differs from one that always had its value.
+    flat = [flatten(view.recipe) | {path: str(knob) for path, knob in view.steered.items()} for view in views]
     marked = set(differences(flat))
     # The union of all knobs, in the order of first appearance: recipes of other kinds have other knobs.
     paths = dict.fromkeys(path for fields in flat for path in fields if path in marked or not differing_only)
