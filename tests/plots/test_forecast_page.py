@@ -65,10 +65,10 @@ def test_the_line_says_the_same() -> None:
     )
     shared = words(line_html({**FOUND, "provisional": "until it is <measured>"}, sharing=1))
     assert shared.endswith("alone on the machine; 1 run trains on it now; until it is &lt;measured&gt;")
-    # What is wrong comes first, where a small box cuts nothing, and its words do not run into the numbers.
-    assert re.search(
-        r"does not fit: it needs 20\.0 GiB.* or the model\.</p> <p", line_html({**FOUND, "memory_bytes": 20 * GIB})
-    )
+    # A small box shows all of what is wrong, and no number runs into its words.
+    wrong = words(line_html({**FOUND, "memory_bytes": 20 * GIB}))
+    assert wrong.startswith("This does not fit: it needs 20.0 GiB, the device has 16.0 GiB. Lower ")
+    assert wrong.endswith("data.sequence_length or the model.")
     brief = words(line_html({**FOUND, "provisional": "until then"}, sharing=1, brief=True))
     assert brief == " · ".join(re.sub(r" \(.*?\)| of .*", "", part) for part in words(line_html(FOUND)).split(" · "))
     assert "does not fit" in line_html({**FOUND, "memory_bytes": 20 * GIB}, brief=True)

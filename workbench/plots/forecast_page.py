@@ -34,7 +34,7 @@ MOST_SCHEDULES = 8
 def line_html(
     found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0, brief: bool = False
 ) -> str:
-    """The headline's numbers in a sentence, for a place that has no room for more; what is wrong comes before them.
+    """The headline's numbers in a sentence, for a place that has no room for more; or what is wrong.
 
     Args:
         sharing: runs that train on the machine now, which the numbers know nothing of.
@@ -53,9 +53,8 @@ def line_html(
     text = " · ".join(parts)
     if not brief:
         text += f' <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
-    # A space between them: the Lab sets both in one line. Of numbers that nothing can reach, a small box has no room.
-    wrong = _too_large(found)
-    return wrong if wrong and brief else f'{wrong} <p class="wb-line-of-all">{text}</p>'.strip()
+    # Of numbers that nothing can reach, a small box has no room; the details have them.
+    return _too_large(found) or f'<p class="wb-line-of-all">{text}</p>'
 
 
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
