@@ -93,6 +93,12 @@ test("while a run is at it, the seconds are counted until the answer", async () 
   assert.deepEqual(said, ["checkpoint: asked", words, `${words}; 1 s so far`, `${words}; 2 s so far`, "checkpoint: saved step-3"]);
 });
 
+test("what a knob was turned to names it once", () => {
+  const text = "optimizer.lr 0.001 -> 0.002";
+  assert.equal(answerInWords("set optimizer.lr", { state: "done", text }), "set optimizer.lr: 0.001 -> 0.002");
+  assert.equal(answerInWords("set optimizer.lr", { state: "refused", text: "too late" }), "set optimizer.lr: too late");
+});
+
 test("a kernel that does not answer is told, and its late answer counts", async () => {
   const { steering, sent, later } = page({ start: { failed: "no torch here" } });
   const said = [];

@@ -46,6 +46,12 @@ def test_a_style_sheet_has_nothing_of_its_own(path: Path) -> None:
     assert used(css) <= defined(THEME.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
+def test_a_state_has_one_colour(path: Path) -> None:
+    rules = re.findall(r"[^{}]*data-status=[^{}]*\{[^}]*\}", path.read_text(encoding="utf-8"))
+    assert not [rule for rule in rules if re.search(r"status[^{]*\{[^}]*--wb-(?!state|bad)", rule)]
+
+
 def test_a_forecast_finds_its_tokens_in_a_report_as_well() -> None:
     report = (PLOTS / "report.css").read_text(encoding="utf-8")
     assert used((PLOTS / "forecast.css").read_text(encoding="utf-8")) <= defined(report)

@@ -22,6 +22,8 @@ MARKED = ("stage", "knob", "pause", "resume", "stop", "fork", "memory", "warning
 _REQUESTS_SHOWN = ("checkpoint", "evaluate")
 # Dotted lines closer than this are a grey wall.
 MOST_MARKS = 60
+MODEBAR_PX = 32
+"""Pixels that Plotly's buttons take above a picture."""
 _EVENT_LINE = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
 _STAGE_LINE = {"color": REFERENCE_COLOUR, "width": 2, "dash": "dash"}
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
@@ -52,8 +54,17 @@ def template(dark: bool = False) -> go.layout.Template:
                 "bgcolor": "rgba(0,0,0,0)",
                 "traceorder": "grouped",
             },
-            "margin": {"l": 60, "r": 20, "t": 50, "b": 50},
-            "title": {"x": 0, "xref": "paper", "font": {"size": 16}},
+            # Below Plotly's buttons, which lie at the top right and cover a title in a narrow picture.
+            "margin": {"l": 60, "r": 20, "t": 74, "b": 50},
+            "title": {
+                "x": 0,
+                "xref": "paper",
+                "y": 1,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"t": MODEBAR_PX},
+                "font": {"size": 16},
+            },
             "annotationdefaults": {"font": {"color": text}, "showarrow": False},
         }
     )

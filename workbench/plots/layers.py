@@ -115,7 +115,7 @@ def _activity(view: RunView, records: list[dict[str, Any]], x: str, title: str) 
     finish(figure, [view], x, height=520, panels=("", "3"))
     # Room for two lines of title and the names of the stages; the legend only explains, a click could hide nothing.
     figure.update_layout(
-        margin={"t": 86}, legend={"traceorder": "normal", "itemclick": False, "itemdoubleclick": False}
+        margin={"t": 106}, legend={"traceorder": "normal", "itemclick": False, "itemdoubleclick": False}
     )
     return label_stages(figure, view, x, (edges[0], edges[-1]))
 

@@ -47,6 +47,24 @@ def test_a_race_is_found_by_the_tag_of_its_runs_and_their_moment(planned: Any, r
             find_experiment(gone, root)
 
 
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        ({}, "stand together"),
+        ({"group": "flat"}, "'by experiment' to"),
+        ({"filter": "bert"}, "clear the search to"),
+    ],
+)
+def test_where_the_runs_of_a_race_stand_is_said_as_it_is(
+    planned: Any, lab_of: Any, look: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    race, lab, said = racing.held(planned()), lab_of(), []
+    monkeypatch.setattr(lab.table, "say", said.append)
+    lab.table.look = look
+    lab._raced(race)
+    assert words in said[0].text
+
+
 def test_it_stands_in_the_place_of_curves_until_runs_are_watched(planned: Any, lab_of: Any) -> None:
     race = racing.held(planned())
     lab = lab_of()

@@ -126,7 +126,9 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.launch_button.disabled
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)
     assert "raise the budget" in lab.composer.verdict.value
+    lab.composer.say("90 seconds are spent already", bad=True)
     lab.fork_bar.back.click()
+    assert "spent already" not in lab.composer.verdict.value
     assert lab.fork_point is None
     assert lab.fork_bar.children == ()
     assert lab.composer.recipe.seed == 9

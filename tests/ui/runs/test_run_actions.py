@@ -68,6 +68,7 @@ def test_compare_and_diff(actions: RunActions, tmp_path: Path) -> None:
     assert said.sheet is not None
     assert [column["name"] for column in said.sheet["runs"]] == ["a", "the recipe on the left"]
     assert said.sheet["knobs"] == [{"path": "seed", "values": [1, 7]}]
+    assert said.text == "1 knob differs"
     with pytest.raises(RunError, match="cannot run as it is"):
         perform(RunActions(tmp_path), "diff", one)
 
@@ -83,6 +84,7 @@ def test_a_report_is_a_page(actions: RunActions, tmp_path: Path, count: int) -> 
                 writer.scalars(step, step, step, loss=4.0)
     # What the page draws third and does not draw at all; what no page may send is nothing.
     *_, said = perform(actions, "report", *folders, places={folders[0].id: 2, "b": "x"})
+    assert said.text.endswith("open in a window over this page")
     assert said.page is not None
     assert said.page.startswith(b"<!DOCTYPE html>")
     assert said.sheet is not None

@@ -217,7 +217,7 @@ class Composer(ipywidgets.VBox):
     def _changed(self) -> None:
         """A knob was turned."""
         self.composition.change(self.fields)
-        self._settle()
+        self.settle()
 
     def _budget_changed(self) -> None:
         # An amount with its unit, as a budget is written everywhere else (20 s), is both.
@@ -246,9 +246,9 @@ class Composer(ipywidgets.VBox):
             knob.load(fields[axis], base[axis])
         self.budget.load(fields["budget"], base["budget"])
         self.run.load(fields, base)
-        self._settle(message)
+        self.settle(message)
 
-    def _settle(self, message: str = "") -> None:
+    def settle(self, message: str = "") -> None:
         """Show everywhere what the knobs say now."""
         problems, budget = self.composition.problems, self.composition.state.fields["budget"]
         rest = problems

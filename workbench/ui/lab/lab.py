@@ -262,7 +262,7 @@ class Lab(ipywidgets.Box):
     def _raced(self, race: Race) -> None:
         self.table.refresh()
         self.table.experiment = name_of(race)
-        self.table.say(ActionResult(f"{race.folder.name} has begun: its runs stand together in one line of this table"))
+        self.table.say(ActionResult(f"{race.folder.name} has begun: {self.table.folded}"))
 
     def _put(self, recipe: Recipe, what: str) -> None:
         """Compose a recipe of somebody else's; a fork is not gone on with."""
@@ -320,11 +320,11 @@ class Lab(ipywidgets.Box):
     def _no_fork(self) -> None:
         self.fork_point = None
         self.fork_bar.hide()
+        self.composer.settle()  # what was wrong with the fork is not wrong with a run of its own
         self._composed()
 
     def _composed(self) -> None:
-        recipe, why, scarce = self.composer.recipe, "", ""
-        self._sure = ""
+        recipe, why, scarce, self._sure = self.composer.recipe, "", "", ""
         if self.fork_point is not None and recipe is not None:
             why = self.fork_point.problem(recipe)
             self.fork_bar.say_budget(self.fork_point.budget_text(recipe))

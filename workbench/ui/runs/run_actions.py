@@ -141,7 +141,7 @@ class RunActions:
         knobs = differences({str(place): knobs for place, (_, knobs) in enumerate(columns)})
         title = f"Knobs that differ: {' and '.join(str(run['name']) for run, _ in columns)}"
         sheet = {"kind": "diff", "title": title, "runs": [run for run, _ in columns], "knobs": knobs}
-        yield ActionResult(f"{len(knobs)} knob{'s' * (len(knobs) != 1)} differ", sheet=sheet)
+        yield ActionResult(f"{len(knobs)} knob{' differs' if len(knobs) == 1 else 's differ'}", sheet=sheet)
 
     def _report(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         yield ActionResult(f"report of {_names(runs)}: drawing the pictures")
@@ -154,7 +154,7 @@ class RunActions:
             page, place = _drawn(runs, places), ""
         file = f"report-{runs[0].id}.html"
         sheet = {"kind": "report", "title": f"Report of {_names(runs)}", "path": place, "file": file}
-        yield ActionResult(f"report of {_names(runs)} is below", sheet=sheet, page=page)
+        yield ActionResult(f"report of {_names(runs)}: open in a window over this page", sheet=sheet, page=page)
 
     def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         target = rest.get("target")

@@ -152,6 +152,14 @@ class RunsTable(anywidget.AnyWidget):
             self._workers.shutdown(wait=False, cancel_futures=True)
         super().close()
 
+    @property
+    def folded(self) -> str:
+        """Where the runs of a race stand, in words, or how to have them stand together."""
+        ways = ["choose 'by experiment'"] if self.look.get("group") else []
+        ways += ["clear the search"] if str(self.look.get("filter") or "").strip() else []
+        where = "in one line of this table"
+        return f"{' and '.join(ways)} to see its runs {where}" if ways else f"its runs stand together {where}"
+
     def say(self, result: ActionResult, request: int = 0) -> None:
         """Tell the user something, in the line above the table."""
         if self.comm is not None:

@@ -16,7 +16,9 @@ export const DONE = ["done", "refused", "late"];
 export function answerInWords(what, { state, text, seconds }) {
   if (state === "sent") return `${what}: asked`;
   if (state === "asked") return `${what}: asked; the run answers after its present step`;
-  const words = state === "accepted" && seconds >= 1 ? `${text}; ${duration(seconds)} so far` : text || state;
+  // "set optimizer.lr" is answered by "optimizer.lr 0.001 -> 0.002": the name once.
+  const told = text && what.startsWith("set ") ? text.replace(`${what.slice(4)} `, "") : text;
+  const words = state === "accepted" && seconds >= 1 ? `${told}; ${duration(seconds)} so far` : told || state;
   return words.startsWith(`${what}:`) || state === "waiting" ? words : `${what}: ${words}`;
 }
 

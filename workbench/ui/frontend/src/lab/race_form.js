@@ -34,7 +34,7 @@ class Form {
       el("p", { text: "Trains both recipes on the same seeds with equal budgets, in the background, and says whether they differ by more than chance. Fewer seeds run where fewer decide." }),
       this.source,
       row("seeds", this.seeds, "at most; it ends after 4, 6 or 10 where that decides"),
-      row("budget", this.budget, "of each run: 60 s, 600 steps, 1e6 tokens"),
+      row("budget", this.budget, "for example 60 s, 600 steps or 1e6 tokens, of each run"),
       row("name", this.name),
       this.cost,
       el("div", { class: "lab-race-buttons" }, this.start, cancel),

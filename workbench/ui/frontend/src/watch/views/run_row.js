@@ -71,7 +71,7 @@ export class RunRow {
     const { status } = run;
     this.run = run;
     say(this.pill, status.status);
-    this.pill.className = `wb-pill wb-${status.status}`;
+    this.pill.dataset.status = status.status ?? "";
     this.#eye(run);
     const share = status.status === "finished" ? 1 : (status.progress ?? 0);
     this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
