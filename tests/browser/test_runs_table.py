@@ -308,6 +308,17 @@ def a_failed_run_says_why_and_offers_what_helps(page: Page, few: list[RunFolder]
     reason = page.locator(".lab-watch .wb-why")
     expect(reason).to_contain_text(why.strip())
     page.screenshot(path=RESULTS / "run-failed.png")
+    colours = [
+        row.locator(".wb-pill").evaluate("pill => getComputedStyle(pill, '::before').backgroundColor"),
+        line(page, 5).locator(".lab-status").evaluate("cell => getComputedStyle(cell, '::before').backgroundColor"),
+    ]
+    assert colours[0] == colours[1], "a state has one colour"
+    # The columns fit beside the bar that scrolls the lines, which the free column gives room.
+    scroll = page.locator(".lab-scroll")
+    for width in (1094, 1288):
+        page.locator(".lab-runs").evaluate("(root, width) => { root.style.width = `${width}px`; }", width)
+        soon(lambda: scroll.evaluate("one => one.scrollWidth - one.clientWidth"), 0)
+    page.locator(".lab-runs").evaluate("root => { root.style.width = ''; }")
     box = reason.locator("p").evaluate("one => [...one.getClientRects()].length")
     assert box > 1, "it wraps"
     expect(row.get_by_role("button", name="Resume")).to_have_count(0)

@@ -49,13 +49,12 @@ export class View {
     this.lines = watchedRuns();
     for (const listeners of [session.listeners, this.lines.listeners]) listeners.add(this.heard);
     for (const name of SYNCED) model.on(`change:${name}`, this.heard);
-    // Of the grid, which leaves out the scrollbar; nothing while no run is there to be shown.
     this.watcher = new ResizeObserver(([{ contentRect }]) => {
-      if (!contentRect.width || Math.abs(contentRect.width - this.width) < 1) return;
+      if (Math.abs(contentRect.width - this.width) < 1) return;
       this.width = contentRect.width;
       this.draw();
     });
-    this.watcher.observe(this.table.node);
+    this.watcher.observe(root);
     this.pressed = (event) => this.#pressed(event);
     document.addEventListener("keydown", this.pressed);
     // Days turn into dates without any message.
