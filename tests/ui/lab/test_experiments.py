@@ -58,7 +58,8 @@ def test_a_race_is_found_by_the_tag_of_its_runs_and_their_moment(planned: Any, r
 def test_where_the_runs_of_a_race_stand_is_said_as_it_is(
     planned: Any, lab_of: Any, look: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    race, lab, said = racing.held(planned()), lab_of(), []
+    race, lab = racing.held(planned()), lab_of()
+    said: list[Any] = []
     monkeypatch.setattr(lab.table, "say", said.append)
     lab.table.look = look
     lab._raced(race)
