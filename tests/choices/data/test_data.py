@@ -55,7 +55,7 @@ def test_plain_numbers_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize("value", [32.5, "many", [32], True, None])
 def test_a_batch_is_a_whole_number_or_a_schedule(value: object) -> None:
-    with pytest.raises(ValueError, match=r"whole number or a schedule|unknown value 'many'|must be a number, got true"):
+    with pytest.raises(ValueError, match=r"must be a whole number.*or a schedule|must be a number, got true"):
         Embedded(batch_size=value)  # type: ignore[arg-type]
 
 

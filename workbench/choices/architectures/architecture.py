@@ -117,7 +117,8 @@ class Architecture(Choice):
             return
         what = f"{self.heads} heads do not divide width {self.width}"
         if self.width % self.heads == 0:
-            what = f"{self.heads} heads of width {self.width // self.heads} {cannot}"
+            heads = "1 head" if self.heads == 1 else f"{self.heads} heads"
+            what = f"{heads} of width {self.width // self.heads} {cannot}"
         # Up to 64: nobody is helped by every divisor of 4096.
         legal = [h for h in range(1, min(self.width, 64) + 1) if self.width % (h * multiple) == 0]
         if not legal and self.width % self.heads:
