@@ -253,6 +253,9 @@ def test_what_has_just_come_is_seen(
     notebook.run(1)
     row = shown.locator(".wb-run", has_text="run 6")
     soon(lambda: in_sight(row, table), True)
+    # The longest of the words for what was learned is not cut where there is room.
+    words = "cell => { cell.textContent = 'word frequencies'; return cell.scrollWidth - cell.clientWidth; }"
+    assert row.locator(".wb-col-learned").evaluate(words) == 0
     toggles = shown.locator(".wb-steer-toggle")
     # However much there is to say in however little room, the buttons stay in sight.
     for width in (905, 705, 525):
