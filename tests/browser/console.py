@@ -29,6 +29,8 @@ KNOWN = (
     r"uncaught: \[anywidget\] Failed to initialize model\.\n.*",
     # Plotly draws parallel coordinates with WebGL, which Chromium without a GPU calls slow.
     r"warning: \[\.WebGL-\w+\]GL Driver Message .*ReadPixels.*",
+    # Its widget measures a figure a moment later, when the panel around it may have been closed.
+    r"uncaught: Resize must be passed a displayed plot div element\.\n.*/jupyterlab-plotly/.*",
     # Notebook 7.
     r"uncaught: Command 'filebrowser:open-path' not registered\.\n.*",
     r"warning: Menu entry for command '\S+' is duplicated\.",

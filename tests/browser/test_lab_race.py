@@ -80,7 +80,7 @@ def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus:
     expect(panel.locator(".lab-experiment-status")).to_have_text("finished")
     expect(panel.locator(".js-plotly-plot .scatterlayer .trace").first).to_be_visible()
     page.screenshot(path=RESULTS / "lab-race-verdict.png")
-    (race,) = (Race(each, server.runs) for each in RaceFolder.ids(server.runs))
+    race = Race(RaceFolder.ids(server.runs)[-1], server.runs)  # of a second try: the first one's is there, too
     assert (race.status, race.verdicts["mine"].verdict, len(race.rows)) == ("finished", "better", 16)
     assert notebook.complaints == []
 

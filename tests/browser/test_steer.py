@@ -58,7 +58,7 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     page.locator(".wb-monitor").screenshot(path=RESULTS / "steer-error.png")
     steer.value.press("Escape")
     steer.set("objective.mask_rate", "0.25")
-    expect(steer.said(steer.knob)).to_have_text("set objective.mask_rate: objective.mask_rate 0.15 -> 0.25")
+    expect(steer.said(steer.knob)).to_have_text("set objective.mask_rate: 0.15 -> 0.25")
     expect(steer.knobs.locator("option:checked")).to_have_text("objective.mask_rate = 0.25")
 
     steer.press("Checkpoint now")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,6 +148,17 @@ def test_under_other_surroundings_another_takes_its_place(
     for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH"):
         monkeypatch.setenv(variable, "elsewhere")
     assert held._held[0].path.name == held._surroundings()
+
+
+def test_whoever_has_a_thousand_files_open_hears_the_answer() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2048), limits[1]))
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD, 1500)) as channel:
+        theirs.send(b"17")
+        assert held._answer(channel, 5.0) == b"17"
+        assert held._answer(channel, 0.0) == b""
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.parametrize("why", ["switched off", "little memory"])

@@ -155,7 +155,10 @@ def _connected(path: Path) -> socket.socket:
 
 
 def _answer(channel: socket.socket, seconds: float) -> bytes:
-    return channel.recv(32) if select.select([channel], [], [], seconds)[0] else b""
+    # A kernel may have a thousand files open, of which `select` takes none.
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return channel.recv(32) if poll.poll(1000 * seconds) else b""
 
 
 def _folder(*, new: bool = False) -> Path:
