@@ -18,12 +18,12 @@ from workbench.plots.forecast_facts import (
     bytes_words,
     compared,
     cost_of,
-    duration_words,
     fits,
     measured_memory,
     moving,
     whole_forecast,
 )
+from workbench.printable import duration_words
 from workbench.runs.forks.origin import Origin
 
 from .ahead import FOUND, GIB

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
-from workbench.plots.forecast_facts import bytes_words, compared, cost_of, duration_words, whole_forecast
-from workbench.printable import plain
+from workbench.plots.forecast_facts import bytes_words, compared, cost_of, whole_forecast
+from workbench.printable import duration_words, plain
 from workbench.runs.folder import read_json
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve
-from workbench.printable import UNKNOWN, count
-from workbench.printable import duration_words as duration_words
+from workbench.printable import UNKNOWN, count, duration_words
 from workbench.runs.measured import measured
 from workbench.runs.state import FINAL
 from workbench.telemetry import number

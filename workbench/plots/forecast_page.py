@@ -16,14 +16,13 @@ from workbench.plots.forecast_facts import (
     at_work,
     bytes_words,
     cost_of,
-    duration_words,
     large,
     misfit,
     moving,
 )
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
 from workbench.plots.tables import escape
-from workbench.printable import count
+from workbench.printable import count, duration_words
 from workbench.quantities import SCALARS, WORK_PARTS, scalar
 
 STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
