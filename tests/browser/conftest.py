@@ -19,9 +19,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
+from tests.browser.many_runs import trained_run
 from tests.browser.second_try import pytest_runtest_setup as pytest_runtest_setup
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.folder import RunFolder
 from workbench.runs.state import FINAL
 
 RESULTS = REPOSITORY / "test-results"
@@ -79,6 +81,14 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator
     home = tmp_path_factory.mktemp("jupyter")
     with jupyterlab(home, home / "runs") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def original(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A real run that has finished, whose copies fill a table."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        return trained_run(corpus, tmp_path_factory.mktemp("original") / "runs")
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,13 @@ import pytest
 from tests.ui.live import run_folder
 from tests.ui.messages import hear, say
 from workbench import presets
-from workbench.choices.choice import registry
 from workbench.recipe import AXES, Recipe
 from workbench.ui.compose.composer import Composer
 from workbench.ui.compose.composition import State
 from workbench.ui.compose.differences import differences
 from workbench.ui.compose.form import ChoiceKnob, Form
-from workbench.ui.compose.method_card import card_html
 from workbench.ui.compose.recipe_reader import read_python
 from workbench.ui.compose.recipe_text import as_json, as_python
-from workbench.ui.compose.side_panel import SidePanel
 
 
 @pytest.fixture(scope="module")
@@ -237,27 +234,6 @@ def test_theirs_can_be_taken_row_by_row_and_undone() -> None:
     assert composer.recipe == presets.get("fast")
 
 
-def test_one_card_at_a_time_and_it_follows_the_choice() -> None:
-    composer = Composer()
-    by_name = {section.name: section for section in composer.sections}
-    by_name["optimizer"].help.value = True
-    assert composer._beside.children == (composer._forms, composer.card)
-    assert "adamw" in composer.card.title.value
-    composer.axes["optimizer"].picker.value = "lans"
-    assert composer.card.card.value == card_html(registry("optimizer")["lans"])
-    by_name["depth"].help.value = True
-    assert not by_name["optimizer"].help.value
-    assert "depth: full" in composer.card.title.value
-    say(composer.page, {"card": "optimizer.schedule"})
-    assert "schedule: warmup_hold_decay" in composer.card.title.value
-    assert not by_name["depth"].help.value
-    say(composer.page, {"do": "close"})
-    assert composer._beside.children == (composer._forms,)
-    for path in ("optimizer.lr", "data.batch_size", "nothing", ""):
-        say(composer.page, {"card": path})
-        assert composer._beside.children == (composer._forms,), "a number has no card"
-
-
 def test_the_way_to_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     composer = Composer()
     type_into(composer, "architecture", "heads", "3")
@@ -347,20 +323,6 @@ def test_a_given_recipe_is_the_start_and_what_reset_returns_to() -> None:
     assert composer.recipe == recipe
 
 
-def test_the_card_of_every_choice_shows_something_and_runs_nothing(composer: Composer) -> None:
-    for section in composer.sections:
-        if section.help is not None:
-            section.help.value = True
-            assert composer.card in composer._beside.children
-            section.help.value = False
-            assert composer.card not in composer._beside.children
-    for knob in composer.axes.values():
-        assert knob.choice is not None
-        shown = card_html(knob.choice)
-        assert len(shown) > 40
-        assert "<script" not in shown
-
-
 def test_a_chosen_kind_unfolds_its_knobs_and_a_loaded_one_does_not() -> None:
     composer = Composer()
     depth = next(section for section in composer.sections if section.name == "depth")
@@ -368,23 +330,6 @@ def test_a_chosen_kind_unfolds_its_knobs_and_a_loaded_one_does_not() -> None:
     assert not depth.toggle.value
     composer.axes["depth"].picker.value = "full"
     assert depth.toggle.value
-
-
-def test_a_panel_stands_beside_the_form_where_a_card_would_and_one_at_a_time() -> None:
-    composer = Composer()
-    asked: list[str] = []
-    panel = SidePanel(lambda: (asked.append("close"), composer.aside(None)), "More")
-    composer.aside(panel)
-    assert composer._beside.children == (composer._forms, panel)
-    composer.show.value = "JSON"
-    assert composer._beside.children == (composer.json, panel)
-    say(composer.page, {"do": "close"})
-    assert (asked, composer._beside.children) == (["close"], (composer.json,))
-    composer.aside(panel)
-    say(composer.page, {"card": "optimizer.schedule"})
-    assert composer._beside.children == (composer.json, composer.card)
-    composer.aside(panel)
-    assert composer._beside.children == (composer.json, panel)
 
 
 def test_docked_widgets_and_the_verdict_share_a_line() -> None:

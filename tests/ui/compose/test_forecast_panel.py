@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
-import threading
 import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.plots.ahead import FOUND
+from tests.ui.compose.measured_machine import Machine, settled
 from tests.ui.live import run_folder
-from workbench import presets
 from workbench.choices.data.prepare import prepare
-from workbench.choices.execution.engine import Mode
-from workbench.choices.execution.plan import Plan
-from workbench.errors import WorkbenchError
 from workbench.fields import put
 from workbench.forecast import forecast
-from workbench.forecasting import calibration
 from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
-from workbench.runs.state import write_state
-from workbench.telemetry import TelemetryWriter
 from workbench.ui.compose.composer import Composer
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.forecasts import settled_since
-
-
-class Machine:
-    """What calibration is to a forecast: known at once, or measured first, or broken."""
-
-    def __init__(self) -> None:
-        self.measured, self.broken = True, ""
-        self.asked = 0
-        self.measuring, self.go_on = threading.Event(), threading.Event()
-        self.go_on.set()
-
-    def calibrated(
-        self, mode: Mode, say: Callable[[str], None] | None = None, poll: Callable[[], None] | None = None
-    ) -> calibration.Rates:
-        self.asked += 1
-        if not self.measured:
-            assert say is not None
-            say("measuring this machine, once")
-            self.measuring.set()
-            if self.broken:
-                raise WorkbenchError(self.broken)
-            assert poll is not None
-            while not self.go_on.wait(0.01):
-                poll()
-            self.measured = True
-        return RATES
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    machine = Machine()
-    monkeypatch.setattr(calibration, "calibrated", machine.calibrated)
-    return machine
-
-
-@pytest.fixture
-def recipe(learnable: list[str]) -> Recipe:
-    return presets.fast().with_assignments([*learnable, "budget=50 steps"])
-
-
-@pytest.fixture
-def panel(machine: Machine, tmp_path: Path) -> ForecastPanel:
-    return ForecastPanel(tmp_path / "runs", opened=True)
-
-
-def settled(panel: ForecastPanel) -> None:
-    assert panel._ahead.wait(60)
-    assert panel._beside.wait(60)
 
 
 def dim(panel: ForecastPanel) -> bool:
@@ -221,110 +162,6 @@ def test_a_price_gives_the_cost_without_a_new_forecast(panel: ForecastPanel, mac
     assert machine.asked == 1
 
 
-def begun(tmp_path: Path, recipe: Recipe) -> RunFolder:
-    folder = run_folder(tmp_path / "runs" / "run-b", name="begun")
-    write_json(folder.recipe, recipe.to_dict())
-    write_json(folder.environment, {"parameters": 1000, "memory_before_gib": 0.5})
-    writer = TelemetryWriter(folder.telemetry)
-    writer.scalars(1, 0.5, 4096, loss=3.0, memory_gib=0.75, tokens_per_second=8192.0)
-    writer.close()
-    return folder
-
-
-def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
-    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
-) -> None:
-    folder = begun(tmp_path, recipe)
-    panel.show(recipe)
-    settled(panel)
-    panel.compare(Run(folder))
-    settled(panel)
-    kept = json.loads(folder.forecast.read_text())
-    assert kept["parameters"] == forecast(recipe, rates=RATES).parameters
-    assert kept["made"] == pytest.approx(time.time(), abs=60)
-    assert panel.beside in panel.children
-    for words in ("forecast (alone on the machine) and measured", "8,192", "256 MiB"):
-        assert words in panel.comparison.value, words
-    assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
-    panel.compare(None)
-    assert panel.beside not in panel.children
-
-
-def test_what_waits_to_be_measured_goes_with_a_run_that_fails_before(
-    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
-) -> None:
-    folder = run_folder(tmp_path / "runs" / "run-f", name="begun")
-    write_json(folder.recipe, recipe.to_dict())
-    write_json(folder.forecast, FOUND)
-    panel.compare(Run(folder))
-    settled(panel)
-    assert "not measured yet" in panel.beside.value
-    write_state(folder, status="failed", message="no such file")
-    panel.compare(Run(folder))
-    settled(panel)
-    assert panel.beside not in panel.children
-    assert panel.comparison.value == ""
-
-
-def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
-    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
-) -> None:
-    folder = begun(tmp_path, recipe)
-    write_json(folder.forecast, {**FOUND, "parameters": 2000})
-    write_state(folder, status="finished", step=200, seconds=100.0)
-    panel.compare(Run(folder))
-    settled(panel)
-    assert "50%" in panel.comparison.value
-    assert machine.asked == 0
-    folder.forecast.write_text("[")
-    panel.compare(Run(folder))
-    settled(panel)
-    assert machine.asked == 1, "a damaged one is made again"
-    panel.compare(Run(folder))
-    settled(panel)
-    assert machine.asked == 1, "once"
-    assert folder.forecast.read_text() == "[", "made after the run, it is not kept as one from before"
-
-
-def test_looking_at_a_run_measures_nothing_unasked(
-    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
-) -> None:
-    folder = begun(tmp_path, recipe)
-    write_state(folder, status="finished", step=50, seconds=10.0)
-    machine.measured = False
-    panel.compare(Run(folder))
-    settled(panel)
-    assert not machine.measuring.is_set()
-    assert "no forecast was made before it ran" in panel.beside.value
-    assert panel.measure in panel.children
-    panel.measure.click()
-    settled(panel)
-    assert "and measured" in panel.comparison.value
-    assert panel.measure not in panel.children
-    machine.measured = False
-    panel.show(recipe.with_(seed=1))
-    settled(panel)
-    assert ">50<" in panel.headline.value, "nobody trains: measured without asking"
-
-
-def test_a_fork_is_forecast_as_what_it_has_left_to_train(panel: ForecastPanel, recipe: Recipe, tmp_path: Path) -> None:
-    whole = int(recipe.budget.amount)
-    folder = begun(tmp_path, recipe)
-    write_json(folder.origin, {"run": "run-0", "step": whole - 20, "seconds": 1.0})
-    panel.compare(Run(folder))
-    settled(panel)
-    assert f"<td>steps</td><td>{whole}</td>" not in panel.comparison.value
-    assert panel._forecasts.of_run(Run(folder))["steps"] == 20
-
-
-def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "runs" / "run-c", name="damaged")
-    folder.recipe.write_text("{")
-    panel.compare(Run(folder))
-    settled(panel)
-    assert "wb-wrong" in panel.comparison.value
-
-
 def test_a_panel_that_is_closed_or_forgotten_ends(panel: ForecastPanel, recipe: Recipe) -> None:
     panel.close()
     panel.show(recipe)
@@ -356,25 +193,6 @@ def test_it_says_what_shares_the_machine(
     assert "; 2 runs train on it now" in panel.line.value
     panel.share(0)
     assert "now" not in panel.line.value
-
-
-def test_a_plan_that_was_found_meanwhile_is_taken_up(
-    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a launched run of execution 'auto' finds it: the numbers stop to be those of the defaults."""
-    auto = recipe.with_(execution={"kind": "auto"})
-    panel.show(auto)
-    settled(panel)
-    assert "with default settings, until &#x27;auto&#x27; has found its own" in panel.line.value
-    folder = begun(tmp_path, auto)
-    write_json(folder.forecast, {**FOUND, "provisional": "until later"})
-    monkeypatch.setattr("workbench.choices.execution.planned.remembered", lambda _recipe: Plan(date="2026-01-01"))
-    panel.compare(Run(folder))
-    settled(panel)
-    settled(panel)  # looking at the run is what asks for the other forecast
-    assert "default settings" not in panel.line.value
-    assert json.loads(folder.forecast.read_text())["provisional"] == ""
-    panel.compare(None)
 
 
 def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:

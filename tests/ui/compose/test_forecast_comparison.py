@@ -1,0 +1,145 @@
+"""The panel beside a run: its forecast and what was measured, side by side."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.forecasting.machine_rates import RATES
+from tests.plots.ahead import FOUND
+from tests.ui.compose.measured_machine import Machine, settled
+from tests.ui.live import run_folder
+from workbench.choices.execution.plan import Plan
+from workbench.forecast import forecast
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+from workbench.telemetry import TelemetryWriter
+from workbench.ui.compose.forecast_panel import ForecastPanel
+
+
+def begun(tmp_path: Path, recipe: Recipe) -> RunFolder:
+    folder = run_folder(tmp_path / "runs" / "run-b", name="begun")
+    write_json(folder.recipe, recipe.to_dict())
+    write_json(folder.environment, {"parameters": 1000, "memory_before_gib": 0.5})
+    writer = TelemetryWriter(folder.telemetry)
+    writer.scalars(1, 0.5, 4096, loss=3.0, memory_gib=0.75, tokens_per_second=8192.0)
+    writer.close()
+    return folder
+
+
+def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    panel.show(recipe)
+    settled(panel)
+    panel.compare(Run(folder))
+    settled(panel)
+    kept = json.loads(folder.forecast.read_text())
+    assert kept["parameters"] == forecast(recipe, rates=RATES).parameters
+    assert kept["made"] == pytest.approx(time.time(), abs=60)
+    assert panel.beside in panel.children
+    for words in ("forecast (alone on the machine) and measured", "8,192", "256 MiB"):
+        assert words in panel.comparison.value, words
+    assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
+    panel.compare(None)
+    assert panel.beside not in panel.children
+
+
+def test_what_waits_to_be_measured_goes_with_a_run_that_fails_before(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path / "runs" / "run-f", name="begun")
+    write_json(folder.recipe, recipe.to_dict())
+    write_json(folder.forecast, FOUND)
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "not measured yet" in panel.beside.value
+    write_state(folder, status="failed", message="no such file")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert panel.beside not in panel.children
+    assert panel.comparison.value == ""
+
+
+def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    write_json(folder.forecast, {**FOUND, "parameters": 2000})
+    write_state(folder, status="finished", step=200, seconds=100.0)
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "50%" in panel.comparison.value
+    assert machine.asked == 0
+    folder.forecast.write_text("[")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert machine.asked == 1, "a damaged one is made again"
+    panel.compare(Run(folder))
+    settled(panel)
+    assert machine.asked == 1, "once"
+    assert folder.forecast.read_text() == "[", "made after the run, it is not kept as one from before"
+
+
+def test_looking_at_a_run_measures_nothing_unasked(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path, recipe)
+    write_state(folder, status="finished", step=50, seconds=10.0)
+    machine.measured = False
+    panel.compare(Run(folder))
+    settled(panel)
+    assert not machine.measuring.is_set()
+    assert "no forecast was made before it ran" in panel.beside.value
+    assert panel.measure in panel.children
+    panel.measure.click()
+    settled(panel)
+    assert "and measured" in panel.comparison.value
+    assert panel.measure not in panel.children
+    machine.measured = False
+    panel.show(recipe.with_(seed=1))
+    settled(panel)
+    assert ">50<" in panel.headline.value, "nobody trains: measured without asking"
+
+
+def test_a_fork_is_forecast_as_what_it_has_left_to_train(panel: ForecastPanel, recipe: Recipe, tmp_path: Path) -> None:
+    whole = int(recipe.budget.amount)
+    folder = begun(tmp_path, recipe)
+    write_json(folder.origin, {"run": "run-0", "step": whole - 20, "seconds": 1.0})
+    panel.compare(Run(folder))
+    settled(panel)
+    assert f"<td>steps</td><td>{whole}</td>" not in panel.comparison.value
+    assert panel._forecasts.of_run(Run(folder))["steps"] == 20
+
+
+def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "run-c", name="damaged")
+    folder.recipe.write_text("{")
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "wb-wrong" in panel.comparison.value
+
+
+def test_a_plan_that_was_found_meanwhile_is_taken_up(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a launched run of execution 'auto' finds it: the numbers stop to be those of the defaults."""
+    auto = recipe.with_(execution={"kind": "auto"})
+    panel.show(auto)
+    settled(panel)
+    assert "with default settings, until &#x27;auto&#x27; has found its own" in panel.line.value
+    folder = begun(tmp_path, auto)
+    write_json(folder.forecast, {**FOUND, "provisional": "until later"})
+    monkeypatch.setattr("workbench.choices.execution.planned.remembered", lambda _recipe: Plan(date="2026-01-01"))
+    panel.compare(Run(folder))
+    settled(panel)
+    settled(panel)  # looking at the run is what asks for the other forecast
+    assert "default settings" not in panel.line.value
+    assert json.loads(folder.forecast.read_text())["provisional"] == ""
+    panel.compare(None)
