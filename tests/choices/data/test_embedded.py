@@ -50,9 +50,13 @@ def test_cached(monkeypatch):
 def test_how_far_reading_is_is_told(monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(embedded, "SAY_SECONDS", 0.0)
-    files = [[["a paragraph"]], [], [["another"]]]
+    files = [[["a paragraph"]], [], [["another"]]] * 400
     assert list(embedded._counted(iter(files), 1200, said.append)) == files
-    assert [line.rpartition(": ")[2] for line in said] == [f"file {number} of 1,200" for number in (1, 2, 3)]
+    told = [f"file {number:,} of 1,200" for number in (1, *range(120, 1201, 120))]
+    assert [line.rpartition(": ")[2] for line in said] == told, "the first, the last, each tenth: not one a second"
+    monkeypatch.setattr(embedded, "SAY_SECONDS", 60.0)
+    assert list(embedded._counted(iter(files), 1200, said.append)) == files
+    assert len(said) == 12, "what takes a moment says one line"
 
 
 def test_sources_name_versions():

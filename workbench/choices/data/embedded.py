@@ -71,12 +71,13 @@ class Embedded(Data):
 
 
 def _counted(found: Iterator[list[list[str]]], total: int, say: Say) -> Iterator[list[list[str]]]:
-    """The documents of every file, with a line about once a second on how far they are."""
-    due = time.monotonic()
-    for number, documents in enumerate(found):
-        if (now := time.monotonic()) >= due:
-            say(f"reading documentation installed here, once: file {number + 1:,} of {total:,}")
-            due = now + SAY_SECONDS
+    """The documents of every file, with a line at the first and after each tenth, at most one a second."""
+    due, tenths = time.monotonic(), -1
+    for number, documents in enumerate(found, start=1):
+        # Tenths: most who are told write a line for each, into logs and notebooks that somebody reads.
+        if 10 * number // total > tenths and (now := time.monotonic()) >= due:
+            say(f"reading documentation installed here, once: file {number:,} of {total:,}")
+            due, tenths = now + SAY_SECONDS, 10 * number // total
         yield documents
 
 
