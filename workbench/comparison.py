@@ -146,7 +146,8 @@ class Comparison:
         from workbench.plots.tables import choices_table, table
 
         if len(self.runs) == 1:
-            knobs = choices_table(read_object(self.runs[0].folder.recipe))
+            folder = self.runs[0].folder
+            knobs = choices_table(read_object(folder.recipe), in_force(folder))
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
             knobs = table(comparison.titles([run.folder for run in self.runs]), rows) if rows else ""

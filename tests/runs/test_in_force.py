@@ -16,7 +16,7 @@ from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_force import in_force
 from workbench.runs.view import RunView
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry import TelemetryReader, TelemetryWriter
 from workbench.ui.runs.run_actions import RunActions
 
 LR = "optimizer.lr"
@@ -76,6 +76,28 @@ def test_a_report_tells_it_in_its_head_and_beside_the_others(launch: Any) -> Non
     page = report_html([RunView.read(folder) for folder in folders])
     assert page.count("0.001 → 0.002 at step 214") == 3, "in words, among what differs, among every knob"
     assert f"steered was steered: {LR} 0.001 → 0.002 at step 214." in page
+
+
+def test_the_report_of_one_run_has_both_values_in_its_recipe(launch: Any) -> None:
+    told = "0.001 → 0.002 at step 214"
+    folder = launch("steered", 0.001, (9, "optimizer.schedule", {"kind": "inverse_sqrt"}), (214, LR, 0.002))
+    page = report_html([RunView.read(folder)])
+    assert f">adamw</td><td>lr {told}, " in page, "in the row of its axis"
+    assert page.count(told) == 3, "in words, in the row of its axis, among every knob"
+    turned_to = Recipe().with_(**{"optimizer.schedule": {"kind": "inverse_sqrt"}})
+    was, now = (recipe.to_dict()["optimizer"]["schedule"] for recipe in (Recipe(), turned_to))
+    assert f"schedule.kind {was['kind']} → inverse_sqrt at step 9" in page
+    gone = was.keys() - now.keys()
+    assert gone, "a schedule that has other knobs"
+    assert not [name for name in gone if f"schedule.{name}" in page or f"schedule.{name.replace('_', ' ')}" in page]
+    assert f"lr {told}, " in compared(folder)._knobs_html()
+
+
+def test_events_that_are_at_hand_are_not_read_again(launch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = launch("steered", 0.001, (214, LR, 0.002))
+    monkeypatch.setattr("workbench.runs.in_force.TelemetryReader", lambda folder: pytest.fail("read again"))
+    for reader in (None, TelemetryReader(folder.telemetry)):
+        assert RunView.read(folder, reader).knobs.steered[LR].step == 214
 
 
 def test_a_comparison_tells_who_was_steered_when(launch: Any) -> None:

@@ -98,7 +98,7 @@ def _head(views: Sequence[RunView]) -> str:
 
 def _steered(view: RunView) -> str:
     """What was changed while it trained, in a sentence; empty where nothing was."""
-    changed = ", ".join(f"{path} {knob}" for path, knob in view.steered.items())
+    changed = ", ".join(f"{path} {knob}" for path, knob in view.knobs.steered.items())
     return changed and f"{plain(view.name)} was steered: {changed}."
 
 
@@ -128,7 +128,7 @@ def _recipes(views: Sequence[RunView]) -> str:
     """The recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "Recipe"
-    tables = recipe_table(views, differing_only=True) if several else choices_table(views[0].recipe)
+    tables = recipe_table(views, differing_only=True) if several else choices_table(views[0].recipe, views[0].knobs)
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
     return f"<h2>{heading}</h2>{tables}{whole}"
 

@@ -13,6 +13,7 @@ from workbench.plots.curves import heldout_curve, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
 from workbench.printable import count, decimal, plain
+from workbench.runs.in_force import InForce
 from workbench.runs.measured import measured
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LONGEST_VALUE = 300
 MOST_EVENTS = 200
 MOST_FINGERPRINT_CHARACTERS = 20_000
+LAUNCHED = InForce()
+"""Nothing was steered."""
 
 
 def result_table(views: Sequence[RunView]) -> str:
@@ -42,8 +45,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     Args:
         differing_only: leave out the knobs that are the same everywhere.
     """
-    # As text a steered knob differs from one that always had its value.
-    flat = [flatten(view.recipe) | {path: str(knob) for path, knob in view.steered.items()} for view in views]
+    flat = [view.knobs.over(view.recipe) for view in views]
     marked = set(differences(flat))
     # The union of all knobs, in the order of first appearance: recipes of other kinds have other knobs.
     paths = dict.fromkeys(path for fields in flat for path in fields if path in marked or not differing_only)
@@ -52,17 +54,23 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
 
-def choices_table(recipe: Mapping[str, Any]) -> str:
-    """A recipe as JSON has it, one row per axis: the choice and its knobs in a line."""
+def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
+    """A recipe as JSON has it, one row per axis: the choice and its knobs in a line.
+
+    Args:
+        knobs: of a run, where they may have been steered since it was launched.
+    """
+    flat = knobs.over(recipe)
     rows = []
     for axis, value in recipe.items():
         # Name and notes stand in the page's heading, and the version is of no interest to people.
         if axis in ("name", "notes", "schema_version"):
             continue
-        fields = flatten(value) if isinstance(value, dict) else {}
-        knobs = [f"{path.replace('_', ' ')} {_value(knob)}" for path, knob in fields.items() if path != "kind"]
-        kind = str(fields["kind"]) if "kind" in fields else ("" if fields else _value(value))
-        rows.append((axis, [kind, ", ".join(knobs)]))
+        start = f"{axis}."
+        fields = {path.removeprefix(start): knob for path, knob in flat.items() if path.startswith(start)}
+        said = [f"{path.replace('_', ' ')} {_value(knob)}" for path, knob in fields.items() if path != "kind"]
+        kind = str(fields["kind"]) if "kind" in fields else ("" if fields else _value(flat.get(axis, value)))
+        rows.append((axis, [kind, ", ".join(said)]))
     return table(["choice", "knobs"], rows)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.fields import flatten, same
 from workbench.runs.control import read_knobs
 from workbench.runs.folder import RunFolder, read_json
-from workbench.telemetry import TelemetryReader
+from workbench.telemetry import Record, TelemetryReader
 
 
 class Steered(NamedTuple):
@@ -34,17 +34,31 @@ class InForce:
         steered: those of them that the run was not launched with.
     """
 
-    values: dict[str, Any]
-    steered: dict[str, Steered]
+    values: dict[str, Any] = field(default_factory=dict)
+    steered: dict[str, Steered] = field(default_factory=dict)
 
     @property
     def told(self) -> dict[str, Any]:
         """The values; a steered one as text, so that it equals none that always stood."""
         return self.values | {path: str(knob) for path, knob in self.steered.items()}
 
+    def over(self, recipe: Any) -> dict[str, Any]:
+        """A recipe's knobs by dotted path, in its order and as JSON has them; those that were steered as told."""
+        launched = flatten(recipe)
+        if not self.steered:
+            return launched
+        # A schedule that was steered away took its knobs along, and another came with its own.
+        return {path: value for path, value in launched.items() if path in self.values} | {
+            path: value for path, value in self.told.items() if path not in launched or path in self.steered
+        }
 
-def in_force(folder: RunFolder) -> InForce:
-    """The knobs of a run; ``recipe.json`` stays what was launched, so that alone does not tell them."""
+
+def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InForce:
+    """The knobs of a run; ``recipe.json`` stays what was launched, so that alone does not tell them.
+
+    Args:
+        events: of its telemetry, where they were read already; read here if a knob was steered and None is given.
+    """
     launched = flat(read_json(folder.recipe, {}))
     values, changed = dict(launched), {}
     for knob in read_knobs(folder):
@@ -64,7 +78,7 @@ def in_force(folder: RunFolder) -> InForce:
             old = before.get(each, other)
             if old is not None and not same(old, value):
                 changed[each] = old, value
-    steps = _steps(folder) if changed else {}
+    steps = _steps(_events(folder) if events is None else events) if changed else {}
     found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
     return InForce(values, found)
 
@@ -75,12 +89,16 @@ def flat(recipe: Any) -> dict[str, Any]:
     return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
 
 
-def _steps(folder: RunFolder) -> dict[str, int]:
-    """Step at which each knob took its last value, by the path that was set."""
+def _events(folder: RunFolder) -> list[Record]:
     reader = TelemetryReader(folder.telemetry)
     reader.poll("events")
+    return reader.telemetry.events
+
+
+def _steps(events: Iterable[Record]) -> dict[str, int]:
+    """Step at which each knob took its last value, by the path that was set."""
     last: dict[str, tuple[int, Any]] = {}
-    for event in reader.telemetry.events:
+    for event in events:
         data, step = event.get("data"), event.get("step")
         if event.get("kind") != "knob" or not isinstance(data, Mapping) or not isinstance(step, int):
             continue

@@ -9,7 +9,7 @@ from workbench.floors import Yardstick, is_causal
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_of
-from workbench.runs.in_force import Steered, in_force
+from workbench.runs.in_force import InForce, in_force
 from workbench.runs.labels import Labels, read_labels
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import Telemetry, TelemetryReader, read_telemetry
@@ -29,7 +29,7 @@ class RunView:
         labels: tags and notes that people gave it. origin: of a fork, which checkpoint of which run it goes on from.
         forecast: what it was expected to take; empty where nobody had looked.
         place: among the runs that are watched, which decides its colour; None: its place among those drawn.
-        steered: knobs that have another value now than in ``recipe``, by dotted path; empty without telemetry.
+        knobs: of ``recipe``, as they are in force; empty without telemetry.
     """
 
     id: str
@@ -44,7 +44,7 @@ class RunView:
     origin: Origin | None = None
     forecast: dict[str, Any] = field(default_factory=dict)
     place: int | None = None
-    steered: dict[str, Steered] = field(default_factory=dict)
+    knobs: InForce = field(default_factory=InForce)
 
     @classmethod
     def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:
@@ -79,7 +79,7 @@ class RunView:
             labels=read_labels(folder),
             origin=origin_of(folder),
             forecast=read_object(folder.forecast),
-            steered=in_force(folder).steered if telemetry else {},
+            knobs=in_force(folder, records.events) if telemetry else InForce(),
         )
 
     @property
