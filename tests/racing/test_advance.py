@@ -32,7 +32,7 @@ def test_a_race_goes_from_look_to_look_and_launches_nothing_twice(planned: Plann
     assert len(starter.launched) == 3
     message = "0 of at most 24 runs done, 3 runs waiting for their turn; first verdict after 4 seeds"
     state = folder.read_state()
-    assert (state["status"], state["message"].partition(", in about ")[0]) == ("racing", message)
+    assert (state["status"], state["message"].partition(", about ")[0]) == ("racing", message)
     while folder.read_state()["status"] == "racing":
         starter.end_all()
         advance(folder, starter)

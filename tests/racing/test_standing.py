@@ -51,9 +51,9 @@ def test_nothing_is_said_before_the_first_look(six: RacePlan) -> None:
     assert now.wanted == six.entries(4, ["mine"])[12:]
     assert now.verdicts["mine"].reason == "too early"
     assert told(six, now) == "mine against baseline: too early to say"
-    assert progress(six, now).startswith("12 of at most 24 runs done; first verdict after 4 seeds, in about ")
+    assert progress(six, now).startswith("12 of at most 24 runs done; first verdict after 4 seeds, about ")
     later = replace(now, look=6)
-    assert "; last verdict after 6 seeds, in about " in progress(six, later)
+    assert "; last verdict after 6 seeds, about " in progress(six, later)
     assert progress(six, later, ended=True) == "12 of at most 24 runs done"
     assert progress(six, replace(later, over=True)).endswith("; judged on 6 seeds")
 
@@ -62,12 +62,12 @@ def test_how_long_the_rest_takes_is_forecast_and_goes_at_the_pace_so_far(planned
     plan = replace(planned(seeds=2, reference=()), at_once=1)
     plan = replace(plan, shares={arm: replace(share, seconds=600.0) for arm, share in plan.shares.items()})
     found = readings(plan, 0, baseline=2.0, mine=1.9)
-    assert progress(plan, judged(plan, found)).endswith("; only verdict after 2 seeds, in about 40 min")
+    assert progress(plan, judged(plan, found)).endswith("; only verdict after 2 seeds, about 40 min of training away")
     # Beside other work a run takes three times as long; one is done, and one half way.
     found[Entry("baseline", 0)] = done(2.0)._replace(seconds=1800.0)
     found[Entry("mine", 0)] = Reading("going", doing="running", progress=0.5)
-    assert progress(plan, judged(plan, found)).endswith(", in about 75 min")
-    assert progress(replace(plan, at_once=2), judged(plan, found)).endswith(", in about 38 min")
+    assert progress(plan, judged(plan, found)).endswith(", about 75 min of training away")
+    assert progress(replace(plan, at_once=2), judged(plan, found)).endswith(", about 38 min of training away")
 
 
 def test_a_clear_difference_ends_the_race_at_the_first_look(six: RacePlan) -> None:

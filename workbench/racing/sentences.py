@@ -141,7 +141,8 @@ def _next_verdict(plan: RacePlan, now: Standing) -> str:
         return f"judged on {now.look} seeds"
     first, last = plan.design.looks[0], plan.design.looks[-1]
     which = "only" if first == last else "first" if now.look == first else "last" if now.look == last else "next"
-    return f"{which} verdict after {now.look} seeds, in about {duration(_seconds_left(plan, now))}"
+    # Not when: nobody knows what the queue puts before its runs.
+    return f"{which} verdict after {now.look} seeds, about {duration(_seconds_left(plan, now))} of training away"
 
 
 def _seconds_left(plan: RacePlan, now: Standing) -> float:

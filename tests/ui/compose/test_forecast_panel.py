@@ -88,8 +88,11 @@ def test_runs_that_train_are_not_disturbed_unasked(
     monkeypatch.setattr(Run, "status", "running")
     machine.measured = False
     machine.go_on.clear()
+    judged: list[tuple[str, str]] = []
+    panel._judged = lambda *found: judged.append(found)
     panel.show(recipe)
     settled(panel)
+    assert judged == [(recipe.hash, "")], "nothing speaks against it, as far as anybody knows"
     assert not machine.measuring.is_set()
     assert "not measured yet" in panel.status.value
     assert len(panel.status.value) <= 150, "with its tags; in the Lab's box two lines stand above the button"
@@ -197,7 +200,7 @@ def test_it_says_what_shares_the_machine(
 
 def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
     composer = Composer(recipe)
-    panel = ForecastPanel(tmp_path / "runs", doubted=composer.verdict.doubt)
+    panel = ForecastPanel(tmp_path / "runs", judged=composer.verdict.judge)
     panel.show(composer.recipe)
     settled(panel)
     assert "ready" in composer.verdict.value

@@ -16,6 +16,7 @@ import pytest
 from tests.ui.live import run_folder, until
 from tests.ui.messages import say
 from workbench import presets
+from workbench.fields import put
 from workbench.runs.run import Run
 from workbench.ui.lab.lab import WATCHED_AT_MOST, Lab
 from workbench.ui.saved_output import VIEW
@@ -157,10 +158,19 @@ def test_a_run_that_failed_for_want_of_its_text_says_so_at_its_knob(lab: Lab, tm
     assert "no such file or folder" in paths.widget.children[-1].value
 
 
-def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab) -> None:
-    lab.forecast._doubted("does not fit: it needs 9 GiB, the device has 8 GiB")
-    assert "does not fit" in lab.composer.verdict.value
-    assert "ready" not in lab.composer.verdict.value
+def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab.forecast._ahead, "ask", lambda _recipe: None)
+    composer = lab.composer
+    assert composer.recipe is not None
+    lab.forecast._judged(composer.recipe.hash, "does not fit: it needs 9 GiB, the device has 8 GiB")
+    assert "does not fit" in composer.verdict.value
+    assert "ready" not in composer.verdict.value
+    # Of the next one nobody knows yet.
+    composer.enter(put(composer.fields, "seed", 7))
+    assert ">valid<" in composer.verdict.value
+    assert not lab.launch_button.disabled
+    lab.forecast._judged(composer.recipe.hash, "")
+    assert ">ready<" in composer.verdict.value
 
 
 def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
@@ -170,7 +180,7 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     assert "3 heads do not divide" in lab.composer.verdict.value
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
     assert not lab.launch_button.disabled
-    assert "ready" in lab.composer.verdict.value
+    assert "lab-good" in lab.composer.verdict.value
     lab.composer.load(lab.composer.recipe.with_(execution={"threads": 1000}))
     assert lab.launch_button.disabled
     assert "cannot run" in lab.composer.verdict.value

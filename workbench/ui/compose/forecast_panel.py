@@ -56,7 +56,8 @@ class ForecastPanel(ipywidgets.VBox):
         runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
         opened: with cost and pictures from the start; else one sentence, and a button that opens the rest.
         aside: shows the rest elsewhere (None: not any more); without it, it opens below the sentence.
-        doubted: told why what is composed cannot work here, as soon as its forecast is there; nothing where it can.
+        judged: told a recipe's hash and why it cannot work here, as soon as its forecast is there; nothing where it
+            can, or where nobody knows.
 
     Example:
         >>> from workbench import presets
@@ -69,9 +70,9 @@ class ForecastPanel(ipywidgets.VBox):
         runs_dir: str | Path | None = None,
         opened: bool = False,
         aside: Callable[[SidePanel | None], None] | None = None,
-        doubted: Callable[[str], None] = lambda _why: None,
+        judged: Callable[[str, str], None] = lambda _recipe, _why: None,
     ) -> None:
-        self._doubted = doubted
+        self._judged = judged
         self._recipe: Recipe | None = None
         self._found: dict[str, Any] | None = None
         self._forecasts = Forecasts(runs_dir, self._check_wanted)
@@ -132,7 +133,6 @@ class ForecastPanel(ipywidgets.VBox):
                 self._dim(False)
                 return
             self._recipe = recipe
-            self._doubted("")
             self._dim(True)
             if self._failed:
                 # An error goes with the recipe that caused it.
@@ -238,6 +238,10 @@ class ForecastPanel(ipywidgets.VBox):
         else:
             self._say("")
             return found
+        with self._lock:
+            # The one composed by now may have been judged meanwhile.
+            if self._recipe is not None and recipe.hash == self._recipe.hash:
+                self._judged(recipe.hash, "")
         return None
 
     def _take(self, recipe: Recipe, found: dict[str, Any]) -> None:
@@ -246,7 +250,7 @@ class ForecastPanel(ipywidgets.VBox):
             self._draw()
             if self._recipe is not None and recipe.hash == self._recipe.hash:
                 self._dim(False)
-                self._doubted(misfit(found))
+                self._judged(recipe.hash, misfit(found))
 
     def _draw(self) -> None:
         if self._found is None:

@@ -18,7 +18,9 @@ class Verdict(ipywidgets.HTML):
         self.add_class("lab-verdict")
         # What is shown of a recipe, around its verdict; nothing where something else is.
         self._around: tuple[str, str, str] | None = None
-        self._doubt = ""
+        self.awaits_forecast = False
+        """Whether a forecast judges each recipe: until it has, a recipe that breaks no rule is not called ready."""
+        self._judged = ("", "")
 
     def say(self, text: str, bad: bool = False, whole: str = "") -> None:
         """Tell the user something, until the next change; ``whole``: more, in its tooltip."""
@@ -26,9 +28,14 @@ class Verdict(ipywidgets.HTML):
         kind = "lab-bad" if bad else "lab-said"
         self.value = f"<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
 
-    def doubt(self, why: str) -> None:
-        """Say why a recipe that can be launched will not get far, in place of that it is ready; empty: no more."""
-        self._doubt = why
+    def judge(self, recipe: str, doubt: str) -> None:
+        """Hear what its forecast says of a recipe that breaks no rule.
+
+        Args:
+            recipe: its hash.
+            doubt: why it will not get far; empty where nothing speaks against it.
+        """
+        self._judged = recipe, doubt
         self._draw()
 
     def show(self, composition: Composition, rest: list[Problem], count: int, message: str) -> None:
@@ -57,7 +64,13 @@ class Verdict(ipywidgets.HTML):
         self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
 
     def _draw(self) -> None:
-        if self._around is not None:
-            before, recipe, after = self._around
-            kind, word = ("lab-bad", html.escape(self._doubt)) if self._doubt else ("lab-good", "ready")
-            self.value = f"{before}<span class='{kind}' data-recipe='{recipe}'>{word}</span> {after}"
+        if self._around is None:
+            return
+        before, recipe, after = self._around
+        judged, doubt = self._judged
+        kind, word, title = "lab-good", "ready", ""
+        if judged == recipe and doubt:
+            kind, word = "lab-bad", html.escape(doubt)
+        elif judged != recipe and self.awaits_forecast:
+            word, title = "valid", "it breaks no rule; whether it fits this machine is being worked out"
+        self.value = f"{before}<span class='{kind}' data-recipe='{recipe}' title='{title}'>{word}</span> {after}"

@@ -188,7 +188,8 @@ class Lab(ipywidgets.Box):
         self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
         verdict = self.composer.verdict
-        self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, doubted=verdict.doubt)
+        verdict.awaits_forecast = True
+        self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=verdict.judge)
         self.forecast.add_class("lab-forecast")
         self.race_button = ipywidgets.Button(description="Race…")
         self.race_button.add_class("lab-race-button")
