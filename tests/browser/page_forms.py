@@ -70,7 +70,7 @@ def knob_changes(page: Any, server: Server, rounds: int = 6) -> dict[str, Any]:
     notebook.run(0)
     began = time.perf_counter()
     notebook.run(1)
-    page.locator(".lab-composer .lab-verdict", has_text="ready").wait_for()
+    page.locator(".lab-composer .lab-verdict .lab-good").wait_for()
     usable = time.perf_counter() - began
     page.evaluate(_OPEN)
     # The forecast measures the machine once, which takes all of a core.

@@ -211,6 +211,7 @@ class ChoiceKnob(Row):
             shown = [self.summary, *curve, *shown]
         if self.body.children != tuple(shown):
             self.body.children = shown
+        (self.body.add_class if self.kind == CONSTANT else self.body.remove_class)("lab-of-constant")
         self._offer_reset(self.kind != _kind(self._baseline))
 
     def _drawn(self) -> CurveEditor:

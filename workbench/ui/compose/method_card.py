@@ -6,6 +6,7 @@ import base64
 import html
 import inspect
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -58,8 +59,10 @@ def card_html(choice: type[Choice]) -> str:
         return f"<pre>{html.escape(inspect.cleandoc(choice.__doc__ or choice.__name__))}</pre>"
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(card.read_text(encoding="utf-8"))
-    for inline in tokens:
+    for before, inline in pairwise(tokens):
         inline.children = [_with_picture(token, card.parent) for token in inline.children or []]
+        if any(token.type == "image" for token in inline.children):
+            before.attrSet("class", "lab-picture")
     return str(markdown.renderer.render(tokens, markdown.options, {}))
 
 

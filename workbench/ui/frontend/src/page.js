@@ -235,6 +235,7 @@ function compose(model, root, line) {
   let open = root.querySelector(".lab-card-panel") !== null;
   const card = () => {
     const panel = root.querySelector(".lab-card-panel");
+    for (const wider of [root, root.closest(".lab-body")]) wider?.classList.toggle("lab-card-open", panel !== null);
     if (panel && !open) {
       opener ||= document.activeElement;
       panel.lastElementChild.focus({ preventScroll: true });
@@ -246,6 +247,7 @@ function compose(model, root, line) {
     }
     open = panel !== null;
   };
+  card();
 
   // Errors that come above it push what is edited down, at the worst out of the form.
   let errors = 0;

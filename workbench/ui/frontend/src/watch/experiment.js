@@ -72,6 +72,9 @@ class Controls {
     panel.addEventListener("keydown", this.pressed);
     this.figuresDrawn = new MutationObserver(() => this.bind());
     this.figuresDrawn.observe(panel, { childList: true, subtree: true });
+    this.output = panel.closest(".jp-OutputArea-child");
+    // What stands above is put anew while the experiment goes on.
+    if (this.output) this.figuresDrawn.observe(this.output.parentElement, { childList: true });
     this.bind();
     this.look();
     this.draw();
@@ -83,6 +86,7 @@ class Controls {
       this.bound.add(node);
       bindDots(node, (pick) => this.model.send({ do: "dot", pick }));
     }
+    this.output?.previousElementSibling?.classList.toggle("lab-drawn-below", this.panel.querySelector(FIGURE) !== null);
   }
 
   /** The kernel writes its colours into the picture. */
@@ -139,6 +143,7 @@ class Controls {
     this.model.off(CHANGES, this.heard);
     this.themes.disconnect();
     this.figuresDrawn?.disconnect();
+    this.output?.previousElementSibling?.classList.remove("lab-drawn-below");
     this.panel?.removeEventListener("keydown", this.pressed);
   }
 }

@@ -74,6 +74,7 @@ export class RunTable {
   #reveal(added) {
     const failed = this.rows.filter(({ why, reasonShown }) => !why.hidden && !reasonShown);
     for (const row of this.rows) row.reasonShown = !row.why.hidden;
+    this.scroller.classList.toggle("wb-explains", this.rows.some(({ reasonShown }) => reasonShown));
     const row = failed.at(-1) ?? this.rows.findLast(({ run }) => added.includes(run.id));
     if (!row) return;
     const head = this.table.tHead.offsetHeight;
