@@ -39,6 +39,14 @@ def test_equal_reference_time_gives_a_slower_arm_fewer_steps(planned: Planned, t
     assert plan.shares["deep"].steps < 0.6 * plan.shares["baseline"].steps
 
 
+def test_a_batch_that_grows_by_what_it_measures_is_bought_by_the_token(planned: Planned, tiny: Recipe) -> None:
+    plan = planned({"baseline": tiny, "grown": tiny.with_(data={"batch_rule": "simigrad"})}, "2 s")
+    begun = plan.shares["baseline"]
+    for amount in (plan.shares["grown"].amount, plan.recipe(Entry("grown", 0)).budget.amount):
+        assert amount == pytest.approx(begun.tokens, rel=0.1), "300 steps of 64 times as many rows are no equal budget"
+    assert plan.shares["grown"].unit == "tokens"
+
+
 def test_equal_flops_tokens_steps_and_seconds_of_each_runs_own_clock(planned: Planned, tiny: Recipe) -> None:
     arms = {"baseline": tiny, "deep": tiny.with_(architecture={"layers": 6}, data={"batch_size": 16})}
     flops = planned(arms, "1e11 flops").shares

@@ -177,8 +177,11 @@ def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     folder = end(six, entry, 2.5)
     found = reading_of(run_folder(six, entry), {})
     assert found._replace(heldout=()) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0)
-    assert found.curve("nats", 0.1)[-2:] == [(15.0, 2.5 + 100 / 150), (20.0, 2.5)]
-    assert found.curve("bits_per_byte", 0.1) == [], "these runs were scored in nats alone"
+    share = replace(six.shares["mine"], seconds_per_step=0.1)
+    assert found.curve("nats", share)[-2:] == [(15.0, 2.5 + 100 / 150), (20.0, 2.5)]
+    bought = replace(share, unit="tokens", tokens=51_200, seconds=50.0)
+    assert found.curve("nats", bought)[-1] == (50.0, 2.5), "steps may have grown meanwhile"
+    assert found.curve("bits_per_byte", share) == [], "these runs were scored in nats alone"
     end(six, entry, 2.95)
     assert not reading_of(run_folder(six, entry), {}).left_floor
     end(six, entry, math.nan)

@@ -55,6 +55,10 @@ class Share:
     parameters: int = 0
     memory_bytes: int = 0
 
+    def seconds_at(self, step: float, tokens: float) -> float:
+        """Reference seconds at a place of a run: by what its budget counts where that is tokens, else by steps."""
+        return self.seconds * tokens / self.tokens if self.unit == "tokens" else self.seconds_per_step * step
+
 
 def parse(text: object) -> Amount:
     """``"60 s"``, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``.
@@ -92,14 +96,16 @@ def check_clock(clock: str) -> None:
 def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recipe], Forecast]) -> tuple[Recipe, Share]:
     """The recipe under its share of a budget, and that share.
 
-    Seconds of reference time, and FLOPs, become steps, so that a busy machine changes no result.
+    Seconds of reference time, and FLOPs, become steps, so that a busy machine changes no result; they become tokens
+    where the batch grows by what it measures, as nobody knows before how much a step will then be.
 
     Args:
         forecast: what a recipe takes here.
     """
     if budget.unit == "flops" or (budget.unit == "seconds" and clock == "reference"):
-        steps = _steps_for(recipe, budget, forecast)
-        recipe = recipe.with_(budget={"amount": steps, "unit": "steps"})
+        recipe = recipe.with_(budget={"amount": _steps_for(recipe, budget, forecast), "unit": "steps"})
+        if not recipe.data.batch_rule.follows_schedule:
+            recipe = recipe.with_(budget={"amount": forecast(recipe).tokens, "unit": "tokens"})
     else:
         recipe = recipe.with_(budget={"amount": budget.amount, "unit": budget.unit})
     return recipe, share_of(recipe, forecast)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from workbench.experiments.budget import Share
 from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
@@ -24,7 +25,7 @@ class Reading(NamedTuple):
         left_floor: whether the loss lies at least 0.1 nats below word frequencies.
         doing, progress: for people; ``progress`` is the spent share of the budget.
         seconds: of training, of a run that is done; NaN else.
-        heldout: step, nats and bits per byte of every evaluation of a run that is done.
+        heldout: step, tokens, nats and bits per byte of every evaluation of a run that is done.
     """
 
     status: Status
@@ -35,15 +36,18 @@ class Reading(NamedTuple):
     progress: float = 0.0
     error: str = ""
     seconds: float = math.nan
-    heldout: tuple[tuple[float, float, float], ...] = ()
+    heldout: tuple[tuple[float, float, float, float], ...] = ()
 
-    def curve(self, score: str, seconds_per_step: float) -> list[tuple[float, float]]:
+    def curve(self, score: str, share: Share) -> list[tuple[float, float]]:
         """Reference seconds and score of every evaluation that has both.
 
         Args:
             score: ``nats`` or ``bits_per_byte``.
         """
-        points = [(step * seconds_per_step, loss if score == "nats" else bits) for step, loss, bits in self.heldout]
+        points = [
+            (share.seconds_at(step, tokens), loss if score == "nats" else bits)
+            for step, tokens, loss, bits in self.heldout
+        ]
         return [point for point in points if all(map(math.isfinite, point))]
 
 
@@ -93,7 +97,9 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
     recorded = evaluations.get("heldout")
     points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
     heldout = tuple(
-        (number(point.get("step")), number(point.get("loss")), number(point.get("bits_per_byte"))) for point in points
-    )
+        (number(point.get("step")), number(point.get("tokens")), number(point.get("loss")),
+         number(point.get("bits_per_byte")))
+        for point in points
+    )  # fmt: skip
     left = learned in ("neighbours", "context")
     return Reading("done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout)

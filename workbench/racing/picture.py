@@ -9,6 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
+from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import Reading
 from workbench.experiments.shown import Pick, Shown
@@ -45,7 +46,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
             entry = Entry(arm, seed)
             evaluations = read_object(run_folder(plan, entry).evaluations)
             levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
-            if len(line := _curve(evaluations, plan.shares[arm].seconds_per_step)):
+            if len(line := _curve(evaluations, plan.shares[arm])):
                 done = now.readings.get(entry, Reading("missing")).status == "done"
                 (ended if done else open_lines).append(line)
         # A seed that has just begun would cut the mean off where that seed stands.
@@ -135,10 +136,10 @@ def table_html(plan: RacePlan, now: Standing) -> str:
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _curve(evaluations: dict[str, object], seconds_per_step: float) -> Curve:
+def _curve(evaluations: dict[str, object], share: Share) -> Curve:
     recorded = evaluations.get("heldout")
     points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
-    x_N = np.array([number(point.get("step")) * seconds_per_step for point in points], dtype=np.float64)
+    x_N = np.array([share.seconds_at(number(point.get("step")), number(point.get("tokens"))) for point in points])
     y_N = np.array([number(point.get("loss")) for point in points], dtype=np.float64)
     whole_N = np.isfinite(x_N) & np.isfinite(y_N)
     return Curve(x_N[whole_N], y_N[whole_N])

@@ -165,7 +165,7 @@ def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: i
 def _to_target(
     plan: RacePlan, arm: str, ours: Sequence[Reading], target_S: Sequence[float], critical: float
 ) -> SecondsToTarget | None:
-    curves = [reading.curve(plan.score, plan.shares[arm].seconds_per_step) for reading in ours]
+    curves = [reading.curve(plan.score, plan.shares[arm]) for reading in ours]
     share = plan.shares[plan.baseline]
     return seconds_to_target(curves, target_S, share.steps * share.seconds_per_step, critical) if all(curves) else None
 
