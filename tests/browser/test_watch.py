@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import RESULTS
+from tests.browser.conftest import RESULTS, SIZE
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import soon, still
 from tests.browser.servers import Server
@@ -169,6 +169,7 @@ def plots_leave_as_table_files_and_figure(view: Locator) -> None:
     expect(said).to_have_attribute("role", "status")
     expect(figure).to_be_in_viewport()
     page.screenshot(path=RESULTS / "watch-figure.png")
+    nothing_lies_over_a_title(figure)
     # Closed by the keyboard, and back to where it was asked for.
     close = view.get_by_role("button", name="Close", exact=True)
     expect(close).to_be_focused()
@@ -176,3 +177,30 @@ def plots_leave_as_table_files_and_figure(view: Locator) -> None:
     expect(page.locator(".js-plotly-plot")).to_have_count(0)
     expect(close).to_be_hidden()
     expect(view.get_by_role("button", name="Loss: more")).to_be_focused()
+    page.set_viewport_size({"width": 900, "height": 800})
+    choose(view, "Layer activity", "Open as Plotly figure")
+    expect(figure.locator(".gtitle").first).to_contain_text("Layers: activity")
+    expect(figure).to_be_in_viewport()
+    figure.hover()
+    page.screenshot(path=RESULTS / "watch-figure-layers.png")
+    nothing_lies_over_a_title(figure)
+    # Nor does the title of the bars at the right over the picture below the layers.
+    bars, below = boxes(figure, ".x2title", ".x3y3 .nsewdrag")
+    assert bars["left"] >= below["right"]
+    page.set_viewport_size(SIZE)
+    close.press("Escape")
+    expect(page.locator(".js-plotly-plot")).to_have_count(0)
+
+
+def nothing_lies_over_a_title(figure: Locator) -> None:
+    """Neither Plotly's buttons nor the picture, however long the title."""
+    buttons, title, picture = boxes(figure, ".modebar", ".gtitle", ".xy .nsewdrag")
+    assert buttons["bottom"] <= title["top"]
+    assert title["bottom"] <= picture["top"]
+
+
+def boxes(figure: Locator, *parts: str) -> list[dict[str, float]]:
+    """Of the first of each, all at one moment: the page may still scroll to the figure."""
+    read = "(figure, parts) => parts.map(part => figure.querySelector(part).getBoundingClientRect().toJSON())"
+    found: list[dict[str, float]] = figure.evaluate(read, parts)
+    return found

@@ -21,7 +21,7 @@ from workbench.plots.activity import (
     work,
 )
 from workbench.plots.curves import x_at_steps
-from workbench.plots.figure import finish, label_stages, require, x_title
+from workbench.plots.figure import MODEBAR_PX, finish, label_stages, require, x_title
 from workbench.plots.palette import plotly_text
 from workbench.quantities import LAYER_STATES, PER_LAYER, RAMP, SLICES, WORK_PARTS
 
@@ -100,14 +100,14 @@ def _activity(view: RunView, records: list[dict[str, Any]], x: str, title: str) 
     for trace in _shares(done):
         figure.add_trace(trace, row=1, col=2)
     layers = len(codes_LK)
-    figure.update_layout(title=f"{title}<br><sub>{done.summary()}</sub>", barmode="stack", bargap=0.25)
+    # Of two lines the first stands higher than a title of one.
+    title_place = {"text": f"{title}<br><sub>{done.summary()}</sub>", "pad": {"t": MODEBAR_PX + 10}}
+    figure.update_layout(title=title_place, barmode="stack", bargap=0.25)
     figure.update_xaxes(showgrid=False)
     figure.update_yaxes(showgrid=False)
     figure.update_xaxes(title_text=x_title(x), range=[edges[0], edges[-1]], row=2, col=1)
     figure.update_xaxes(range=[edges[0], edges[-1]], row=1, col=1)
-    figure.update_xaxes(
-        range=[0, 1], tickformat=".0%", tickvals=[0, 0.5, 1], title_text="share of the run", row=1, col=2
-    )
+    figure.update_xaxes(range=[0, 1], tickformat=".0%", tickvals=[0, 0.5, 1], title_text="of the run", row=1, col=2)
     figure.update_yaxes(title_text=LAYER_TITLE, row=1, col=1)
     figure.update_yaxes(title_text="layers at work", range=[0, layers], nticks=5, row=2, col=1)
     for column in (1, 2):
