@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ACTIONS, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
-import { BY_KEY, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
-import { statText, statsOf } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { statText, statsOf, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
 import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
 import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
 
@@ -52,6 +52,17 @@ test("what was said of a run goes with the next change of its state", async () =
   assert.match(session.said.text, /stopping after this step/);
   tell(3, "stopped");
   assert.equal(session.said.text, "");
+});
+
+test("columns that nobody has chosen fit, as many as there is room for", () => {
+  for (const sized of [(column) => column, widened]) {
+    const wide = (keys) => lineWidth(keys.map((key) => sized(BY_KEY.get(key))));
+    for (let width = 700; width < 1700; width += 1) assert.ok(wide(fitting(width, sized)) <= width, String(width));
+  }
+  assert.deepEqual(fitting(1286), COLUMNS.map(({ key }) => key));
+  const gone = (width) => COLUMNS.map(({ key }) => key).filter((key) => !fitting(width).includes(key)).join(" ");
+  assert.deepEqual([1285, 1175, 1091, 860].map(gone), ["device", "owner device", "speed owner device", "speed owner device tags note"]);
+  assert.deepEqual(fitting(300), ["name", "state", "progress", "loss"]);
 });
 
 test("what has come since is told from what was there at first", () => {

@@ -8,13 +8,6 @@ import { BY_RECIPE, FLAT } from "./groups.js";
 const OFFERED = 12;
 let choosers = 0;
 
-/** The columns that fit where the user has chosen none. */
-export function fitting(width) {
-  if (width < 560) return ["name", "state", "progress", "loss"];
-  if (width < 860) return ["name", "state", "progress", "step", "loss", "heldout", "started", "tags"];
-  return COLUMNS.map(({ key }) => key).filter((key) => width >= 1180 || !["owner", "device"].includes(key));
-}
-
 /** The columns of the table: a box for each, and a field that adds a knob's. */
 export class Chooser {
   /** @param {(keys: string[]) => void} choose */

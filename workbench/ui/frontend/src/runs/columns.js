@@ -32,6 +32,25 @@ export const COLUMNS = [
 
 export const BY_KEY = new Map(COLUMNS.map((column) => [column.key, column]));
 
+/** Of the boxes and circles before the name. */
+export const PICK_WIDTH = 72;
+// In this order, where there is little room.
+const GIVE_WAY = ["device", "owner", "speed", "note", "tags", "started", "step", "heldout"];
+
+/** Pixels that a line with these columns takes. */
+export const lineWidth = (columns) => columns.reduce((sum, { width }) => sum + width, PICK_WIDTH);
+
+/**
+ * The columns that fit where the user has chosen none.
+ * @param {number} width of the table
+ * @param {(column: object) => object} sized a column as wide as it is drawn
+ */
+export function fitting(width, sized = (column) => column) {
+  const fit = new Set(COLUMNS);
+  for (const key of GIVE_WAY) if (lineWidth([...fit].map(sized)) > width) fit.delete(BY_KEY.get(key));
+  return [...fit].map(({ key }) => key);
+}
+
 const KNOB = "knob:";
 const KNOB_WIDTH = 116;
 

@@ -3,11 +3,11 @@
 import { el } from "../dom.js";
 import { roving } from "../roving.js";
 import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
+import { lineWidth, PICK_WIDTH } from "./columns.js";
 import { isExperiment } from "./groups.js";
 import { between, scrollFor, visible } from "./rows.js";
 
 export const ROW_HEIGHT = 28;
-const PICK_WIDTH = 72;
 // The widest bar that scrolls the lines: the free column gives it room, or a second bar would come with it.
 const SCROLLBAR_WIDTH = 20;
 const KEYS = "Enter draws the run's curves or the picture of a race or takes them away, arrow right and left open and close a group, Space selects, S stops, T edits its tags, N its note, Delete moves it to the trash";
@@ -109,7 +109,7 @@ export class Table {
     // The last free text takes what is left; without it, the name.
     const free = columns.some(({ key }) => key === "note") ? "note" : "name";
     this.columns.replaceChildren(el("col", { style: `width:${PICK_WIDTH}px` }), ...columns.map(({ key, width }) => el("col", key === free ? {} : { style: `width:${width}px` })));
-    this.grid.style.minWidth = `${PICK_WIDTH - SCROLLBAR_WIDTH + columns.reduce((sum, { width }) => sum + width, 0)}px`;
+    this.grid.style.minWidth = `${lineWidth(columns) - SCROLLBAR_WIDTH}px`;
     this.all = el("input", { type: "checkbox", class: "lab-check", "aria-label": "select all runs shown" });
     this.all.addEventListener("change", () => this.on.select(this.all.checked ? this.rows.map(({ id }) => id) : []));
     this.head.replaceChildren(el("th", { role: "columnheader", scope: "col", class: "lab-pick" }, this.all), ...columns.map((column) => this.#header(column)));

@@ -5,8 +5,8 @@ import { watchedRuns } from "../palette.js";
 import { roving } from "../roving.js";
 import { ACTIONS, TRASH_ACTIONS, tagsAs } from "./actions.js";
 import { Bar } from "./bar.js";
-import { Chooser, fitting, Grouping } from "./chooser.js";
-import { columnOf, nextSort, pathOf, sorted } from "./columns.js";
+import { Chooser, Grouping } from "./chooser.js";
+import { columnOf, fitting, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, filterOf } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { newcomers } from "./rows.js";
@@ -27,6 +27,7 @@ export class View {
     this.met = new Set();
     this.trashFilter = "";
     this.width = 1200;
+    this.grouped = false;
     this.drawnSheet = null;
     this.shown = [];
     this.known = null;
@@ -86,7 +87,7 @@ export class View {
   }
 
   get keys() {
-    return (this.look.columns ?? fitting(this.width)).filter((key) => columnOf(key, null));
+    return (this.look.columns ?? fitting(this.width, this.grouped ? widened : undefined)).filter((key) => columnOf(key, null));
   }
 
   get watched() {
@@ -132,6 +133,7 @@ export class View {
     const { test, problem } = filterOf(this.filterText, this.#knobs);
     const rows = sorted(all.filter(test), sort, this.#knobs);
     const groups = by && session.knobs ? groupsOf(rows, by, session.knobs, sort) : null;
+    this.grouped = groups !== null;
     // Who looks for something wants to see the runs, not how many of a race fit.
     const whole = asked === null && !this.filterText.trim();
     const lines = groups ? groups.map((group) => ({ id: group.id, group })) : whole ? this.#folded(withExperiments(rows)) : rows.map((row) => ({ id: row.id, row, inside: false }));
@@ -141,7 +143,7 @@ export class View {
     const watched = new Set(this.watched);
     const marks = !this.inTrash && this.model.get("most_watched") > 0;
     const markOf = marks ? (id) => this.lines.markOf(id, this.watched) : () => null;
-    this.table.show(items, { columns: this.#columns(Boolean(groups)), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
+    this.table.show(items, { columns: this.#columns(), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
     this.#reveal();
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);
@@ -177,12 +179,12 @@ export class View {
   }
 
   /** A new list only where one of the columns is, or shows, something else. */
-  #columns(grouped) {
+  #columns() {
     const knobs = this.#knobs;
-    const key = `${grouped} ${this.keys}`;
+    const key = `${this.grouped} ${this.keys}`;
     if (this.columnsKey !== key || (this.columnsOf !== knobs && this.keys.some(pathOf))) {
       const columns = this.keys.map((each) => columnOf(each, knobs));
-      this.columns = grouped ? columns.map(widened) : columns;
+      this.columns = this.grouped ? columns.map(widened) : columns;
     }
     Object.assign(this, { columnsKey: key, columnsOf: knobs });
     return this.columns;
