@@ -60,6 +60,7 @@ export class Bar {
     else if (action.verb in ASK) {
       const { then = () => ({}), ...what } = ASK[action.verb](rows, this);
       this.question.ask(what, (typed) => this.on.ask(what.verb ?? action.verb, ids, then(typed)));
+      this.#beside(action.verb);
     } else this.on.ask(action.verb, ids);
   }
 
@@ -67,6 +68,18 @@ export class Bar {
   askNote(row) {
     const what = { text: `Note on ${row.name}`, yes: "Keep", label: "note", value: row.notes, optional: true };
     this.question.ask(what, (notes) => this.on.ask("label", [row.id], { notes }));
+    this.#beside("tag");
+  }
+
+  /** Puts the question above the button that asks it, as far as the table reaches. */
+  #beside(verb) {
+    const { node } = this.question;
+    const [{ offsetLeft, offsetTop }, place] = [this.buttons.querySelector(`[data-verb="${verb}"]`) ?? this.buttons, node.offsetParent];
+    // At its first place: how wide it is depends on the room to the right of it.
+    node.style.cssText = "";
+    const [left, top] = [place.clientWidth - node.offsetWidth - node.offsetLeft, offsetTop - node.offsetHeight];
+    node.style.left = `${Math.min(offsetLeft, left)}px`;
+    node.style.top = `${Math.max(0, top)}px`;
   }
 
   #button(action, apart) {
