@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RESULTS, SIZE
+from tests.browser.conftest import RESULTS
 from tests.browser.looks import soon, still
 from tests.browser.many_runs import six
 from tests.browser.runs_table import action, chosen, in_sight, line, names, open_table
@@ -26,9 +26,6 @@ _ON_TOP = """cell => {
     return cell.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
 }"""
 
-_WITHIN = """(node, outer) =>
-    node.getBoundingClientRect().bottom <= node.closest(outer).getBoundingClientRect().bottom
-"""
 _EVERY_WORD = """line => {
     window.words = [];
     const heard = new MutationObserver(() => window.words.push(line.textContent));
@@ -67,7 +64,7 @@ def test_a_few_runs(page: Page, server: Server, original: RunFolder, tmp_path: P
     """One kernel for all of it: each part has the table of another six runs."""
     parts = (
         what_the_filter_hides_is_not_acted_on, a_double_click_does_one_thing, a_question_stands_at_its_button,
-        four_runs_stand_below_the_curves, knobs_are_columns_and_seeds_come_together,
+        knobs_are_columns_and_seeds_come_together,
         names_stay_in_sight_and_arrows_are_whole, a_failed_run_says_why_and_offers_what_helps,
     )  # fmt: skip
     notebook = open_table(page, server, "few.ipynb", f"Lab(runs_dir=max(pathlib.Path({str(tmp_path)!r}).iterdir()))")
@@ -157,25 +154,6 @@ def a_question_stands_at_its_button(page: Page, few: list[RunFolder]) -> None:
         page.screenshot(path=RESULTS / f"runs-question-{name.lower()}.png")
         page.keyboard.press("Escape")
         expect(question).to_be_hidden()
-
-
-def four_runs_stand_below_the_curves(page: Page, few: list[RunFolder]) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    for number in (5, 4):
-        line(page, number).locator(".lab-mark").click()
-    expect(page.locator(".lab-watch .wb-run")).to_have_count(2)
-    expect(page.locator(".lab-watch .wb-area canvas").first).to_be_visible()
-    rows, curves, pane = page.locator(".lab-scroll"), page.locator(".lab-watch .wb-area"), page.locator(".lab-watch")
-    high = "one => one.clientHeight"
-    table, drawn, room = still(page, lambda: [one.first.evaluate(high) for one in (rows, curves, pane)])
-    # The head of the table is as high as a row.
-    assert table >= 5 * 28
-    assert drawn >= 0.38 * room
-    assert curves.first.evaluate(_WITHIN, ".lab-watch"), "to its axis"
-    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
-    page.screenshot(path=RESULTS / "runs-small-page.png")
-    soon(lambda: [line(page, number).locator(".lab-name").evaluate(_ON_TOP) for number in (5, 4, 3, 2)], [True] * 4)
-    page.set_viewport_size(SIZE)
 
 
 def knobs_are_columns_and_seeds_come_together(page: Page, few: list[RunFolder]) -> None:

@@ -48,17 +48,13 @@ function border(body, name) {
     else body.style.setProperty(property, `${to}%`);
   };
   if (Number.isFinite(kept)) put(Math.min(rest.most, Math.max(rest.least, kept)));
-  const laid = () => {
-    const [box, first] = [body, body.querySelector(".lab-compose")].map((each) => each.getBoundingClientRect());
-    return (100 * (rest.vertical ? first.width / box.width : first.height / box.height)) || start;
-  };
   const moved = (to) => (put(to), remember(name, to));
   const at = ({ clientX, clientY }) => {
     const box = body.getBoundingClientRect();
     return 100 * (rest.vertical ? (clientX - box.left) / box.width : (clientY - box.top) / box.height);
   };
   const own = { class: `lab-border lab-border-${name}`, "data-lm-suppress-shortcuts": "true" };
-  return separator({ ...rest, ...own, step: STEP, value: () => share ?? laid(), at, move: moved, reset: () => moved(null) });
+  return separator({ ...rest, ...own, step: STEP, value: () => share ?? start, at, move: moved, reset: () => moved(null) });
 }
 
 function links(root) {

@@ -8,7 +8,7 @@ const LONGEST_NAME = 40;
 export const PLOTS = { loss: "Loss", layers: "Layer activity", speed: "Speed", scalar: "Schedules and gauges", events: "Events" };
 /** Share of the width that the left column may take, in percent. */
 export const MAIN = { least: 30, most: 80, start: 63 };
-/** Pixels that a plot may be high; lower it shows no curve, and stands beyond the edge of its pane, to be scrolled to. */
+/** Pixels that a plot may be high. */
 export const HEIGHT = { least: 120, most: 1200 };
 const AXES = ["step", "tokens", "seconds", "flops"];
 

@@ -11,7 +11,7 @@ import { AXES, palette } from "../palette.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { FigurePlace } from "./figure_place.js";
-import { HEIGHT, Layout, MAIN } from "./layout.js";
+import { Layout, MAIN } from "./layout.js";
 import { heightLeft, paneHeight } from "./pane.js";
 import { interpolate } from "./series.js";
 import { Session } from "../session.js";
@@ -29,6 +29,8 @@ import { followed, translated } from "./window.js";
 
 const DRAW_EVERY_MS = 90;
 const SPEAK_EVERY_MS = 15000;
+/** A plot lower than this shows no curve; then it stands beyond the edge of the pane, and is scrolled to. */
+const LEAST_PX = 150;
 
 /** One view of a session. */
 class Monitor {
@@ -106,11 +108,11 @@ class Monitor {
    * a little less where that lets it end with the pane.
    */
   heightOf(name, plot, usual = null) {
-    if (this.large === name) return Math.max(HEIGHT.least, heightLeft(this.root, plot));
+    if (this.large === name) return Math.max(LEAST_PX, heightLeft(this.root, plot));
     const chosen = this.layout.now.heights[name];
     if (chosen || usual === null) return chosen ?? null;
     const left = heightLeft(this.root, plot);
-    return left >= HEIGHT.least ? Math.min(usual, left) : usual;
+    return left >= LEAST_PX ? Math.min(usual, left) : usual;
   }
 
   /** Why no figure can be made now; empty when one can. */
