@@ -53,6 +53,15 @@ def test_the_value_in_force_stands_where_the_launched_one_did(launch: Any) -> No
     assert found.told[LR] == "0.001 → 0.002 at step 214"
 
 
+def test_a_knob_that_was_off_may_be_steered_too(tmp_path: Path) -> None:
+    folder, clip = RunFolder(tmp_path), "optimizer.clip_norm"
+    recipe = Recipe().with_(**{clip: None})
+    recipe.save(folder.recipe)
+    steer(folder, recipe, (7, clip, 0.5))
+    assert in_force(folder).steered[clip] == (None, 0.5, 7)
+    assert in_force(folder).told[clip] == "none → 0.5 at step 7"
+
+
 def test_a_run_that_nobody_steered_has_its_recipe(launch: Any) -> None:
     found = in_force(launch("plain", 0.001))
     assert found.steered == {}

@@ -22,7 +22,8 @@ class Steered(NamedTuple):
 
     def __str__(self) -> str:
         at = "" if self.step is None else f" at step {self.step}"
-        return f"{self.launched} \N{RIGHTWARDS ARROW} {self.value}{at}"
+        before, now = ("none" if each is None else each for each in (self.launched, self.value))
+        return f"{before} \N{RIGHTWARDS ARROW} {now}{at}"
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,10 @@ def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InFor
         kind = f"{path}.kind"
         for each, value in now.items():
             # A number may have become a schedule, and the other way round.
-            other = before.get(path, before.get(kind)) if each in (path, kind) else None
-            old = before.get(each, other)
-            if old is not None and not same(old, value):
+            if each not in before and each not in (path, kind):
+                continue
+            old = before[each] if each in before else before.get(path, before.get(kind))
+            if not same(old, value):
                 changed[each] = old, value
     steps = _steps(_events(folder) if events is None else events) if changed else {}
     found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
