@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, be_too_busy_for_anywidget
 from tests.browser.lab import knob, open_lab
-from tests.browser.looks import still
+from tests.browser.looks import soon, still
 from tests.browser.servers import Server
 from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
@@ -41,6 +41,7 @@ def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
     assert stops <= MOST_STOPS
     enter_leads_to_what_was_searched(page)
     details_open_beside(page)
+    a_border_says_where_it_is(page)
     a_choice_unfolds(page)
     one_launch(page, server)
     another_kernel(page, server, notebook)
@@ -86,6 +87,21 @@ def nothing_moves(page: Page, screen: str) -> None:
     after = still(page, lambda: [place(one) for one in fixed])
     moved = after[1]["y"] - before[1]["y"]
     assert after[1:] == [{**each, "y": pytest.approx(each["y"] + moved)} for each in before[1:]], screen
+
+
+def a_border_says_where_it_is(page: Page) -> None:
+    """By keys, and back by a double click."""
+    border, column = page.get_by_role("separator", name="Width of the forms"), page.locator(".lab-compose")
+    share = "one => Math.round(100 * one.offsetWidth / one.closest('.lab-body').offsetWidth)"
+    border.focus()
+    first = still(page, lambda: column.evaluate(share))
+    expect(border).to_have_attribute("aria-valuenow", str(first))
+    border.press("ArrowRight")
+    soon(lambda: column.evaluate(share), first + 2)
+    expect(border).to_have_attribute("aria-valuenow", str(first + 2))
+    border.dblclick()
+    soon(lambda: column.evaluate(share), first)
+    expect(border).to_have_attribute("aria-valuenow", str(first))
 
 
 def says_why_below(page: Page, box: Locator, why: str) -> None:

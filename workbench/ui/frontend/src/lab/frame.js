@@ -48,13 +48,19 @@ function border(body, name) {
     else body.style.setProperty(property, `${to}%`);
   };
   if (Number.isFinite(kept)) put(Math.min(rest.most, Math.max(rest.least, kept)));
+  /** Where the style sheet has put it; until there is a layout, where it mostly does. */
+  const laid = () => {
+    const [whole, first] = [body, body.querySelector(".lab-compose")].map((each) => each?.getBoundingClientRect());
+    const part = rest.vertical ? first?.width / whole.width : first?.height / whole.height;
+    return 100 * part || start;
+  };
   const moved = (to) => (put(to), remember(name, to));
   const at = ({ clientX, clientY }) => {
     const box = body.getBoundingClientRect();
     return 100 * (rest.vertical ? (clientX - box.left) / box.width : (clientY - box.top) / box.height);
   };
   const own = { class: `lab-border lab-border-${name}`, "data-lm-suppress-shortcuts": "true" };
-  return separator({ ...rest, ...own, step: STEP, value: () => share ?? start, at, move: moved, reset: () => moved(null) });
+  return separator({ ...rest, ...own, step: STEP, value: () => share ?? laid(), at, move: moved, reset: () => moved(null) });
 }
 
 function links(root) {
