@@ -37,7 +37,11 @@ class Budget(BaseModel):
     unit: Unit = knob("steps", "what is counted")
     evaluations: int = knob(8, "held-out evaluations spread evenly over the run, the final one included", ge=1, le=1000)
     evaluation_tokens: int = knob(
-        131_072, "held-out tokens of the final evaluation", unit="tokens", ge=1024, scale="log"
+        131_072,
+        "held-out tokens of the final evaluation; those before it take fewer",
+        unit="tokens",
+        ge=1024,
+        scale="log",
     )
     checkpoint_seconds: float = knob(120.0, "at most this long between checkpoints", unit="seconds", gt=0, scale="log")
 

@@ -56,7 +56,7 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
         panel.show(recipe.with_(budget=f"{steps} steps"))
     assert dim(panel)
     assert ">50<" in panel.headline.value
-    assert "Measuring this machine, once: 0 of about 20 s" in panel.status.value
+    assert "Measuring this machine, once for runs like this: 0 of about 20 s" in panel.status.value
     assert panel.status in panel.children
     machine.go_on.set()
     settled(panel)

@@ -124,7 +124,8 @@ class Architecture(Choice):
         if not legal and self.width % self.heads:
             what += f", and heads of an odd width {cannot}"
         remedy = f"use one of {legal}" if legal else self._other_widths(multiple)
-        yield Problem("architecture.heads", f"{what}; {remedy}{way_out}")
+        # It helps heads of another width, not a number of them that divides nothing.
+        yield Problem("architecture.heads", f"{what}; {remedy}{way_out if self.width % self.heads == 0 else ''}")
 
     def _other_widths(self, multiple: int) -> str:
         """The way out where no number of heads H works with the width D."""

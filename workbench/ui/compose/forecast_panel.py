@@ -212,8 +212,12 @@ class ForecastPanel(ipywidgets.VBox):
 
     def _check_wanted(self, recipe: Recipe, composed: bool, seconds: float) -> None:
         """End a measurement that is for another mode than what is composed by now; a knob of the same keeps it."""
-        usual = f"of about {MEASURING_SECONDS}" if seconds < MEASURING_SECONDS + 1 else f"({MEASURING_SECONDS} if idle)"
-        text = f"{_MEASURING}: {int(seconds)} {usual} s. The forecast follows."
+        usual = (
+            f"of about {MEASURING_SECONDS} s"
+            if seconds <= MEASURING_SECONDS
+            else f"s so far ({MEASURING_SECONDS} if idle)"
+        )
+        text = f"{_MEASURING} for runs like this: {int(seconds)} {usual}. The forecast follows."
         with self._lock:
             present, closed = self._recipe, self.comm is None
             if text not in self.status.value:

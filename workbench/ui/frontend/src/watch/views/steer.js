@@ -351,5 +351,5 @@ function inForce(run, knob) {
   const series = run.series.get(knob.path) ?? run.series.get(knob.path.split(".").pop());
   const value = series?.values.last;
   const moves = typeof knob.value === "object" || knob.path === "optimizer.lr";
-  return moves && Number.isFinite(value) ? `now ${short(value)}` : "";
+  return moves && Number.isFinite(value) ? `${short(value)} now, by its schedule` : "";
 }
