@@ -187,9 +187,8 @@ class Lab(ipywidgets.Box):
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
-        verdict = self.composer.verdict
-        verdict.awaits_forecast = True
-        self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=verdict.judge)
+        self.composer.verdict.awaits_forecast = True
+        self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
         self.race_button = ipywidgets.Button(description="Race…")
         self.race_button.add_class("lab-race-button")
