@@ -94,12 +94,16 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
     result = result if isinstance(result, dict) else {}
     loss, bits, seconds = (number(result.get(key)) for key in ("heldout_loss", "bits_per_byte", "seconds"))
     learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
+    left = learned in ("neighbours", "context")
+    return Reading("done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout_of(evaluations))
+
+
+def heldout_of(evaluations: Mapping[str, Any]) -> tuple[tuple[float, float, float, float], ...]:
+    """Step, tokens, nats and bits per byte of every evaluation; NaN for what was not written."""
     recorded = evaluations.get("heldout")
     points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
-    heldout = tuple(
+    return tuple(
         (number(point.get("step")), number(point.get("tokens")), number(point.get("loss")),
          number(point.get("bits_per_byte")))
         for point in points
     )  # fmt: skip
-    left = learned in ("neighbours", "context")
-    return Reading("done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout)

@@ -11,11 +11,10 @@ import numpy as np
 
 from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.readings import Reading
+from workbench.experiments.readings import Reading, heldout_of
 from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
-from workbench.json_lines import number
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences, race_png
 from workbench.plots.race_tables import curves_table, differences_table
@@ -137,9 +136,8 @@ def table_html(plan: RacePlan, now: Standing) -> str:
 
 
 def _curve(evaluations: dict[str, object], share: Share) -> Curve:
-    recorded = evaluations.get("heldout")
-    points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
-    x_N = np.array([share.seconds_at(number(point.get("step")), number(point.get("tokens"))) for point in points])
-    y_N = np.array([number(point.get("loss")) for point in points], dtype=np.float64)
+    points = heldout_of(evaluations)
+    x_N = np.array([share.seconds_at(step, tokens) for step, tokens, _, _ in points], dtype=np.float64)
+    y_N = np.array([loss for _, _, loss, _ in points], dtype=np.float64)
     whole_N = np.isfinite(x_N) & np.isfinite(y_N)
     return Curve(x_N[whole_N], y_N[whole_N])
