@@ -123,5 +123,12 @@ def test_what_is_not_seen_is_said(recipe: Recipe) -> None:
     assert any("simigrad" in note for note in ahead(adaptive).notes)
 
 
+def test_a_rate_that_learns_nothing_is_said(recipe: Recipe) -> None:
+    far = ahead(recipe.with_(optimizer={"lr": 90.0}))
+    assert far.unusual == "optimizer.lr 90 is 90,000 times what adamw begins with (0.001)"
+    assert far.notes[0] == far.unusual
+    assert ahead(recipe).unusual == ""
+
+
 def test_the_module_answers_when_it_is_called(recipe: Recipe) -> None:
     assert wb.forecast(recipe, rates=RATES) == ahead(recipe)

@@ -14,12 +14,14 @@ from workbench.printable import duration_words
 if TYPE_CHECKING:
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
+    from workbench.choices.optimizers.optimizer import OptimizerChoice
     from workbench.forecasting.rates import Rates
     from workbench.recipe import Recipe
 
 BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, as a share: eager, compiled."""
-
+FAR = 100
+"""Times an optimizer's default rate, from which on a rate is called unusual."""
 PREPARATION = "and once, reading the text and learning its vocabulary"
 
 
@@ -42,6 +44,7 @@ class Forecast:
             several compile side by side where there are several. 0 where nothing is compiled.
         preparation: what comes once before training, where text and vocabulary are not in this machine's cache yet.
         provisional: why the figures will change when the run begins; empty where they will not.
+        unusual: a knob so far from what is usual that the run will most likely learn nothing; empty where none is.
         machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
     """
 
@@ -66,6 +69,7 @@ class Forecast:
     calibrated: str = ""
     provisional: str = ""
     preparation: str = ""
+    unusual: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: all attributes by name."""
@@ -148,6 +152,7 @@ def forecast(
         calibrated=rates.date,
         provisional=engine.provisional,
         preparation=_preparation(recipe.data) if here else "",
+        unusual=_unusual(recipe.optimizer),
     )
 
 
@@ -169,11 +174,21 @@ def _schedules(points: list[Any]) -> dict[str, list[float]]:
     return found | {path: [point.knobs[path] for point in points] for path in points[0].knobs}
 
 
+def _unusual(optimizer: OptimizerChoice) -> str:
+    """A learning rate at which nothing is learned, in words; empty where it may be well chosen."""
+    usual = type(optimizer).model_fields["lr"].default
+    if optimizer.lr <= FAR * usual:
+        return ""
+    times = f"{optimizer.lr / usual:,.0f}"
+    return f"optimizer.lr {optimizer.lr:g} is {times} times what {optimizer.kind} begins with ({usual:g})"
+
+
 def _notes(recipe: Recipe) -> list[str]:
     notes = ["seconds of training only: start-up, compilation, evaluation and checkpoints come on top"]
     if recipe.data.batch_rule.kind != "as_scheduled":
         notes.append(f"data.batch_rule '{recipe.data.batch_rule.kind}' changes the batch by what it measures; not seen")
-    return notes + recipe.engine().assumptions()
+    notes += recipe.engine().assumptions()
+    return [unusual, *notes] if (unusual := _unusual(recipe.optimizer)) else notes
 
 
 def _vocabulary(data: Data) -> Vocabulary:

@@ -98,7 +98,8 @@ def test_rates_from_a_slow_moment_are_measured_again_once_a_run_has_seen_more(
     assert calibrated(MODE, said.append).product == 0.010
     assert calibrated(MODE, said.append).product == 0.010
     assert said == [
-        "measuring this machine, once",
+        "measuring this machine, once for runs of this precision on as many threads: about 20 s, longer where "
+        "others work",
         "measuring this machine again, which was slow when it was measured: the matrix product took 10 ms, and 20 ms "
         "was remembered",
         "measuring this machine again, which was slow when it was measured: the matrix product took 10 ms, and 19 ms "

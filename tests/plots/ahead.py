@@ -37,6 +37,7 @@ FOUND: dict[str, Any] = {
     "compile_seconds": 40.0,
     "machine": "a machine that never was",
     "calibrated": "2026-01-01",
+    "unusual": "",
     "provisional": "",
     "preparation": "",
 }  # fmt: skip

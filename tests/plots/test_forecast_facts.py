@@ -18,6 +18,7 @@ from workbench.plots.forecast_facts import (
     bytes_words,
     compared,
     cost_of,
+    doubt,
     fits,
     measured_memory,
     moving,
@@ -74,6 +75,13 @@ def test_numbers_of_a_forecast() -> None:
     assert at_work(FOUND) == pytest.approx((0.8, 0.5))
     still = {**FOUND, "schedules": {"progress": [0.5], "optimizer.lr": [0.1], "x.y": [math.inf]}}
     assert list(moving(still)) == ["optimizer.lr"]
+
+
+def test_what_speaks_against_a_recipe() -> None:
+    assert doubt(FOUND) == ""
+    assert doubt({**FOUND, "memory_bytes": 17 * GIB}) == "does not fit: it needs 17.0 GiB, the device has 16.0 GiB"
+    assert doubt({**FOUND, "seconds": 1e9}) == "would take 11574 days on this machine"
+    assert doubt({**FOUND, "unusual": "optimizer.lr 90 is"}) == "optimizer.lr 90 is"
 
 
 def test_forecast_beside_a_run_that_ended(view) -> None:

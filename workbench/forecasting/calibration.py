@@ -69,7 +69,10 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
     mode = mode._replace(compiled=False)
     folder = cache_folder() / FOLDER
     subject = _subject(mode)
-    line = "measuring this machine, once"
+    line = (
+        "measuring this machine, once for runs of this precision on as many threads: "
+        "about 20 s, longer where others work"
+    )
     # A damaged record is measured again.
     with contextlib.suppress(ValidationError):
         if (record := recalled(folder, NAME, subject)) is not None:

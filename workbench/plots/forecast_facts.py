@@ -21,6 +21,8 @@ NUMBERS = (
     "seconds_low", "seconds_high", "steps", "tokens",
 )  # fmt: skip
 """What every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
+LONG_SECONDS = 90 * 86_400.0
+"""From which on a run is said to take too long to be begun without a thought."""
 ALONE = "alone on the machine"
 """What every forecast assumes."""
 
@@ -85,6 +87,16 @@ def misfit(found: Mapping[str, Any]) -> str:
         return ""
     need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
     return f"does not fit: it needs {need}, the device has {there}"
+
+
+def doubt(found: Mapping[str, Any]) -> str:
+    """What speaks against running a recipe as it is: memory, time, a knob far off; empty where nothing does."""
+    if why := misfit(found):
+        return why
+    if found["seconds"] > LONG_SECONDS:
+        return f"would take {duration_words(found['seconds'])} on this machine"
+    # Forecasts of earlier versions do not say.
+    return str(found.get("unusual", ""))
 
 
 def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:

@@ -200,6 +200,7 @@ def test_it_says_what_shares_the_machine(
 
 def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
     composer = Composer(recipe)
+    composer.dock([], [])
     panel = ForecastPanel(tmp_path / "runs", judged=composer.verdict.judge)
     panel.show(composer.recipe)
     settled(panel)
@@ -209,10 +210,18 @@ def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe,
     settled(panel)
     assert "ready" not in composer.verdict.value
     assert re.search(r"lab-bad.*does not fit: it needs [\d,]+ GiB, the device has .* changed", composer.verdict.value)
+    bar = composer.children[-1]
+    assert "lab-doubted" in bar._dom_classes, "Launch still leads the eye"
     composer.undo()
     panel.show(composer.recipe)
     settled(panel)
     assert "ready" in composer.verdict.value
+    assert "lab-doubted" not in bar._dom_classes
+    composer.enter(put(composer.fields, "optimizer.lr", 90.0))
+    panel.show(composer.recipe)
+    settled(panel)
+    assert "lab-bad" in composer.verdict.value
+    assert "optimizer.lr 90 is 90,000 times" in composer.verdict.value
     panel.close()
 
 

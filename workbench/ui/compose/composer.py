@@ -180,6 +180,10 @@ class Composer(ipywidgets.VBox):
         """Put widgets above the verdict and beside it; they belong to the composer's keys and help from then on."""
         bar = ipywidgets.HBox([*beside, self.verdict])
         bar.add_class("lab-launching")
+        # Launching is still allowed, and no longer what the eye is led to.
+        self.verdict.observe(
+            lambda change: (bar.add_class if change["new"] else bar.remove_class)("lab-doubted"), names="doubted"
+        )
         self.children = (self.page, self._head, self._middle, *above, bar)
 
     def aside(self, panel: SidePanel | None) -> None:

@@ -14,7 +14,7 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import beside_line, compared, misfit
+from workbench.plots.forecast_facts import beside_line, compared, doubt
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
@@ -56,8 +56,8 @@ class ForecastPanel(ipywidgets.VBox):
         runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
         opened: with cost and pictures from the start; else one sentence, and a button that opens the rest.
         aside: shows the rest elsewhere (None: not any more); without it, it opens below the sentence.
-        judged: told a recipe's hash and why it cannot work here, as soon as its forecast is there; nothing where it
-            can, or where nobody knows.
+        judged: told a recipe's hash and what speaks against it, as soon as its forecast is there; nothing where
+            nothing does, or where nobody knows.
 
     Example:
         >>> from workbench import presets
@@ -254,7 +254,7 @@ class ForecastPanel(ipywidgets.VBox):
             self._draw()
             if self._recipe is not None and recipe.hash == self._recipe.hash:
                 self._dim(False)
-                self._judged(recipe.hash, misfit(found))
+                self._judged(recipe.hash, doubt(found))
 
     def _draw(self) -> None:
         if self._found is None:

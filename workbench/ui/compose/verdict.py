@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 import ipywidgets
+import traitlets
 
 from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
@@ -12,6 +13,8 @@ from workbench.ui.compose.composition import Composition
 
 class Verdict(ipywidgets.HTML):
     """Where a composition stands, in one sentence."""
+
+    doubted = traitlets.Bool(False, help="a recipe that breaks no rule and yet is not advised")
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +72,8 @@ class Verdict(ipywidgets.HTML):
         before, recipe, after = self._around
         judged, doubt = self._judged
         kind, word, title = "lab-good", "ready", ""
-        if judged == recipe and doubt:
+        self.doubted = judged == recipe and bool(doubt)
+        if self.doubted:
             kind, word = "lab-bad", html.escape(doubt)
         elif judged != recipe and self.awaits_forecast:
             word, title = "valid", "it breaks no rule; whether it fits this machine is being worked out"
