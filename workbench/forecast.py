@@ -14,7 +14,6 @@ from workbench.printable import duration_words
 if TYPE_CHECKING:
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
-    from workbench.choices.optimizers.optimizer import OptimizerChoice
     from workbench.forecasting.rates import Rates
     from workbench.recipe import Recipe
 
@@ -174,7 +173,7 @@ def _schedules(points: list[Any]) -> dict[str, list[float]]:
     return found | {path: [point.knobs[path] for point in points] for path in points[0].knobs}
 
 
-def _unusual(optimizer: OptimizerChoice) -> str:
+def _unusual(optimizer: Any) -> str:
     """A learning rate at which nothing is learned, in words; empty where it may be well chosen."""
     usual = type(optimizer).model_fields["lr"].default
     if optimizer.lr <= FAR * usual:

@@ -80,7 +80,7 @@ def test_numbers_of_a_forecast() -> None:
 def test_what_speaks_against_a_recipe() -> None:
     assert doubt(FOUND) == ""
     assert doubt({**FOUND, "memory_bytes": 17 * GIB}) == "does not fit: it needs 17.0 GiB, the device has 16.0 GiB"
-    assert doubt({**FOUND, "seconds": 1e9}) == "would take 11574 days on this machine"
+    assert doubt({**FOUND, "seconds": 1e9}) == "would take 11,574 days on this machine"
     assert doubt({**FOUND, "unusual": "optimizer.lr 90 is"}) == "optimizer.lr 90 is"
 
 

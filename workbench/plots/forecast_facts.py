@@ -94,7 +94,7 @@ def doubt(found: Mapping[str, Any]) -> str:
     if why := misfit(found):
         return why
     if found["seconds"] > LONG_SECONDS:
-        return f"would take {duration_words(found['seconds'])} on this machine"
+        return f"would take {found['seconds'] / 86_400:,.0f} days on this machine"
     # Forecasts of earlier versions do not say.
     return str(found.get("unusual", ""))
 
