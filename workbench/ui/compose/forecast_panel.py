@@ -129,7 +129,7 @@ class ForecastPanel(ipywidgets.VBox):
             recipe: what would be run; None where the knobs make none at the moment: the last numbers stay, dimmed.
         """
         with self._lock:
-            if recipe is not None and self._recipe is not None and recipe.hash == self._recipe.hash:
+            if recipe is not None and self._is_composed(recipe):
                 self._dim(False)
                 return
             self._recipe = recipe
@@ -244,15 +244,19 @@ class ForecastPanel(ipywidgets.VBox):
             return found
         with self._lock:
             # The one composed by now may have been judged meanwhile.
-            if self._recipe is not None and recipe.hash == self._recipe.hash:
+            if self._is_composed(recipe):
                 self._judged(recipe.hash, "")
         return None
+
+    def _is_composed(self, recipe: Recipe) -> bool:
+        """Whether nothing else was composed since; ask with the lock held."""
+        return self._recipe is not None and recipe.hash == self._recipe.hash
 
     def _take(self, recipe: Recipe, found: dict[str, Any]) -> None:
         with self._lock:
             self._found = found
             self._draw()
-            if self._recipe is not None and recipe.hash == self._recipe.hash:
+            if self._is_composed(recipe):
                 self._dim(False)
                 self._judged(recipe.hash, doubt(found))
 
@@ -276,7 +280,7 @@ class ForecastPanel(ipywidgets.VBox):
     def _fail(self, recipe: Recipe, text: str, *, button: bool = False) -> None:
         """Say what is wrong with a recipe, while it is the one composed."""
         with self._lock:
-            if self._recipe is not None and recipe.hash == self._recipe.hash:
+            if self._is_composed(recipe):
                 self._say(text, error=True, button=button)
 
     def _say(self, text: str, *, error: bool = False, button: bool = False) -> None:
