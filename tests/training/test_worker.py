@@ -156,7 +156,7 @@ def trained_within(run: LiveRun, gib: int) -> str:
 
 @pytest.mark.process
 def test_a_run_that_finds_too_little_memory_says_how_much_is_missing(tiny: Recipe, live: Live) -> None:
-    run = live(tiny.with_(data={"batch_size": 512}, architecture={"ffn_width": 16384}))
+    run = live(tiny.with_(data={"batch_size": 512}, architecture={"ffn_width": 131072}))
     log = trained_within(run, 6)
     assert run.state.status == "failed", log
     missing = re.search(r"so at least ([\d.]+) GiB are missing", run.state.error)
