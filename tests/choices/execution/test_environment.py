@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -46,15 +48,64 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class Installed(NamedTuple):
+    """The tiny engine, and how it became ready: offline first, then killed, then whole.
+
+    Attributes:
+        offline, meanwhile: what the first installation failed with, and one beside the second.
+        problems: before the first installation, and after each.
+        said: while the last was made.
+    """
+
+    tiny: EngineEnvironment
+    offline: str
+    meanwhile: str
+    problems: list[str]
+    said: list[str]
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[tuple[EngineEnvironment, list[str]]]:
-    """The tiny engine, ready, and what was said while it was made."""
-    said: list[str] = []
+def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[Installed]:
+    """Three installations that go on from each other: an environment takes processor seconds to make."""
+    problems, said = [], list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        cache = tmp_path_factory.mktemp("cache")
+        patch.setenv("WORKBENCH_CACHE", str(cache))
+        problems.append(TINY.problem())
+        only_from(patch, None)
+        with pytest.raises(EngineError) as offline:
+            TINY.install(lambda done, line: None)
+        problems.append(TINY.problem())
         only_from(patch, wheels)
+        patch.setenv("TINY_SECONDS", "600")
+        meanwhile = killed_at_work()
+        problems.append(TINY.problem())
+        patch.setenv("TINY_SECONDS", "0")
+        # The wheels are there already: nothing is fetched a second time.
+        patch.setenv("PIP_FIND_LINKS", str(cache / "nothing"))
         TINY.install(lambda done, line: said.append(f"{done} {line}"))
-        yield TINY, said
+        problems.append(TINY.problem())
+        only_from(patch, wheels)
+        yield Installed(TINY, str(offline.value), meanwhile, problems, said)
+
+
+def killed_at_work() -> str:
+    """Install the tiny engine in a process that is killed when its test is at work; what a second one met meanwhile."""
+    code = f"from {__name__} import TINY; TINY.install(lambda done, line: print(line, flush=True))"
+    root = Path(workbench.__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root, start_new_session=True
+    ) as installer:
+        assert installer.stdout is not None
+        for line in installer.stdout:
+            if "tiny is at work" in line:
+                break
+        try:
+            with pytest.raises(EngineError) as meanwhile:
+                TINY.install(lambda done, line: None)
+        finally:
+            os.killpg(installer.pid, signal.SIGKILL)
+    return str(meanwhile.value)
 
 
 def only_from(patch: pytest.MonkeyPatch, wheels: Path | None) -> None:
@@ -76,8 +127,8 @@ def pip(environment: EngineEnvironment, *arguments: str) -> None:
 
 
 @pytest.mark.process
-def test_a_ready_engine_runs_this_very_package(installed: tuple[EngineEnvironment, list[str]]) -> None:
-    tiny, said = installed
+def test_a_ready_engine_runs_this_very_package(installed: Installed) -> None:
+    tiny, said = installed.tiny, installed.said
     assert any("tiny is at work" in line for line in said)
     assert said[-1] == "4 ready"
     described = tiny.describe()
@@ -92,8 +143,8 @@ def test_a_ready_engine_runs_this_very_package(installed: tuple[EngineEnvironmen
 
 
 @pytest.mark.process
-def test_other_versions_are_named(installed: tuple[EngineEnvironment, list[str]]) -> None:
-    tiny, _ = installed
+def test_other_versions_are_named(installed: Installed) -> None:
+    tiny = installed.tiny
     other = replace(tiny, pythons=("2.7", "3.0"))
     assert f"was built for Python {HERE}, its packages need 2.7 or 3.0; run `workbench engines inst" in other.problem()
     pip(tiny, "install", "tinyengine==0.9")
@@ -107,8 +158,8 @@ def test_other_versions_are_named(installed: tuple[EngineEnvironment, list[str]]
 
 
 @pytest.mark.process
-def test_a_python_that_is_gone_is_told(installed: tuple[EngineEnvironment, list[str]]) -> None:
-    tiny, _ = installed
+def test_a_python_that_is_gone_is_told(installed: Installed) -> None:
+    tiny = installed.tiny
     aside = tiny.python.with_name("aside")
     tiny.python.rename(aside)
     assert "no longer starts" in tiny.problem()
@@ -117,8 +168,8 @@ def test_a_python_that_is_gone_is_told(installed: tuple[EngineEnvironment, list[
 
 
 @pytest.mark.process
-def test_an_engine_in_use_is_not_removed(installed: tuple[EngineEnvironment, list[str]]) -> None:
-    tiny, _ = installed
+def test_an_engine_in_use_is_not_removed(installed: Installed) -> None:
+    tiny = installed.tiny
     with subprocess.Popen([str(tiny.python), "-c", "input()"], stdin=subprocess.PIPE) as user:
         with pytest.raises(EngineError, match=f"in use by process {user.pid}"):
             tiny.remove()
@@ -127,37 +178,22 @@ def test_an_engine_in_use_is_not_removed(installed: tuple[EngineEnvironment, lis
 
 
 @pytest.mark.process
-def test_offline_then_killed_then_whole(
-    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_offline_then_killed_then_whole(installed: Installed) -> None:
     """Each time it says what is the matter, and goes on where it stopped."""
+    nothing, offline, killed, whole = installed.problems
+    assert "is not installed; run `workbench engines install tiny`" in nothing
+    assert re.search(r"could not be fetched.*tinyengine.*PIP_FIND_LINKS.*goes on where it", installed.offline)
+    assert "half installed" in offline
+    assert "by another process" in installed.meanwhile
+    assert "half installed" in killed
+    assert whole == ""
+
+
+@pytest.mark.process
+def test_a_ready_engine_is_removed(installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = installed.tiny.folder
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
-    assert "is not installed; run `workbench engines install tiny`" in TINY.problem()
-    only_from(monkeypatch, None)
-    with pytest.raises(EngineError, match=r"could not be fetched.*tinyengine.*PIP_FIND_LINKS.*goes on where it"):
-        TINY.install(lambda done, line: None)
-    assert "half installed" in TINY.problem()
-
-    only_from(monkeypatch, wheels)
-    monkeypatch.setenv("TINY_SECONDS", "600")
-    code = f"from {__name__} import TINY; TINY.install(lambda done, line: print(line, flush=True))"
-    root = Path(workbench.__file__).parents[1]
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root, start_new_session=True
-    ) as installer:
-        assert installer.stdout is not None
-        for line in installer.stdout:
-            if "tiny is at work" in line:
-                break
-        with pytest.raises(EngineError, match="by another process"):
-            TINY.install(lambda done, line: None)
-        os.killpg(installer.pid, signal.SIGKILL)
-    assert "half installed" in TINY.problem()
-
-    monkeypatch.setenv("TINY_SECONDS", "0")
-    # The wheels are there already: nothing is fetched a second time.
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
-    TINY.install(lambda done, line: None)
+    shutil.copytree(ready, TINY.folder, symlinks=True)
     assert TINY.problem() == ""
     assert TINY.remove()
     assert not TINY.remove()
