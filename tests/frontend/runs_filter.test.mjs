@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { COLUMNS, STATES } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
 
 const row = (id, more = {}) => ({
@@ -32,6 +33,28 @@ test("a column by its name; half a tag is not the tag", () => {
   assert.equal(finds("-tag:base"), "b");
   assert.equal(finds("name:tiny owner:ad"), "a");
   assert.equal(finds("state!=failed"), "a");
+});
+
+test("every column of the table is searched by its name", () => {
+  for (const { key, title } of COLUMNS) for (const name of [key, title]) assert.doesNotMatch(filterOf(`${name}:1`, knobs).problem, /no column/, name);
+});
+
+test("a state that is none is told, with those that there are", () => {
+  assert.equal(filterOf("state:bogus", knobs).problem, `no state 'bogus'; there are ${STATES.join(", ")}`);
+  assert.equal(filterOf("state:Fin -status:lost", knobs).problem, "");
+});
+
+test("when a run has started: days, minutes, so long ago", () => {
+  const now = new Date(2026, 10, 24, 0, 30).getTime();
+  const at = (...when) => new Date(2026, 10, ...when).getTime() / 1000;
+  const rows = [row("a", { started: at(24, 0, 10) }), row("b", { started: at(23, 23, 50) }), row("c", { started: at(23, 9, 5) }), row("d", { started: at(22, 12) }), row("e", { started: null })];
+  const found = (text) => rows.filter(filterOf(text, knobs, now).test).map(({ id }) => id).join("");
+  const asked = {
+    "started>yesterday": "a", "started>=yesterday": "abc", "started:yesterday": "bc", "started=today": "a", "started!=today": "bcd", "started<today": "bcd", "started<=2026-11-23": "bcd",
+    "started<2026-11-23": "d", "started:2026-11-23T09:05": "c", 'started>"2026-11-23 09:05"': "ab", "started:0:10": "a", "started:1h": "ab", "started>1h": "ab", "started<1h": "cd", "started:2d": "abcd", "-started:2d": "e", "started>30min": "a",
+  };
+  for (const [text, ids] of Object.entries(asked)) assert.equal(found(text), ids, text);
+  for (const text of ["soon", "2026-13-01", "2026-11-31", "25:00", "7"]) assert.match(filterOf(`started>${text}`, knobs, now).problem, /is not a time; write today, yesterday, 2026-11-23/, text);
 });
 
 test("a race or a sweep by its name", () => {
@@ -73,9 +96,12 @@ test("what cannot be understood is said and passed over", () => {
   assert.deepEqual(filterOf("lr>1", null).problem, "");
 });
 
-test("half-typed terms ask for nothing", () => {
-  assert.deepEqual(terms("lr>"), []);
-  assert.deepEqual(terms("state:"), []);
+test("half-typed terms ask for nothing and say what is missing", () => {
+  assert.equal(finds("lr> state: started>"), "ab");
+  assert.equal(filterOf("lr>", knobs).problem, "lr> is incomplete: write a number after it");
+  assert.match(filterOf("state:", knobs).problem, /^state: is incomplete: write one of stalled, running, /);
+  assert.match(filterOf("started>", knobs).problem, /^started> is incomplete: write today, yesterday, /);
+  assert.match(filterOf("lrr>", knobs).problem, /no column or knob 'lrr'; did you mean lr\?/);
   assert.deepEqual(terms("  "), []);
   assert.deepEqual(terms('-tag:"a b'), [{ not: true, key: "tag", sign: ":", value: "a b" }]);
   assert.equal(terms("a<b>c:d=e ((( \"\" --").length > 0, true);

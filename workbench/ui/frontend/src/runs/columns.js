@@ -4,30 +4,30 @@ import { heldout, partScore, queueText, whole } from "../format.js";
 import { shown } from "./sheet.js";
 
 // The order in which people look for runs: what goes on first, what went wrong next.
-const URGENCY = ["stalled", "running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
+export const STATES = ["stalled", "running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
 
 /**
  * One column.
  * `value` is what it sorts and filters by (null: nothing said), `text` what stands in a cell, `first` the direction of
  * the first click on its header, `width` in pixels; `mean` writes the mean of a group of runs; `about` says why a value
- * is marked "~", `tip` what else there is to say of it.
+ * is marked "~", `tip` what else there is to say of it, `hint` more than the title.
  */
 export const COLUMNS = [
   { key: "name", title: "name", first: 1, width: 170, value: (row) => row.name, text: (row) => row.name, fixed: true },
   {
     key: "state", title: "state", first: 1, width: 104,
-    value: (row) => URGENCY.indexOf(row.status), text: (row) => row.status,
+    value: (row) => STATES.indexOf(row.status), text: (row) => row.status,
   },
   { key: "progress", title: "progress", first: -1, width: 112, value: (row) => row.progress, text: (row) => queueText(row) || `${Math.floor(100 * row.progress)}%` },
   { key: "step", title: "step", first: -1, width: 70, number: true, value: (row) => row.step, text: (row) => whole(row.step) },
-  { key: "loss", title: "loss", first: 1, width: 76, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss), mean: (value) => value.toFixed(3) },
+  { key: "loss", title: "loss", hint: "training loss of the last step", first: 1, width: 76, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss), mean: (value) => value.toFixed(3) },
   { key: "heldout", title: "held-out", first: 1, width: 92, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss) && heldout(row), about: partScore, mean: (value) => value.toFixed(3) },
   { key: "speed", title: "tokens/s", first: -1, width: 96, number: true, value: (row) => number(row.tokens_per_second), text: speedText, mean: whole },
   { key: "owner", title: "owner", first: 1, width: 84, value: (row) => row.owner || null, text: (row) => row.owner },
   { key: "device", title: "device", first: 1, width: 110, value: (row) => row.device || null, text: (row) => row.device },
-  { key: "started", title: "started", first: -1, width: 92, value: (row) => row.started, text: (row, now) => since(row.started, now) },
+  { key: "started", title: "started", first: -1, width: 108, value: (row) => row.started, text: (row, now) => since(row.started, now) },
   { key: "tags", title: "tags", first: 1, width: 108, value: (row) => row.tags.join(" ") || null, text: (row) => row.tags.join(" ") },
-  { key: "note", title: "note", first: 1, width: 100, value: (row) => row.notes || null, text: noteText },
+  { key: "note", title: "note", first: 1, width: 84, value: (row) => row.notes || null, text: noteText },
 ];
 
 export const BY_KEY = new Map(COLUMNS.map((column) => [column.key, column]));

@@ -4,16 +4,29 @@
 //   state:running tag:x    a word in one column; `tag:` and `state:` want its beginning
 //   loss<2.5 lr>=1e-3      a number of the table or of the recipe (the end of its path is enough)
 //   optimizer:lans         a choice or text of the recipe
+//   started>yesterday      later than that day; >= from it on, : on it; started:2h within the last two hours
 //   race:mine              the runs of a race; sweep: and tuning: alike
 //   -tag:old "two words"   not; words with spaces
 
+import { COLUMNS, STATES } from "./columns.js";
+import { MOMENTS, STANDS, stretchOf } from "./moments.js";
+
+export const EXAMPLE = "bert state:running tag:good lr>1e-3 -old";
+/** What can be searched, for people. */
+export const HELP = `search, for example: ${EXAMPLE} ( / )
+words: in name, tags, note, state, owner or device; -word leaves out
+columns: ${COLUMNS.map(({ key }) => key).join(", ")}; knobs: lr, optimizer and all others
+signs: : = != < > <= >=
+started>=yesterday, started:2h (in the last two hours), started<2026-11-23; times: ${MOMENTS}`;
+
 const TERM = /(-?)(?:([a-z_][\w./-]*)(<=|>=|!=|[:=<>]))?(?:"([^"]*)"?|(\S*))\s*/giy;
 const SCALES = { k: 1e3, m: 1e6, b: 1e9, "%": 0.01 };
+const status = (row) => [row.status];
 const TEXTS = {
   name: (row) => [row.name],
   id: (row) => [row.id],
-  state: (row) => [row.status],
-  status: (row) => [row.status],
+  state: status,
+  status,
   tag: (row) => row.tags,
   tags: (row) => row.tags,
   race: (row) => experimentsNamed(row, "race"),
@@ -36,6 +49,8 @@ const NUMBERS = {
   speed: (row) => row.tokens_per_second,
   "tokens/s": (row) => row.tokens_per_second,
 };
+const TIMES = { started: (row) => row.started };
+const ORDERED = new Set(["<", ">", "<=", ">="]);
 const COMPARE = {
   "<": (a, b) => a < b,
   ">": (a, b) => a > b,
@@ -50,7 +65,7 @@ function experimentsNamed(row, noun) {
   return row.tags.filter((tag) => tag.startsWith(`${noun}:`)).map((tag) => tag.slice(noun.length + 1));
 }
 
-/** The terms of a filter: `{not, key, sign, value}`, key null for a plain word. */
+/** The terms of a filter: `{not, key, sign, value}`, key null for a plain word, value empty while it is being typed. */
 export function terms(text) {
   const found = [];
   TERM.lastIndex = 0;
@@ -60,8 +75,7 @@ export function terms(text) {
     if (!match || !match[0]) break;
     const [, not, key, sign, quoted, plain] = match;
     const value = quoted ?? plain;
-    // "lr>" while it is being typed asks for nothing yet.
-    if (value) found.push({ not: not === "-", key: key?.toLowerCase() ?? null, sign: sign ?? null, value });
+    if (value || key) found.push({ not: not === "-", key: key?.toLowerCase() ?? null, sign: sign ?? null, value });
   }
   return found;
 }
@@ -73,41 +87,54 @@ export function numberOf(text) {
   return digits.trim() === "" ? NaN : Number(digits) * (scale ?? 1);
 }
 
+const isColumn = (key) => [TEXTS, NUMBERS, TIMES].some((each) => Object.hasOwn(each, key));
+
 /**
  * Whether a filter asks for knobs of recipes, which the page does not have until it asks for them.
  * @param {string} text
  */
 export function asksForKnobs(text) {
-  return terms(text).some(({ key }) => key !== null && !(key in TEXTS) && !(key in NUMBERS));
+  return terms(text).some(({ key }) => key !== null && !isColumn(key));
 }
 
 /**
  * The filter as a test of rows.
  * @param {string} text what was typed
  * @param {Knobs | null} knobs of the recipes, null while they are not there yet
+ * @param {number} now milliseconds
  * @returns {{test: (row: object) => boolean, problem: string}} a term with a problem is passed over
  */
-export function filterOf(text, knobs = null) {
+export function filterOf(text, knobs = null, now = Date.now()) {
   const problems = [];
   const tests = [];
   for (const term of terms(text)) {
-    const { test, problem } = testOf(term, knobs);
+    const { test, problem } = testOf(term, knobs, now);
     if (problem) problems.push(problem);
     if (test) tests.push(term.not ? (row) => !test(row) : test);
   }
   return { test: (row) => tests.every((test) => test(row)), problem: [...new Set(problems)].join("; ") };
 }
 
-function testOf({ key, sign, value }, knobs) {
+function testOf({ key, sign, value }, knobs, now) {
   if (key === null) {
     const word = value.toLowerCase();
     return { test: (row) => haystack(row).includes(word) };
   }
-  // "state=running" is what half of all people type.
-  if (key in TEXTS && [":", "=", "!="].includes(sign)) return { test: negated(sign, textTest(TEXTS[key], value, BEGINNINGS.has(key))) };
-  if (key in TEXTS) return { problem: `${key} is text: write ${key}:${value}` };
+  if (!isColumn(key)) return knobs === null ? {} : knobTest(key, sign, value, knobs);
+  if (!value) return { problem: `${key}${sign} is incomplete: write ${wantedFor(key)} after it` };
   if (key in NUMBERS) return numberTest(key, sign, value, NUMBERS[key]);
-  return knobs === null ? {} : knobTest(key, sign, value, knobs);
+  if (key in TIMES) return timeTest(key, sign, value, now);
+  if (ORDERED.has(sign)) return { problem: `${key} is text: write ${key}:${value}` };
+  if (isState(key) && !STATES.some((state) => state.startsWith(value.toLowerCase()))) return { problem: `no state '${value}'; there are ${STATES.join(", ")}` };
+  // "state=running" is what half of all people type.
+  return { test: negated(sign, textTest(TEXTS[key], value, BEGINNINGS.has(key))) };
+}
+
+const isState = (key) => TEXTS[key] === TEXTS.state;
+
+function wantedFor(key) {
+  if (isState(key)) return `one of ${STATES.join(", ")}`;
+  return key in NUMBERS ? "a number" : key in TIMES ? MOMENTS : "a word";
 }
 
 const negated = (sign, test) => (sign === "!=" ? (row) => !test(row) : test);
@@ -135,8 +162,9 @@ function knobTest(key, sign, value, knobs) {
     const near = knobs.nearest(key);
     return { problem: `no column or knob '${key}'${near ? `; did you mean ${near}?` : ""}` };
   }
+  const ordered = ORDERED.has(sign);
+  if (!value) return { problem: `${key}${sign} is incomplete: write a ${ordered ? "number" : "value"} after it` };
   const wanted = numberOf(value);
-  const ordered = ["<", ">", "<=", ">="].includes(sign);
   if (ordered && Number.isNaN(wanted)) return { problem: `${key}${sign}${value}: '${value}' is not a number` };
   const word = value.toLowerCase();
   const fits = (found) => {
@@ -145,6 +173,17 @@ function knobTest(key, sign, value, knobs) {
     return !ordered && (sign === ":" ? String(found).toLowerCase().includes(word) : String(found).toLowerCase() === word);
   };
   return { test: negated(sign, (row) => paths.some((path) => fits(knobs.value(path, row.id)))) };
+}
+
+function timeTest(key, sign, value, now) {
+  const stretch = stretchOf(value, now);
+  if (!stretch) return { problem: `${key}${sign}${value}: '${value}' is not a time; write ${MOMENTS}` };
+  return {
+    test: (row) => {
+      const found = TIMES[key](row);
+      return typeof found === "number" && STANDS[sign](found, stretch);
+    },
+  };
 }
 
 function haystack(row) {
@@ -188,7 +227,7 @@ export class Knobs {
 
   /** The name of a knob that looks most like `name`, or null. */
   nearest(name) {
-    const names = [...new Set([...Object.keys(NUMBERS), ...Object.keys(TEXTS), ...this.all.map((path) => path.split(".").at(-1))])];
+    const names = [...new Set([...Object.keys({ ...NUMBERS, ...TEXTS, ...TIMES }), ...this.all.map((path) => path.split(".").at(-1))])];
     const best = names.map((each) => [distance(name, each), each]).sort(([a], [b]) => a - b)[0];
     return best && best[0] <= Math.max(1, name.length / 3) ? best[1] : null;
   }

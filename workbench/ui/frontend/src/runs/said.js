@@ -18,20 +18,20 @@ export class Said {
     this.key = "";
   }
 
-  /** @param {{text: string, error: boolean, undo?: string[], take_over?: {verb: string, runs: string[]}}} said */
-  draw({ text, error, undo, take_over: over }) {
+  /** @param {{text: string, error: boolean, passing?: boolean, undo?: string[], take_over?: {verb: string, runs: string[]}}} said `passing`: it goes with its cause, nobody need dismiss it */
+  draw({ text, error, passing = false, undo, take_over: over }) {
     say(this.text, text || RESTING);
     this.text.title = text || RESTING;
-    this.text.setAttribute("role", error ? "alert" : "status");
+    this.text.setAttribute("role", error && !passing ? "alert" : "status");
     this.line.classList.toggle("lab-resting", !text);
     this.line.classList.toggle("lab-bad", Boolean(error));
-    const key = JSON.stringify([undo, over, Boolean(error)]);
+    const key = JSON.stringify([undo, over, Boolean(error), passing]);
     if (this.key === key) return;
     this.key = key;
     this.line.replaceChildren(this.text);
     if (undo?.length) this.#button("Undo", "bring them back", () => this.ask("restore", undo));
     if (over) this.#button("Take over", "what the other has asked and is not done yet will not happen", () => this.ask(over.verb, over.runs, { takeOver: true }));
-    if (error) this.#button("✕", "dismiss", this.dismiss, "dismiss");
+    if (error && !passing) this.#button("✕", "dismiss", this.dismiss, "dismiss");
   }
 
   #button(text, title, click, label = null) {

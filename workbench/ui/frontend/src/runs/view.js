@@ -7,7 +7,7 @@ import { ACTIONS, TRASH_ACTIONS, tagsAs } from "./actions.js";
 import { Bar } from "./bar.js";
 import { Chooser, Grouping } from "./chooser.js";
 import { columnOf, fitting, nextSort, pathOf, sorted } from "./columns.js";
-import { asksForKnobs, filterOf } from "./filter.js";
+import { asksForKnobs, EXAMPLE, filterOf, HELP } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { newcomers } from "./rows.js";
 import { Said } from "./said.js";
@@ -15,7 +15,6 @@ import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
 
 const SAVED_AFTER_MS = 120;
-const EXAMPLE = "bert state:running tag:good lr>1e-3 -old";
 
 /** Everything that is shown of a session; `look`, `selected` and `watched` are read from and written to the model. */
 export class View {
@@ -32,6 +31,7 @@ export class View {
     this.shown = [];
     this.known = null;
     this.unsaved = new Map();
+    this.problem = "";
     this.table = new Table({
       sort: (column) => this.#look({ sort: nextSort(this.look.sort ?? null, column) }),
       select: (ids) => this.select(ids),
@@ -147,7 +147,7 @@ export class View {
     this.#reveal();
     this.#head(rows.length, all.length, problem);
     this.#selection(selected, all, rows);
-    this.said.draw(session.said);
+    this.#tell(problem);
     this.#sheet();
     this.#empty(rows.length, all.length);
   }
@@ -191,10 +191,9 @@ export class View {
   }
 
   #build() {
-    this.filter = el("input", { type: "search", class: "lab-filter", "aria-label": "filter runs", "aria-keyshortcuts": "/", placeholder: `search (/)   ${EXAMPLE}`, title: `search, for example: ${EXAMPLE} ( / )`, spellcheck: "false" });
+    this.filter = el("input", { type: "search", class: "lab-filter", "aria-label": "filter runs", "aria-keyshortcuts": "/", placeholder: `search (/)   ${EXAMPLE}`, title: HELP, spellcheck: "false" });
     this.filter.addEventListener("input", () => this.#filtered(this.filter.value));
     this.filter.addEventListener("keydown", (event) => this.#leaveFilter(event));
-    this.problem = el("span", { class: "lab-problem", role: "status" });
     this.count = el("span", { class: "lab-count", "aria-live": "polite" });
     this.chooser = new Chooser((columns) => this.#look({ columns }));
     this.chooser.node.addEventListener("keydown", (event) => this.#leaveColumns(event));
@@ -206,7 +205,7 @@ export class View {
     this.title = el("h3", { text: "Runs" });
     const tools = el("div", { class: "lab-view", role: "toolbar", "aria-label": "what the table shows" }, this.grouping.node, this.columnsButton, this.trashButton);
     this.settleTools = roving(tools, () => [...tools.children].filter((each) => !each.disabled));
-    const head = el("div", { class: "lab-runs-head" }, this.title, this.count, this.filter, this.problem, tools, this.chooser.node);
+    const head = el("div", { class: "lab-runs-head" }, this.title, this.count, this.filter, tools, this.chooser.node);
     this.bar = new Bar({ ask: (verb, ids, rest) => this.#ask(verb, ids, rest), refuse: (why) => this.session.note(why, true), back: () => this.table.focus(this.table.current ?? this.shown[0]?.id) });
     this.said = new Said(this.bar.picked, (verb, ids, rest) => this.session.ask(verb, ids, rest), () => this.session.note(""));
     this.place = el("div", { class: "lab-over-place" });
@@ -247,7 +246,6 @@ export class View {
     if (document.activeElement !== this.filter && this.filter.value !== this.filterText) this.filter.value = this.filterText;
     say(this.title, this.inTrash ? "Trash" : "Runs");
     say(this.count, countText(shown, all, this.inTrash ? 0 : this.session.rows.hidden));
-    say(this.problem, problem);
     this.filter.setAttribute("aria-invalid", String(Boolean(problem)));
     const { trashed } = this.session.rows;
     say(this.trashButton, this.inTrash ? "Back to runs" : `Trash${trashed ? ` (${trashed})` : ""}`);
@@ -257,6 +255,13 @@ export class View {
     this.grouping.show(this.look.group ?? null, this.session.knobs);
     this.chooser.show(this.keys, this.session.knobs);
     this.settleTools();
+  }
+
+  /** What is wrong with the filter stands where words of actions do, until there are newer ones: over the toolbar it hid buttons. */
+  #tell(problem) {
+    const { said } = this.session;
+    if (problem !== this.problem) Object.assign(this, { problem, saidBefore: said });
+    this.said.draw(problem && said === this.saidBefore ? { text: problem, error: true, passing: true } : said);
   }
 
   /** Only what can be seen is acted on: somebody who deletes what stands there means nothing else. */
