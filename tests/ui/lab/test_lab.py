@@ -58,9 +58,30 @@ def asked_before_a_second_run_of_the_same(lab: Lab) -> None:
     assert (lab.launch_button.description, len(lab.table.rows)) == ("Launch again", 1), "it asks anew"
 
 
+def asked_before_a_doubted_run(lab: Lab) -> None:
+    """Once for each recipe; the ways out stand before what speaks against it."""
+    composer, long = lab.composer, "would take 1,157 days on this machine"
+    composer.run.knobs["notes"].input.source.value = "long"
+    for _ in range(2):
+        assert composer.recipe is not None
+        lab.forecast._judged(composer.recipe.hash, long)
+        assert composer.verdict.value.index("reset all") < composer.verdict.value.index(long)
+        composer.verdict.say("something else")
+        lab.launch_button.click()
+        assert (lab.launch_button.description, lab.table.rows) == ("Launch anyway", [])
+        assert composer.verdict.value.index("reset all") < composer.verdict.value.index(f"launch anyway: {long}")
+        composer.run.knobs["seed"].input.source.value = "7"
+        assert lab.launch_button.description == "Launch"
+        composer.undo()
+    lab.launch_button.click()
+    assert lab.table.rows == [], "it asks anew"
+
+
 @pytest.mark.process
 def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
+    asked_before_a_doubted_run(lab)
     say(lab.frame, {"do": "launch"})
+    assert "press again" not in lab.composer.verdict.value, "it is answered"
     say(lab.frame, {"do": "launch", "again": True})
     assert "launched once" in lab.composer.verdict.value
     assert len(lab.table.rows) == 1, "a double click is one launch"
@@ -70,6 +91,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     assert [run.id for run in lab.monitor.runs] == [first]
     run = Run(first, tmp_path / "runs")
     assert run.recipe == lab.composer.recipe
+    lab.forecast._judged(run.recipe.hash, "")
     asked_before_a_second_run_of_the_same(lab)
     wait_for(lab, first, "running")
     run.checkpoint(timeout=60)
@@ -167,7 +189,7 @@ def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab, monkeypatch: 
     assert "ready" not in composer.verdict.value
     # Of the next one nobody knows yet.
     composer.enter(put(composer.fields, "seed", 7))
-    assert ">valid<" in composer.verdict.value
+    assert ">valid, forecast pending<" in composer.verdict.value
     assert not lab.launch_button.disabled
     lab.forecast._judged(composer.recipe.hash, "")
     assert ">ready<" in composer.verdict.value

@@ -23,13 +23,30 @@ class Verdict(ipywidgets.HTML):
         self._around: tuple[str, str, str] | None = None
         self.awaits_forecast = False
         """Whether a forecast judges each recipe: until it has, a recipe that breaks no rule is not called ready."""
+        # Hash of what the forecast is of: of a fork, what that has left to train.
+        self._awaited = ""
         self._judged = ("", "")
+        self._reset = ""
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against the recipe as it is composed now; empty where nothing does, or nobody knows yet."""
+        judged, doubt = self._judged
+        return doubt if judged == self._awaited else ""
 
     def say(self, text: str, bad: bool = False, whole: str = "") -> None:
         """Tell the user something, until the next change; ``whole``: more, in its tooltip."""
         self._around = None
         kind = "lab-bad" if bad else "lab-said"
-        self.value = f"<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
+        # The way out comes first: a long text is cut.
+        before = f"{self._reset} · " if bad and self._reset else ""
+        self.value = f"{before}<span class='{kind}' title='{html.escape(whole or text)}'>{html.escape(text)}</span>"
+
+    def await_forecast(self, recipe: str) -> None:
+        """Take for the composed recipe's verdict that of the recipe with this hash."""
+        if recipe != self._awaited:
+            self._awaited = recipe
+            self._draw()
 
     def judge(self, recipe: str, doubt: str) -> None:
         """Hear what its forecast says of a recipe that breaks no rule.
@@ -51,13 +68,16 @@ class Verdict(ipywidgets.HTML):
         """
         message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
         began = html.escape(composition.state.began)
-        reset = f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
+        self._reset = reset = (
+            f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
+        )
         if composition.recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
             self._around = message, composition.recipe.hash, f"{changed} {reset}"
+            self._awaited = composition.recipe.hash
             self._draw()
             return
-        self._around = None
+        self._around, self._awaited = None, ""
         problems = composition.problems
         first = (rest or problems)[0]
         what = html.escape(f"{first.path}: {first.message}")
@@ -67,14 +87,17 @@ class Verdict(ipywidgets.HTML):
         self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
 
     def _draw(self) -> None:
+        doubt = html.escape(self.doubt)
+        self.doubted = bool(doubt)
         if self._around is None:
             return
         before, recipe, after = self._around
-        judged, doubt = self._judged
-        kind, word, title = "lab-good", "ready", ""
-        self.doubted = judged == recipe and bool(doubt)
-        if self.doubted:
-            kind, word = "lab-bad", html.escape(doubt)
-        elif judged != recipe and self.awaits_forecast:
-            word, title = "valid", "it breaks no rule; whether it fits this machine is being worked out"
-        self.value = f"{before}<span class='{kind}' data-recipe='{recipe}' title='{title}'>{word}</span> {after}"
+        if doubt:
+            # The ways out come first: a long doubt is cut, and whole in its tooltip.
+            bad = f"<span class='lab-bad' data-recipe='{recipe}' title='{doubt}'>{doubt}</span>"
+            self.value = f"{before}{after} · {bad}"
+            return
+        word, title = "ready", ""
+        if self.awaits_forecast and self._judged[0] != self._awaited:
+            word, title = "valid, forecast pending", "it breaks no rule; whether it fits here is being worked out"
+        self.value = f"{before}<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span> {after}"

@@ -24,7 +24,6 @@ from workbench.runs.launch import launch
 from workbench.runs.launchers import held
 from workbench.runs.queue.outlook import training_now
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL
 from workbench.ui import cell_widgets
 from workbench.ui.compose.composer import Composer, default_recipe
 from workbench.ui.compose.composition import State
@@ -37,6 +36,7 @@ from workbench.ui.headless import headless
 from workbench.ui.lab.experiments import LabExperiments, name_of
 from workbench.ui.lab.frame import Frame
 from workbench.ui.lab.held_widgets import held_widgets
+from workbench.ui.lab.launch_question import question, same_running
 from workbench.ui.lab.race_form import RaceForm
 from workbench.ui.page import Page
 from workbench.ui.runs.run_actions import ActionResult
@@ -234,16 +234,13 @@ class Lab(ipywidgets.Box):
         if recipe is None:
             # By key: the button is disabled meanwhile, and the verdict says what is wrong.
             return
-        same = self._same_running(recipe)
-        if same and self._sure != recipe.hash:
-            self._sure = recipe.hash
-            self.launch_button.description = "Launch again"
-            self.composer.say(
-                "runs already: press again for a second",
-                whole=f"{same} is a run of this very recipe and has not ended. Press again for a second run of it.",
-            )
-            return
         point = self.fork_point
+        same = "" if point else same_running(recipe, self.table.rows, self._runs_dir)
+        asked = question(self.composer.verdict.doubt, same)
+        if asked is not None and self._sure != recipe.hash:
+            self._sure, self.launch_button.description = recipe.hash, asked.button
+            self.composer.say(asked.said, asked.bad, asked.whole)
+            return
         if point is not None:
             self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
@@ -251,7 +248,7 @@ class Lab(ipywidgets.Box):
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
             self._start(recipe)
-            self._composed()
+            self.composer.settle()  # what was asked is answered
         self._launched = True
 
     def _race(self) -> None:
@@ -272,14 +269,6 @@ class Lab(ipywidgets.Box):
     def _start(self, recipe: Recipe) -> None:
         notices: list[str] = []
         self._started(launch(recipe, runs_dir=self._runs_dir, say=notices.append), "launched", *notices)
-
-    def _same_running(self, recipe: Recipe) -> str:
-        """Name of a run that trains the composed recipe now; empty where none does, and for a fork."""
-        if self.fork_point is not None:
-            return ""
-        alive = [Run(find(row["id"], self._runs_dir)) for row in self.table.rows if row["status"] not in FINAL]
-        # Of a fork the recipe says only how it went on.
-        return next((run.name for run in alive if run.origin is None and run.recipe.hash == recipe.hash), "")
 
     def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
@@ -343,7 +332,9 @@ class Lab(ipywidgets.Box):
             "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
         self._keep()
         if self._displayed:
-            self.forecast.show(self.fork_point.rest(recipe) if self.fork_point and recipe else recipe)
+            ahead = self.fork_point.rest(recipe) if self.fork_point and recipe else recipe
+            self.composer.verdict.await_forecast("" if ahead is None else ahead.hash)
+            self.forecast.show(ahead)
             self._keepsake.refresh()
 
     def _keep(self) -> None:

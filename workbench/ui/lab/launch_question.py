@@ -1,0 +1,56 @@
+"""What is asked before a launch that may not be meant: once, and Launch pressed again is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.recipe import Recipe
+from workbench.runs.find import find
+from workbench.runs.run import Run
+from workbench.runs.state import FINAL
+
+
+class Question(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        button: what Launch is called until it is answered.
+        said: in the line beside it. whole: in that line's tooltip.
+        bad: something speaks against the recipe itself.
+    """
+
+    button: str
+    said: str
+    whole: str
+    bad: bool
+
+
+def question(doubt: str, same: str) -> Question | None:
+    """What to ask; None where nothing is unusual.
+
+    Args:
+        doubt: what speaks against the recipe; empty where nothing does.
+        same: name of a run of this very recipe that has not ended; empty where there is none.
+
+    Example:
+        >>> question("would take 200 days on this machine", "").said
+        'press again to launch anyway: would take 200 days on this machine'
+    """
+    again = f"{same} is a run of this very recipe and has not ended. Press again for a second run of it."
+    if doubt:
+        more = f" {again}" if same else ""
+        return Question("Launch anyway", f"press again to launch anyway: {doubt}", f"{doubt}.{more}", True)
+    return Question("Launch again", "runs already: press again for a second", again, False) if same else None
+
+
+def same_running(recipe: Recipe, rows: Iterable[Mapping[str, Any]], runs_dir: str | Path | None) -> str:
+    """Name of a run that trains this recipe now; empty where none does.
+
+    Args:
+        rows: of the table of runs.
+    """
+    alive = [Run(find(row["id"], runs_dir)) for row in rows if row["status"] not in FINAL]
+    # Of a fork the recipe says only how it went on.
+    return next((run.name for run in alive if run.origin is None and run.recipe.hash == recipe.hash), "")
