@@ -196,7 +196,8 @@ def _raced(
     """The race of these very arms that an earlier start began, else a new one."""
     races = results.data.get("races", {})
     wanted: dict[str, Any] = {name: definition(recipe) for name, recipe in arms.items()}
-    wanted |= {"initial": sorted(warm.values())} if warm else {}
+    # By run: a results file holds no path of a machine.
+    wanted |= {"initial": sorted(Path(path).parent.parent.name for path in warm.values())} if warm else {}
     if races.get(key, {}).get("arms") == wanted:
         # Begun on another machine, or deleted: what was tuned is known, the race begins anew.
         with contextlib.suppress(RunError):
