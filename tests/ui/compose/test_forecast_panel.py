@@ -107,6 +107,24 @@ def test_runs_that_train_are_not_disturbed_unasked(
     assert panel.measure not in panel.children
 
 
+def test_measuring_is_not_offered_while_it_goes_on_and_a_run_is_looked_at(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "finished", False)
+    recipe.with_(seed=7).save(folder.recipe)
+    machine.measured = False
+    machine.go_on.clear()
+    panel.show(recipe)
+    assert machine.measuring.wait(60)
+    panel.compare(Run(folder))
+    assert panel._beside.wait(60)
+    assert "has not been measured" in panel.beside.value
+    assert "Measuring this machine" in panel.status.value
+    assert panel.measure not in panel.children
+    machine.go_on.set()
+    settled(panel)
+
+
 def test_errors_stand_in_the_panel(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
     machine.measured, machine.broken = False, "measuring failed: <b>why</b>"
     panel.show(recipe)

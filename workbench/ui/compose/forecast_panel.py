@@ -329,7 +329,7 @@ class ForecastPanel(ipywidgets.VBox):
         with self._lock:
             if self._run is None or run.id != self._run.id:
                 return
-            if _MEASURING in self.status.value:
+            if _MEASURING in self.status.value and not self._forecasts.measuring:
                 self._say("")
             self._offered_for_run = missing
             text = html.escape(f"{run.name}: {line}")

@@ -94,23 +94,25 @@ class Forecasts:
         # Here: it brings the trainer's modules along, a second of imports that no page must wait for.
         from workbench.forecast import forecast
 
-        began = time.monotonic()
+        began, mine = time.monotonic(), False
 
         def begin(_line: str) -> None:
-            nonlocal began
+            nonlocal began, mine
             # One click, one measurement: of another mode, later, under other runs, it is asked again. Looking at a run
             # must not start one that nobody has asked for.
             allowed, self.allowed = self.allowed, False
             if not allowed and not (composed and not any(run.status in TRAINING for run in runs(self._runs_dir))):
                 raise NotMeasuredError
-            self.measuring, began = True, time.monotonic()
+            self.measuring = mine = True
+            began = time.monotonic()
             self._check_wanted(recipe, composed, 0.0)
 
         try:
             poll = lambda: self._check_wanted(recipe, composed, time.monotonic() - began)  # noqa: E731
             return forecast(recipe, say=begin, poll=poll).to_dict()
         finally:
-            self.measuring = False
+            # The other thread may be measuring while this one is refused.
+            self.measuring &= not mine
 
 
 def settled_since(found: dict[str, Any], recipe: Recipe) -> bool:
