@@ -147,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; repeatable"
     )
     listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
+    _add_comparing(verbs)
     _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
     for verb, text in _REQUESTS.items():
         asking = _run_verb(verbs, verb, "runs:ask", text)
@@ -224,6 +225,16 @@ def _run_ids(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     from workbench.runs.folder import runs_root
 
     return run_ids(runs_root(getattr(parsed_args, "runs", None)))
+
+
+def _add_comparing(verbs: Any) -> None:
+    text = "runs side by side: what they achieved, and the knobs that differ"
+    beside = _verb(verbs, "compare", "comparing:compare", text)
+    several = beside.add_argument(
+        "run", nargs="+", metavar="RUN", help="ids, unique prefixes of them, names, or globs over both ('bert*')"
+    )
+    several.completer = _run_ids  # type: ignore[attr-defined]
+    beside.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
 
 
 def _add_keeping(verbs: Any) -> None:
