@@ -35,6 +35,29 @@ def box(composer: Composer, *names: str) -> Knob:
     return part
 
 
+def test_what_another_choice_brings_is_said_beside_what_was_changed() -> None:
+    composer = Composer(presets.get("fast"))
+    assert "with" not in composer.verdict.value
+    composer.axes["optimizer"].picker.value = "lans"
+    (section,) = [section for section in composer.sections if section.name == "optimizer"]
+    paths = {each.path: (each.before, each.now) for each in section.brought}
+    assert "1 knob changed" in composer.verdict.value
+    assert f"+{len(paths)} with lans</span>" in composer.verdict.value
+    assert f"1 changed +{len(paths)}" in section.badge.value
+    # As a comparison of the two recipes counts them.
+    assert composer.recipe is not None
+    both = {path for path, (old, new) in presets.get("fast").diff(composer.recipe).items() if None not in (old, new)}
+    assert both - {"optimizer.kind"} <= set(paths)
+    before, now = paths["optimizer.lr"]
+    assert f"optimizer.lr {before} → {now}" in composer.verdict.value
+    # Turned by hand, it is a change.
+    box(composer, "lr").input.source.value = "0.003"
+    assert "2 knobs changed" in composer.verdict.value
+    assert f"+{len(paths) - 1} with lans" in composer.verdict.value
+    composer.axes["optimizer"].restore()
+    assert "with lans" not in composer.verdict.value
+
+
 def test_what_is_typed_into_a_form_that_a_pick_has_replaced_goes_to_the_one_in_its_place() -> None:
     composer = Composer(presets.get("fast"))
     lr, warmup, beta = box(composer, "lr"), box(composer, "schedule", "warmup"), box(composer, "beta2")

@@ -264,7 +264,8 @@ class Composer(ipywidgets.VBox):
         changes = [section.changes for section in self.sections]
         for section, count in zip(self.sections, changes, strict=True):
             section.update(problems, count)
-        self.verdict.show(self.composition, rest, sum(changes), message)
+        brought = [each for section in self.sections for each in section.brought]
+        self.verdict.show(self.composition, rest, sum(changes), message, brought)
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),

@@ -20,11 +20,11 @@ from pydantic import BaseModel
 from workbench.choices.choice import Choice, Problem, registry
 from workbench.choices.edits import with_kind
 from workbench.choices.schedules import Schedule
-from workbench.fields import same
+from workbench.fields import flatten, same
 from workbench.plots.shape import KnobScale
 from workbench.ui.compose.curve_editor import CurveEditor
 from workbench.ui.compose.inputs import Shape, defaults, shape_of
-from workbench.ui.compose.knob import Changed, Knob, Row
+from workbench.ui.compose.knob import Brought, Changed, Knob, Row
 from workbench.ui.compose.knob_help import help_of, label_of
 from workbench.ui.shared_layouts import with_shared_layout
 
@@ -115,6 +115,19 @@ class ChoiceKnob(Row):
     def changes(self) -> int:
         """Changed knobs of the chosen form; another kind than the baseline's counts as one more."""
         return self.part.changes + int(self.kind != _kind(self._baseline))
+
+    @property
+    def brought(self) -> list[Brought]:
+        """Of another kind than the baseline's: the knobs that both have, where this one starts elsewhere."""
+        if CONSTANT in (self.kind, before := _kind(self._baseline)) or self.kind == before:
+            return self.part.brought
+        base, start, now = map(flatten, (self._baseline, self._start(self._baseline), self.value))
+        return [
+            Brought(self.kind, f"{self.path}.{path}", base[path], value)
+            for path, value in now.items()
+            # One that was turned since is counted with the changes.
+            if path != "kind" and path in base and not same(base[path], value) and same(start.get(path), value)
+        ]
 
     def load(self, value: Any, baseline: Any) -> None:
         """Show ``value``; "reset" returns to ``baseline`` where that has the same kind, else to the kind's defaults."""
@@ -265,6 +278,11 @@ class Form:
     def changes(self) -> int:
         """Knobs that differ from the baseline, nested ones included."""
         return sum(knob.changes for knob in self.knobs.values())
+
+    @property
+    def brought(self) -> list[Brought]:
+        """Knobs that differ because another choice brought its own values."""
+        return [each for knob in self.knobs.values() for each in knob.brought]
 
     def load(self, value: Mapping[str, Any], baseline: Mapping[str, Any] | None = None) -> None:
         """Show ``value``; "reset" returns to ``baseline`` (the defaults when it is None). Missing fields: defaults."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets
 
@@ -15,6 +15,30 @@ from workbench.ui.compose.knob_notes import Note, Reset
 from workbench.ui.shared_layouts import with_shared_layout
 
 Changed = Callable[[], None]
+
+
+class Brought(NamedTuple):
+    """A knob that nobody turned: another choice brought its own value.
+
+    Attributes:
+        kind: of the choice. before: the baseline's value. now: its own.
+    """
+
+    kind: str
+    path: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.path} {value_text(self.before, 20)} → {value_text(self.now, 20)}"
+
+
+def brought_lines(brought: Sequence[Brought]) -> list[str]:
+    """What each choice brought: ``"+1 with lans: optimizer.lr 0.004 → 0.00675"``."""
+    by_kind: dict[str, list[str]] = {}
+    for each in brought:
+        by_kind.setdefault(each.kind, []).append(str(each))
+    return [f"+{len(each)} with {kind}: {', '.join(each)}" for kind, each in by_kind.items()]
 
 
 class Row:
@@ -35,6 +59,11 @@ class Row:
         self.widget.add_class("lab-knob")
         self.widget.add_class(path_class(path))
         self._note, self.reset = Note(self.widget), Reset(self.widget, self.restore, 1)
+
+    @property
+    def brought(self) -> list[Brought]:
+        """Knobs in here that differ from the baseline because another choice brought its own values."""
+        return []
 
     def load(self, value: Any, baseline: Any) -> None:
         """Show ``value``; "reset" will return to ``baseline``."""

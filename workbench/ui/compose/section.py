@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 
 import ipywidgets
 
 from workbench.choices.choice import Problem
 from workbench.ui.compose.form import ChoiceKnob, Form
+from workbench.ui.compose.knob import Brought, brought_lines
 from workbench.ui.compose.knob_help import path_class
 from workbench.ui.shared_layouts import with_shared_layout
 
@@ -78,11 +80,18 @@ class Section:
         """Knobs in here that differ from the baseline."""
         return sum(part.changes for part in self._parts)
 
+    @property
+    def brought(self) -> list[Brought]:
+        """Knobs in here that differ because another choice brought its own values."""
+        return [each for part in self._parts for each in part.brought]
+
     def update(self, problems: list[Problem], changes: int) -> None:
         """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
         bad = f"<span class='lab-bad'>{len(mine)} to fix</span>" if mine else ""
-        text = f"<span title='knobs that differ from where you began'>{changes} changed</span>" if changes else ""
+        more = self.brought
+        title = html.escape("; ".join(["knobs that you changed", *brought_lines(more)]))
+        text = f"<span title='{title}'>{changes} changed{f' +{len(more)}' if more else ''}</span>" if changes else ""
         # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text
         if mine:

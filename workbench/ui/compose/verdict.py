@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import ipywidgets
 import traitlets
 
 from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
+from workbench.ui.compose.knob import Brought, brought_lines
 
 
 class Verdict(ipywidgets.HTML):
@@ -58,13 +60,21 @@ class Verdict(ipywidgets.HTML):
         self._judged = recipe, doubt
         self._draw()
 
-    def show(self, composition: Composition, rest: list[Problem], count: int, message: str) -> None:
+    def show(
+        self,
+        composition: Composition,
+        rest: list[Problem],
+        count: int,
+        message: str,
+        brought: Sequence[Brought] = (),
+    ) -> None:
         """Where the recipe stands, and what is wrong first.
 
         Args:
             rest: problems that no knob shows; they come before those that one does.
             count: of knobs that were changed.
             message: what was just done.
+            brought: what changed with them, by another choice.
         """
         message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
         began = html.escape(composition.state.began)
@@ -73,6 +83,9 @@ class Verdict(ipywidgets.HTML):
         )
         if composition.recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
+            if lines := brought_lines(brought):
+                short = ", ".join(line.partition(":")[0] for line in lines)
+                changed += f" <span title='{html.escape('; '.join(lines))}'>{short}</span>"
             self._around = message, composition.recipe.hash, f"{changed} {reset}"
             self._awaited = composition.recipe.hash
             self._draw()
