@@ -78,6 +78,15 @@ function links(root) {
   });
 }
 
+/** The boxes of a notebook's output that stand around the Lab, marked for the style sheet; returns what unmarks them. */
+function markAround(root) {
+  const boxes = [];
+  for (let box = root.parentElement; box && !box.matches(".jp-Cell"); box = box.parentElement) boxes.push(box);
+  const around = boxes.filter((box) => box.matches(".jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output"));
+  for (const box of around) box.classList.add("lab-around");
+  return () => around.forEach((box) => box.classList.remove("lab-around"));
+}
+
 /** Where JupyterLab has our extension: a button that shows the Lab a second time, in a tab and at full height. */
 function opener(root, model) {
   const tabs = globalThis[TABS];
@@ -180,6 +189,7 @@ function render({ model, el }) {
   let waiting = 0;
   let added = [];
   let unwatch = null;
+  let unmark = null;
   const gone = new AbortController();
   el.classList.add("lab-links");
   el.setAttribute("role", "toolbar");
@@ -222,12 +232,14 @@ function render({ model, el }) {
     });
     on("keydown", (event) => keyed(event, root, launcher) && (event.preventDefault(), event.stopPropagation()));
     unwatch = watchKernel(model, root);
+    unmark = markAround(root);
   };
   attach(600);
   return () => {
     cancelAnimationFrame(waiting);
     gone.abort();
     unwatch?.();
+    unmark?.();
     for (const node of added) node.remove();
   };
 }
