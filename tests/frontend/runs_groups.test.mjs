@@ -69,6 +69,15 @@ test("names of repetitions are called by what they have in common", () => {
   assert.equal(statsOf([]).size, 0);
 });
 
+test("groups of one name are called by what tells them from each other, kinds first", () => {
+  const names = ["quickstart", "quickstart", "quickstart", "fast"];
+  const runs = names.map((name, i) => row(`r${i}`, 1, { name }));
+  const differ = { "architecture.heads": [2, 2, 2, 8], "architecture.layers": [6, 6, 6, 2], "architecture.width": [64, 64, 64, 32], "optimizer.beta": [0.9, null, 0.9, 0.9], "optimizer.kind": ["adamw", "lans", "adamw", "adamw"], "optimizer.lr": [0.001, 0.003, 0.01, 0.001], name: names };
+  const labels = (count) => groupsOf(runs.slice(0, count), BY_RECIPE, new Knobs({ runs: runs.map(({ id }) => id), same: {}, differ })).map(({ label }) => label);
+  assert.deepEqual(labels(2), ["quickstart · adamw", "quickstart · lans"]);
+  assert.deepEqual(labels(4), ["quickstart · adamw · lr 0.001", "quickstart · lans · lr 0.003", "quickstart · adamw · lr 0.01", "fast · adamw · heads 8 · layers 2 · …"]);
+});
+
 test("runs of a race stand together where the first of them is; two races of one name stay two", () => {
   const of = (id, tags = []) => row(id, 3, { tags });
   const rows = [of("mine"), of("20260102-000000-b-s0", ["race:a-vs-b"]), of("20260101-000000-b-s0", ["good", "race:a-vs-b"]), of("20260102-000000-a-s0", ["race:a-vs-b"]), of("other", ["race"])];

@@ -31,16 +31,11 @@ export function groupsOf(rows, by, knobs, sort = null) {
   const recipes = by === BY_RECIPE ? recipesOf(knobs, asked) : null;
   const column = recipes ? null : columnOf(by, knobs);
   const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from]));
-  const held = new Map();
-  for (const row of rows) {
-    const id = `group:${key(row)}`;
-    if (held.has(id)) held.get(id).push(row);
-    else held.set(id, [row]);
-  }
-  const groups = [...held].map(([id, members]) => ({ id, rows: members, stats: statsOf(members), unlike: budgetsText(members, knobs) }));
+  const groups = [...held(rows, (row) => `group:${key(row)}`)].map(([id, members]) => ({ id, rows: members, stats: statsOf(members), unlike: budgetsText(members, knobs) }));
   // Those alone by which these groups differ: what all rows shown have in common tells none from another.
   const varied = asked.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
-  for (const group of groups) group.label = by === BY_RECIPE ? recipeLabel(group.rows, varied, knobs) : knobLabel(by, group.rows[0], knobs);
+  if (by === BY_RECIPE) labelRecipes(groups, varied, knobs);
+  else for (const group of groups) group.label = knobLabel(by, group.rows[0], knobs);
   const mean = sort && columnOf(sort.key, knobs)?.mean;
   return mean ? ordered(groups, (group) => group.stats.get(sort.key)?.mean, sort.direction) : groups;
 }
@@ -142,11 +137,53 @@ function budgetsText(rows, knobs) {
   return texts.length < 2 ? "" : texts.length < 4 ? `unlike budgets: ${texts.join(", ")}` : `${texts.length} unlike budgets`;
 }
 
-function recipeLabel(rows, varied, knobs) {
+/** Lists of what has one key, by it. */
+function held(all, keyOf) {
+  const found = new Map();
+  for (const each of all) {
+    const key = keyOf(each);
+    if (found.has(key)) found.get(key).push(each);
+    else found.set(key, [each]);
+  }
+  return found;
+}
+
+/** Each group by its name and its knobs; of groups of one name those knobs that tell them from each other, and no others. */
+function labelRecipes(groups, varied, knobs) {
+  // A kind brings knobs of its own along: it says more than any of them.
+  const ranked = [...varied.filter(isKind), ...varied.filter((path) => !isKind(path))];
+  const named = held(groups, ({ rows }) => nameOf(rows));
+  for (const [name, same] of named) {
+    const paths = same.length > 1 ? telling(same, ranked, knobs) : ranked;
+    for (const group of same) {
+      const told = paths.slice(0, NAMED_KNOBS).map((path) => knobWords(path, knobText(path, group.rows[0], knobs)));
+      group.label = [name, ...told, ...(paths.length > NAMED_KNOBS ? ["…"] : [])].join(" · ");
+    }
+  }
+}
+
+const isKind = (path) => path.endsWith(".kind");
+
+/** Knobs that tell groups apart, each only where it parts what those before it leave together (as workbench/runs/titles.py does). */
+function telling(groups, paths, knobs) {
+  const found = [];
+  let parts = [groups];
+  for (const path of paths) {
+    const finer = parts.flatMap((part) => [...held(part, ({ rows }) => knobText(path, rows[0], knobs)).values()]);
+    if (finer.length > parts.length) found.push(path);
+    parts = finer;
+  }
+  return found;
+}
+
+/** "lr 0.003", and "lans" for a kind. */
+function knobWords(path, value) {
+  return isKind(path) && value ? value : `${titleOf(path)} ${value || "none"}`;
+}
+
+function nameOf(rows) {
   const names = [...new Set(rows.map((row) => row.name))];
-  const name = names.length === 1 ? names[0] : beginning(names) || names[0];
-  const told = varied.slice(0, NAMED_KNOBS).map((path) => `${titleOf(path)} ${knobText(path, rows[0], knobs) || "none"}`);
-  return [name, ...told, ...(varied.length > NAMED_KNOBS ? ["…"] : [])].join(" · ");
+  return names.length === 1 ? names[0] : beginning(names) || names[0];
 }
 
 // What names of repetitions have in common: "bert-1", "bert-2" are "bert".
