@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from workbench.runs.in_force import in_force
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.select import select
+from workbench.runs.titles import titled, titles
 
 if TYPE_CHECKING:
     import pandas
@@ -129,8 +129,7 @@ class Comparison:
     @property
     def _views(self) -> list[RunView]:
         """Runs of one name told apart."""
-        titles = comparison.titles([run.folder for run in self.runs])
-        return [replace(run.view(), name=title) for run, title in zip(self.runs, titles, strict=True)]
+        return titled([run.view() for run in self.runs], [run.folder for run in self.runs])
 
     @property
     def _notes(self) -> list[str]:
@@ -150,7 +149,7 @@ class Comparison:
             knobs = choices_table(read_object(folder.recipe), in_force(folder))
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
-            knobs = table(comparison.titles([run.folder for run in self.runs]), rows) if rows else ""
+            knobs = table(titles([run.folder for run in self.runs]), rows) if rows else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes)
         return f"{notes}<p><strong>{self._difference}</strong></p>{knobs}"
 

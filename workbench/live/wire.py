@@ -18,6 +18,7 @@ import numpy as np
 from workbench.live.cursor import cursor
 from workbench.live.track import News, Track
 from workbench.plots.activity import chosen_columns
+from workbench.runs.titles import titles
 from workbench.telemetry import data_of
 from workbench.thinned import evenly, extremes
 
@@ -60,6 +61,7 @@ def snapshot(
     columns: int = SNAPSHOT_COLUMNS,
     quantities: bool = True,
     steering: bool = True,
+    names: Sequence[str] = (),
 ) -> tuple[dict[str, Any], bytes]:
     """Everything a page needs to draw all runs.
 
@@ -68,14 +70,18 @@ def snapshot(
         extra: scalars beyond the core that a page asked for.
         points: per scalar. columns: of the heat map. quantities: with all that is known per layer, not states alone.
         steering: with what a page needs to steer the runs.
+        names: what the runs are called; else as :func:`names_of` tells.
 
     Returns:
         ``(header, block)``.
     """
     block = _Block()
     runs = []
-    for track in tracks:
-        entry = _identity(track, quantities) | {"names": track.names(extra), "others": sorted(track.columns.names)}
+    for track, title in zip(tracks, names or names_of(tracks), strict=True):
+        entry = _identity(track, title, quantities) | {
+            "names": track.names(extra),
+            "others": sorted(track.columns.names),
+        }
         steps = track.steps
         rows = evenly(len(steps), points)
         entry["clock"] = len(rows)
@@ -192,23 +198,32 @@ def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> byte
         A sealed snapshot; empty when even names and states do not fit.
     """
     # From rich to poor. Numbers per layer go first, then resolution: states and a rough curve still tell the story.
+    names = names_of(tracks)
     sizes = [(400, 240), (250, 160), (160, 100), (100, 64), (64, 40), (32, 24), (16, 8), (0, 0)]
     for quantities in (True, False):
         for points, columns in sizes if not quantities else sizes[:4]:
             whole = sealed(
-                *snapshot(tracks, seq, points=points, columns=columns, quantities=quantities, steering=False)
+                *snapshot(
+                    tracks, seq, points=points, columns=columns, quantities=quantities, steering=False, names=names
+                )
             )
             if len(whole) <= limit:
                 return whole
     return b""
 
 
-def _identity(track: Track, quantities: bool) -> dict[str, Any]:
+def names_of(tracks: Sequence[Track]) -> list[str]:
+    """Names of runs, those of one name told apart; recipes are read only where there are such."""
+    names = [track.name for track in tracks]
+    return names if len(set(names)) == len(names) else titles([track.folder for track in tracks])
+
+
+def _identity(track: Track, title: str, quantities: bool) -> dict[str, Any]:
     budget = track.recipe.get("budget")
     names = [name for name in track.layer_values if quantities or name == "state"]
     return {
         "id": track.folder.id,
-        "name": track.name[:_TEXT],
+        "name": title[:_TEXT],
         "budget": {key: budget.get(key) for key in ("amount", "unit")} if isinstance(budget, dict) else None,
         "layers": track.layers,
         "layer_names": names,

@@ -38,6 +38,7 @@ from workbench.printable import plain
 from workbench.quantities import PER_LAYER
 from workbench.runs.folder import RunFolder
 from workbench.runs.measured import failure, learned_in_words
+from workbench.runs.titles import titled
 from workbench.runs.view import RunView
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A mistyped path reads as an empty run and would become an empty report.
             if not folder.recipe.is_file():
                 raise RunError(f"'{folder.path}' is not the folder of a run (no recipe.json in it)")
-        views = [replace(RunView.read(folder), place=places.get(folder.id)) for folder in folders]
+        views = [replace(view, place=places.get(view.id)) for view in titled(list(map(RunView.read, folders)), folders)]
         if options.out is None:
             # Not through `write_report`, which makes missing folders: a run that was just deleted must not reappear.
             write_bytes(folders[0].report, report_html(views).encode())

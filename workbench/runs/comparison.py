@@ -5,23 +5,22 @@ Of telemetry only events are read, and only of steered runs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.floors import SCORE_TITLES, Yardstick, is_causal
-from workbench.printable import plain
 from workbench.runs.catalogue.listing import columns_of
-from workbench.runs.catalogue.summary import launched_of, name_of
 from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.in_force import in_force
 from workbench.runs.state import actual_status, read_state
+from workbench.runs.titles import NO_KNOBS, titles
 from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 
 # What each number is called, where it stands in a result, and which end of it is better (None: neither).
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("held-out loss (nats)", "heldout_loss", "low"),
-    ("training loss (nats)", "train_loss", "low"),
+    ("training loss, mean of the last 50 steps (nats)", "train_loss", "low"),
+    ("training loss of the last step (nats)", "loss", None),
     ("held-out bits per byte", "bits_per_byte", "low"),
     ("word frequencies (nats)", "unigram_entropy", None),
     ("neighbours (nats)", "bigram_entropy", None),
@@ -34,9 +33,6 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
 )
 _NATS = ("heldout_loss", "train_loss")
 _LOSSES = (*_NATS, "bits_per_byte")
-# Free text of the user's: different in nearly all runs, and no reason for a difference.
-_NO_KNOBS = ("name", "notes", "schema_version")
-_TIMES = ("%H:%M:%S", "%d %b %H:%M")
 
 
 def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
@@ -74,27 +70,10 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     }
 
 
-def titles(folders: Sequence[RunFolder]) -> list[str]:
-    """Names of runs; those of one name with what tells them apart: seed, time of launch, or the end of the id."""
-    names = [name_of(folder) for folder in folders]
-    found = list(names)
-    for name in {name for name in names if names.count(name) > 1}:
-        places = [place for place, each in enumerate(names) if each == name]
-        same = [folders[place] for place in places]
-        seeds = [f"seed {read_object(folder.recipe).get('seed')}" for folder in same]
-        starts = [time.localtime(launched_of(folder) or 0) for folder in same]
-        tails = [seeds, *([time.strftime(form, start) for start in starts] for form in _TIMES),
-                 [folder.id[-4:] for folder in same]]  # fmt: skip
-        apart = next((each for each in tails if len(set(each)) == len(same)), tails[-1])
-        for place, tail in zip(places, apart, strict=True):
-            found[place] = f"{plain(name, 30)} ({tail})"
-    return found
-
-
 def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """``[{"path", "values"}]`` of the knobs in which recipes differ."""
     differ = columns_of(recipes)["differ"]
-    return [{"path": path, "values": values} for path, values in differ.items() if path not in _NO_KNOBS]
+    return [{"path": path, "values": values} for path, values in differ.items() if path not in NO_KNOBS]
 
 
 def _yardstick(folder: RunFolder) -> Yardstick:
@@ -140,7 +119,7 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
         "tokens": state.tokens,
         "seconds": state.seconds,
         "tokens_per_second": state.tokens_per_second,
-        "train_loss": state.loss,
+        "loss": state.loss,
         "heldout_loss": state.heldout_loss,
         "parameters": read_object(folder.environment).get("parameters"),
     }
@@ -156,7 +135,7 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
 
 def _asked(recipe: Mapping[str, Any]) -> str:
     """What a recipe asks for but for its seed: equal texts are repetitions."""
-    return repr({path: value for path, value in recipe.items() if path not in (*_NO_KNOBS, "seed")})
+    return repr({path: value for path, value in recipe.items() if path not in (*NO_KNOBS, "seed")})
 
 
 def _best(values: Sequence[float | None], better: str | None, twins: Sequence[str]) -> list[int]:

@@ -33,7 +33,8 @@ class Result(dict[str, Any]):
     Keys:
         run, name, path, state: id, name, folder and status of the run.
         steps, tokens, seconds, tokens_per_second: of training; seconds without start-up and compilation.
-        train_loss, heldout_loss: nats. bits_per_byte: of the held-out text. score: how it was scored.
+        train_loss, heldout_loss: nats; the first over the last 50 steps, while a run goes on of the last step.
+        bits_per_byte: of the held-out text. score: how it was scored.
         unigram_entropy, bigram_entropy: the floors of word frequencies and neighbours, nats.
         learned: as :data:`workbench.floors.Learned`, None where nothing can be claimed; learned_in_words: a sentence.
         mfu, parameters, useful_flops, stopped_early: as the run wrote them at its end.

@@ -14,7 +14,7 @@ from workbench.telemetry import TelemetryWriter
 from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
 
 RECENT = 50
-"""Losses whose mean is called the training loss of a run."""
+"""Losses whose mean is called the training loss of a run, also in :mod:`workbench.runs.comparison`."""
 
 
 RESCUE = "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm"

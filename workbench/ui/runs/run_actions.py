@@ -15,6 +15,7 @@ from workbench.runs.in_force import flat, in_force
 from workbench.runs.labels import label
 from workbench.runs.report import report
 from workbench.runs.run import Run
+from workbench.runs.titles import titles
 from workbench.runs.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
@@ -131,7 +132,9 @@ class RunActions:
         yield ActionResult(f"compared {_names(runs)}", sheet={"kind": "compare", "title": title, **found})
 
     def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
-        columns = [({"id": run.id, "name": run.name}, in_force(run.folder).told) for run in runs]
+        called = titles([run.folder for run in runs])
+        columns = [({"id": run.id, "name": title}, in_force(run.folder).told)
+                   for run, title in zip(runs, called, strict=True)]  # fmt: skip
         if len(columns) == 1:
             composed = self._composed()
             if composed is None:
@@ -171,7 +174,7 @@ def _drawn(runs: Sequence[Run], places: Mapping[str, int]) -> bytes:
 
 
 def _names(runs: Sequence[Run]) -> str:
-    names = [run.name for run in runs]
+    names = titles([run.folder for run in runs])
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
 
 

@@ -28,6 +28,7 @@ from workbench.runs.find import find
 from workbench.runs.folder import RunFolder, runs_root
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status
+from workbench.runs.titles import titled, titles
 from workbench.runs.view import RunView
 from workbench.ui import cell_widgets
 from workbench.ui.bundles import script, style
@@ -226,6 +227,7 @@ class Monitor(anywidget.AnyWidget):
         """The runs as pictures want them; a long one is not read a second time."""
         tracks = {track.folder.path: track for track in self.feed.tracks}
         views = [view_of(run.folder, tracks.get(run.folder.path)) for run in self.runs]
+        views = titled(views, [run.folder for run in self.runs])
         return [replace(view, place=self.places.get(view.id)) for view in views]
 
     def _static_bundle(self) -> dict[str, Any]:
@@ -235,7 +237,7 @@ class Monitor(anywidget.AnyWidget):
         return summary_bundle(self._views())
 
     def _live_bundle(self) -> dict[str, Any]:
-        names = ", ".join(run.name for run in self.runs)
+        names = ", ".join(titles([run.folder for run in self.runs]))
         text = f"Live view of {names}; open the notebook in JupyterLab, or {self._in_new_cell()}, to see it."
         return view_bundle(self.model_id, text)
 

@@ -1,0 +1,67 @@
+"""Runs of one name are told apart by what differs, wherever several are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.live import wire
+from workbench.live.track import Track
+from workbench.plots.report import main
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.state import write_state
+from workbench.runs.titles import titles
+from workbench.ui.runs.run_actions import RunActions
+
+ADAMW = {"kind": "adamw", "lr": 0.001, "beta": 0.9}
+LANS = {"kind": "lans", "lr": 0.003}
+
+
+def run(root: Path, run_id: str, optimizer: dict[str, Any] = ADAMW, name: str = "fast", seed: int = 0) -> RunFolder:
+    folder = RunFolder(root / run_id)
+    folder.path.mkdir()
+    recipe = {"name": name, "notes": run_id, "optimizer": optimizer, "depth": {"kind": "full", "rate": 0.5}}
+    write_json(folder.recipe, recipe | {"seed": seed})
+    write_state(folder, status="finished")
+    return folder
+
+
+def test_kinds_first_then_numbers_then_seeds_times_and_ids(tmp_path: Path) -> None:
+    adamw, lans = run(tmp_path, "a"), run(tmp_path, "b", LANS)
+    faster, again = run(tmp_path, "c", ADAMW | {"lr": 0.01}), run(tmp_path, "d", seed=1)
+    assert titles([adamw]) == ["fast"]
+    assert titles([adamw, run(tmp_path, "e", LANS, "other")]) == ["fast", "other"], "no knob where names do"
+    assert titles([adamw, lans]) == ["fast · adamw", "fast · lans"]
+    assert titles([adamw, faster]) == ["fast · lr 0.001", "fast · lr 0.01"]
+    assert titles([adamw, lans, faster]) == [
+        "fast · adamw · lr 0.001",
+        "fast · lans · lr 0.003",
+        "fast · adamw · lr 0.01",
+    ]
+    assert titles([adamw, again]) == ["fast · seed 0", "fast · seed 1"]
+    assert titles([adamw, lans, again]) == ["fast · adamw · seed 0", "fast · lans", "fast · adamw · seed 1"]
+    first, second = (run(tmp_path, f"20260101-00000{k}-fast-abcd{k}") for k in (1, 2))
+    assert [title[-2:] for title in titles([first, second])] == ["01", "02"]
+    ends = [run(tmp_path, f"20260101-000005-fast-wxy{k}") for k in (1, 2)]
+    assert titles(ends) == ["fast · wxy1", "fast · wxy2"]
+
+
+def test_page_report_and_comparison_call_them_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [run(tmp_path, "a"), run(tmp_path, "b", LANS)]
+    called = ["fast · adamw", "fast · lans"]
+    for track in (tracks := [Track(folder) for folder in folders]):
+        track.poll()
+    header, _ = wire.snapshot(tracks, 0)
+    assert [each["name"] for each in header["runs"]] == called
+    assert all(name.encode() in wire.keepsake(tracks, 0).replace(b"\\u00b7", "·".encode()) for name in called)
+    (compared,) = RunActions(tmp_path, lambda: None).perform("compare", ["a", "b"], {})
+    assert compared.sheet is not None
+    assert compared.sheet["title"] == "Comparison of fast · adamw, fast · lans"
+    assert [each["name"] for each in compared.sheet["runs"]] == called
+    (differ,) = RunActions(tmp_path, lambda: None).perform("diff", ["a", "b"], {})
+    assert differ.sheet is not None
+    assert differ.sheet["title"] == "Knobs that differ: fast · adamw and fast · lans"
+    assert main([*(str(folder.path) for folder in folders), "--out", str(tmp_path / "report.html")]) == 0, capsys
+    assert "<h1>fast · adamw and fast · lans</h1>" in (tmp_path / "report.html").read_text()
