@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { sought } from "../../workbench/ui/frontend/src/runs/chooser.js";
 import { COLUMNS, STATES } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
 
@@ -110,6 +111,16 @@ test("half-typed terms ask for nothing and say what is missing", () => {
 test("only questions about recipes need the knobs", () => {
   assert.equal(asksForKnobs("bert state:running loss<3"), false);
   assert.equal(asksForKnobs("lr>1"), true);
+});
+
+test("a knob for a column is found by words of its path and of its help", () => {
+  const { same, differ } = knobs;
+  const told = new Knobs({ runs: ["a", "b"], same, differ, texts: { "optimizer.lr": "peak learning rate", "data.batch_size": "rows per step" } });
+  assert.deepEqual(sought("lr", told), { paths: ["optimizer.lr"], problem: "" });
+  assert.deepEqual(sought("Learning", told), { paths: ["optimizer.lr"], problem: "" });
+  assert.deepEqual(sought("batch rows", told).paths, ["data.batch_size"]);
+  assert.equal(sought("rate", told).problem, "'rate' is in 2 knobs: optimizer.lr (peak learning rate), objective.mask_rate.kind; name one");
+  assert.equal(sought("batch_sise", told).problem, "no knob 'batch_sise'; did you mean batch_size?");
 });
 
 test("a run that is newer than the knobs has none yet", () => {

@@ -158,6 +158,7 @@ def test_knobs_are_sent_when_they_are_asked_for(tmp_path: Path) -> None:
     table.hears(type="knobs")
     until(lambda: table.of("knobs") != [])
     assert table.of("knobs")[0]["differ"]["seed"] == [2, 1]
+    assert table.of("knobs")[0]["texts"]["seed"].startswith("seed of initialisation")
 
 
 def test_a_fork_is_asked_of_whoever_has_the_forms(tmp_path: Path) -> None:

@@ -243,7 +243,11 @@ class RunsTable(anywidget.AnyWidget):
         self._wake.set()
 
     def _send_knobs(self) -> None:
-        self.send({"type": "knobs", **self._listing.knobs([row["id"] for row in self._listed.rows])})
+        # Here, in a thread: it loads all choices, which a table that nobody searches does not need.
+        from workbench.ui.runs.knob_texts import knob_texts
+
+        found = self._listing.knobs([row["id"] for row in self._listed.rows])
+        self.send({"type": "knobs", **found, "texts": knob_texts([*found["same"], *found["differ"]])})
 
     def _send_trash(self) -> None:
         rows = self._listing.trash()

@@ -42,7 +42,7 @@ export class Chooser {
     const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path }))];
     this.order = all.map(({ key }) => key);
     this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))));
-    this.names.replaceChildren(...(knobs?.all ?? []).map((path) => el("option", { value: path })));
+    this.names.replaceChildren(...(knobs?.all ?? []).map((path) => el("option", { value: path, label: knobs.texts[path] })));
     if (held) this.boxes.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
     if (knobs && this.wanted) this.#add(this.wanted);
   }
@@ -62,16 +62,31 @@ export class Chooser {
   #add(text) {
     // The recipes are read when the columns are opened; whoever is faster need not type it again.
     this.wanted = this.knobs ? "" : text;
-    const paths = this.knobs?.paths(text.toLowerCase()) ?? [];
-    const near = text && this.knobs?.nearest(text.toLowerCase());
-    const unknown = this.knobs ? `no knob '${text}'${near ? `; did you mean ${near}?` : ""}` : "reading the recipes";
-    this.problem.textContent = !text || paths.length ? "" : unknown;
+    const { paths, problem } = this.knobs ? sought(text, this.knobs) : { paths: [], problem: "reading the recipes" };
+    this.problem.textContent = text && problem;
     if (!text || !paths.length) return this.field.focus();
     this.field.value = "";
     const key = knobKey(paths[0]);
     this.order = [...new Set([...this.order, key])];
     return this.#choose([...this.keys, key]);
   }
+}
+
+/**
+ * The knob that is meant: by its name, or by words of its path and of what it is for.
+ * @param {string} text
+ * @param {import("./filter.js").Knobs} knobs
+ * @returns {{paths: string[], problem: string}} no paths where several are meant, or none: the problem then names the nearest
+ */
+export function sought(text, knobs) {
+  const paths = knobs.paths(text.toLowerCase());
+  if (paths.length) return { paths, problem: "" };
+  const about = knobs.about(text);
+  if (about.length === 1) return { paths: about, problem: "" };
+  const near = knobs.nearest(text.toLowerCase());
+  const told = about.slice(0, OFFERED / 2).map((path) => (knobs.texts[path] ? `${path} (${knobs.texts[path]})` : path));
+  if (told.length) return { paths: [], problem: `'${text}' is in ${about.length} knobs: ${told.join(", ")}${about.length > told.length ? " …" : ""}; name one` };
+  return { paths: [], problem: `no knob '${text}'${near ? `; did you mean ${near}?` : ""}` };
 }
 
 /** What the runs are grouped by. */

@@ -193,9 +193,9 @@ function haystack(row) {
 
 /** Knobs of all recipes, as the kernel sends them (see workbench/runs/catalogue/listing.py). */
 export class Knobs {
-  constructor({ runs, same, differ, steered = {} }) {
+  constructor({ runs, same, differ, steered = {}, texts = {} }) {
     this.place = new Map(runs.map((id, index) => [id, index]));
-    Object.assign(this, { same, differ, launchedWith: steered });
+    Object.assign(this, { same, differ, texts, launchedWith: steered });
     this.all = [...Object.keys(same), ...Object.keys(differ)];
   }
 
@@ -206,6 +206,12 @@ export class Knobs {
     if (exact.length) return exact;
     const ends = [`.${name}`, `.${name}.kind`];
     return this.all.filter((path) => lower(path) === `${name}.kind` || ends.some((end) => lower(path).endsWith(end)));
+  }
+
+  /** Paths that hold all of these words, in themselves or in what they are for. */
+  about(text) {
+    const words = text.toLowerCase().split(/[\s._]+/).filter(Boolean);
+    return this.all.filter((path) => words.length && words.every((word) => `${path} ${this.texts[path] ?? ""}`.toLowerCase().includes(word)));
   }
 
   /** Value of a knob of one run; null when it has none, or is newer than the knobs. */
