@@ -157,6 +157,7 @@ BAD = [
         r"^execution\.micro_batch_size: 64 rows do not divide data\.batch_size 32; use one of 1, 2, 4, 8, 16, 32",
     ),
     ({"budget": "200"}, r"^budget: '200' is not a number and a unit; write '200 steps'"),
+    ({"budget": "-30 s"}, r"^budget\.amount: must be greater than 0, got -30"),
     ({"budget": {"amount": 0}}, r"^budget\.amount: must be greater than 0, got 0"),
     ({"budget": {"steps": 3}}, r"^budget\.steps: unknown knob 'steps'.* legal: amount"),
     ({"seed": -1}, r"^seed: must be greater than or equal to 0, got -1"),

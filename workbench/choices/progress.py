@@ -22,7 +22,7 @@ _UNITS: dict[str, tuple[Unit, float]] = {
     "h": ("seconds", 3600), "hour": ("seconds", 3600), "hours": ("seconds", 3600),
 }  # fmt: skip
 # A closed list of units keeps "2 min" (minutes) and "2m tokens" (millions) apart.
-_BUDGET_TEXT = re.compile(rf"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmb]?)\s*({'|'.join(_UNITS)})")
+_BUDGET_TEXT = re.compile(rf"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmb]?)\s*({'|'.join(_UNITS)})")
 
 
 class Budget(BaseModel):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Clock = Literal["reference", "measured"]
 """What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
-_FLOPS = re.compile(r"(\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
+_FLOPS = re.compile(r"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
 _LEGAL = "'200 steps', '1.5M tokens', '90 s', '2 hours' or '2e15 flops'"
 FEWEST_STEPS = 20
 """A schedule of fewer has hardly a shape."""
@@ -79,7 +79,7 @@ def parse(text: object) -> Amount:
             raise RecipeError(f"budget '{text:.60}' is not a number and a unit; write {_LEGAL}") from None
         amount = Amount(found["amount"], found["unit"])
     if not amount.amount > 0:
-        raise RecipeError(f"budget '{text}' is nothing; give one above 0")
+        raise RecipeError(f"budget '{text:.60}': a budget must be more than 0")
     return amount
 
 
