@@ -20,7 +20,8 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     share = race.plan.shares["mine"]
     titles, (baseline, mine) = arms(race.plan, race.standing)
     assert titles == ["arm", "steps", "tokens", "TFLOP", "time, machine idle (s)", "time measured (s)",
-                      "held-out (nats)", "seeds", "steps to target", "time to target"]  # fmt: skip
+                      "held-out (nats)", "seeds", "steps to the baseline's final score",
+                      "time to the baseline's final score"]  # fmt: skip
     assert baseline[0] == "baseline"
     assert (mine[0], mine[1], mine[7]) == ("mine", "200", "4")
     assert float(mine[3]) == pytest.approx(share.flops / 1e12, rel=0.01)
@@ -34,7 +35,7 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
 
 def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
     race = Race(written(planned()))
-    assert [line[5:8] for line in arms(race.plan, race.standing)[1]] == [["-", "-", "0"]] * 2
+    assert [line[5:] for line in arms(race.plan, race.standing)[1]] == [["-", "-", "0", "-", "-"]] * 2
     assert "too early to say" in race.report().read_text()
 
 

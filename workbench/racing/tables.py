@@ -10,17 +10,19 @@ from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import Standing
 
+END = "the baseline's final score"
+
 
 def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the baseline first; of the runs at the race's own budget.
 
     The first time is that of the plan (forecast, unless the budget counts it), the second the median of the runs, which
-    share the machine with each other and with everything else. The target is the score that the baseline ends
-    with, see :mod:`workbench.racing.target`.
+    share the machine with each other and with everything else. When an arm has the score that the baseline ends with:
+    see :mod:`workbench.racing.target`.
     """
     planned = "time planned (s)" if plan.shares[plan.baseline].unit == "seconds" else "time, machine idle (s)"
     titles = ["arm", "steps", "tokens", "TFLOP", planned, "time measured (s)", f"held-out ({UNITS[plan.score]})",
-              "seeds", "steps to target", "time to target"]  # fmt: skip
+              "seeds", f"steps to {END}", f"time to {END}"]  # fmt: skip
     lines = []
     for arm in (plan.baseline, *plan.others):
         share = plan.shares[arm]
@@ -30,7 +32,7 @@ def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         lines.append([
             plain(arm), f"{share.steps:,}", count(share.tokens), f"{share.flops / 1e12:.3g}", f"{share.seconds:.1f}",
             decimal(median(seconds) if done else None, 1), decimal(fmean(scores) if done else None, 3), str(len(done)),
-            *_to_target(plan, now, arm),
+            *(_to_target(plan, now, arm) if done else (UNKNOWN, UNKNOWN)),
         ])  # fmt: skip
     return titles, lines
 
