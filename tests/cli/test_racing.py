@@ -48,6 +48,7 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
     [
         (["fast"], [], "no race is called 'fast': `workbench race fast mine="),
         (["fast", "fast:optimizer.lr=1e-3"], [], "two arms have one name"),
+        (["fast", "fast:optimizr=lans"], [], "did you mean 'optimizer'"),
         (["fast", "mine=fsat"], [], "did you mean 'fast'"),
         (["fast", "mine=fast:optimizer.rl=1"], [], "did you mean 'lr'"),
         (["fast", "bert_tiny"], ["--seeds", "many"], "neither a number of seeds nor a list"),

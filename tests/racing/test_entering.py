@@ -65,6 +65,19 @@ def test_without_a_budget_the_time_of_the_baselines_own_counts(planned: Planned,
     assert plan.shares["deep"].steps < 120
 
 
+def test_a_budget_that_is_not_used_is_said(planned: Planned, tiny: Recipe) -> None:
+    arms = {"baseline": tiny, "mine": tiny.with_(budget="20 s", optimizer={"lr": 2e-3})}
+    plan = planned(arms, None)
+    (said,) = (line for line in plan.warnings if "is not used" in line)
+    assert said == (
+        f"the budget of 'mine', 20 seconds, is not used: each arm gets {plan.budget}, as long as 'baseline' takes for "
+        "its own 200 steps; give the race a budget to change that"
+    )
+    assert any(said in line for line in cost_lines(plan))
+    assert not any("is not used" in line for line in planned(arms, "200 steps").warnings), "it was asked for"
+    assert not any("is not used" in line for line in planned(budget=None).warnings)
+
+
 def test_the_race_says_how_often_and_on_what_all_are_scored(planned: Planned, tiny: Recipe) -> None:
     plan = planned({"baseline": tiny, "mine": tiny.with_(budget={"evaluation_tokens": 4096, "evaluations": 7})})
     assert {(r["budget"]["evaluations"], r["budget"]["evaluation_tokens"]) for r in plan.arms.values()} == {(2, 1024)}
@@ -101,6 +114,9 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
         (["baseline", "mine"], {"rates": "fast"}, "rates: 'fast' is not the rates of a machine"),
         (["baseline", "mine"], {"say": True}, "say: True is not a function"),
         (["baseline", "mine"], {"clock": "wall"}, "legal: measured, reference"),
+        (["baseline", "mine"], {"budget": "-30 s"}, "budget '-30 s': a budget must be more than 0"),
+        (["baseline", "mine"], {"budget": "-2e15 flops"}, "must be more than 0"),
+        (["baseline", "mine"], {"budget": "0 steps"}, "must be more than 0"),
         (["baseline", "mine"], {"budget": "60 parsecs"}, "write '200 steps', '1.5M tokens'"),
         (["baseline", "mine"], {"budget": "5 steps"}, "too small: arm 'baseline' gets 5 steps"),
         (["baseline", "mine"], {"budget": "20 s", "reference": [0]}, "between 0.01 and 100"),

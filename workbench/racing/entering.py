@@ -83,6 +83,7 @@ def enter(
         return forecast(recipe, rates=rates, say=say)
 
     text = f"{ahead(recipes[first]).seconds:.4g} s" if budget is None else budget
+    unused = [] if budget else _unused(recipes, first, text)
     shares: dict[str, Share] = {}
     for arm, recipe in recipes.items():
         # How often, and on how much text, an arm is scored is the race's to say.
@@ -91,7 +92,8 @@ def enter(
         check_size(f"arm '{arm}'", recipes[arm], shares[arm], prepared[f"arm '{arm}'"], text)
     side_by_side = at_once(shares.values())
     design = Design.of(len(chosen), len(recipes) - 1, alpha)
-    warnings = _twins(recipes) + [
+    warnings = unused + _twins(recipes)
+    warnings += [
         line
         for arm in recipes
         if not weights
@@ -111,14 +113,16 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
     """Sources by name of texts such as ``mine=fast:optimizer.lr=1e-3``; without a name, that of the preset or file.
 
     Raises:
-        RecipeError: two have one name.
+        RecipeError: two have one name, or one of these is no recipe.
     """
-    named = {}
+    named: dict[str, str] = {}
     for text in texts:
         name, equals, source = text.partition("=")
         if not equals or ":" in name:
             name, source = Path(text.partition(":")[0]).stem, text
         if name in named:
+            for each in (named[name], source):
+                recipe_of(each)  # a name that is missing is less to worry about than a knob that there is not
             raise RecipeError(f"two arms have one name, '{name}'; name them: NAME=RECIPE")
         named[name] = source
     return named
@@ -163,6 +167,14 @@ def _weights(initial: Mapping[int, str | Path], seeds: Sequence[int]) -> dict[st
         if (problem := problem_with(Path(path))) is not None:
             raise RecipeError(f"initial: '{path}' is no checkpoint to begin with ({problem})")
     return found
+
+
+def _unused(recipes: Mapping[str, Recipe], first: str, text: str) -> list[str]:
+    """Budgets of recipes that nobody may take for those of the race."""
+    own = str(recipes[first].budget)
+    return [f"the budget of '{arm}', {recipe.budget}, is not used: each arm gets {text}, as long as '{first}' takes "
+            f"for its own {own}; give the race a budget to change that"
+            for arm, recipe in recipes.items() if str(recipe.budget) != own]  # fmt: skip
 
 
 def _twins(recipes: Mapping[str, Recipe]) -> list[str]:
