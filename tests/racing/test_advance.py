@@ -14,6 +14,7 @@ from workbench.errors import EngineError, RunError
 from workbench.experiments import launching
 from workbench.racing.advance import advance, cancel
 from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.race import Race
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.standing import run_folder
 from workbench.runs.labels import read_labels
@@ -70,7 +71,55 @@ def test_a_launch_that_fails_is_tried_again_and_one_that_is_refused_fails_its_ar
     assert "not installed" in now.verdicts["mine"].error
     # Its only arm: nothing is left to race.
     advance(folder, no_engine)
-    assert folder.read_state()["status"] == "finished"
+    state = folder.read_state()
+    assert state["status"] == "failed", "it has compared nothing"
+    assert state["message"].startswith("mine failed, so there is no verdict: ")
+    assert "not installed" in state["message"]
+
+
+def test_what_no_verdict_needs_any_more_is_stopped_and_has_not_failed(planned: Planned, tiny: object) -> None:
+    plan = replace(planned({"baseline": tiny, "broken": tiny, "mine": tiny}, reference=()), at_once=5)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    assert starter.going == plan.entries(4, plan.others)[:5]
+    write_state(run_folder(plan, Entry("broken", 0)), status="failed", error="the loss is nan")
+    now = advance(folder, starter)
+    stopped = {event["run"] for event in folder.read_events() if event["kind"] == "withdrawn"}
+    assert stopped == {plan.run_id(Entry("broken", 1))}
+    assert (now.verdicts["broken"].reason, now.verdicts["mine"].final) == ("failed", False)
+    for seed in (1, 0):
+        write_state(run_folder(plan, Entry("broken", seed)), status="stopped" if seed else "failed", error="nan")
+    write_state(run_folder(plan, Entry("mine", 0)), status="failed", error="no memory")
+    advance(folder, starter)
+    race = Race(folder)
+    assert race.status == "failed"
+    assert race.message.startswith("broken and mine failed, so there is no verdict: ")
+    # What was stopped is no failure of the baseline's, and nothing goes on.
+    for entry in (Entry("baseline", 0), Entry("baseline", 1)):
+        write_state(run_folder(plan, entry), status="stopped")
+    assert {row["status"] for row in race.rows if row["arm"] == "baseline"} == {"stopped"}
+    said, broken, mine = race.summary.splitlines()
+    assert "0 of at most 12 runs done, " in said
+    assert "going" not in said
+    assert said.endswith(" stopped, as no verdict needs them any more; nothing could be judged")
+    assert broken.startswith("broken has no verdict: ")
+    assert broken.endswith("nan")
+    assert mine.endswith("no memory")
+    assert race.result["error"] == race.message
+
+
+def test_a_stopped_run_that_is_needed_again_goes_on(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = replace(planned(reference=()), at_once=1)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    (going,) = starter.going
+    launching.withdraw(folder, run_folder(plan, going))
+    assert launching.withdrawn(folder) == {plan.run_id(going)}
+    resumed: list[str] = []
+    monkeypatch.setattr(Run, "resume", lambda run: resumed.append(run.id))
+    advance(folder, starter)
+    assert resumed == [plan.run_id(going)]
+    assert launching.withdrawn(folder) == set()
 
 
 def test_a_run_that_found_no_space_goes_on_when_there_is_some(

@@ -18,6 +18,7 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import wait_until
 from workbench.errors import RunError, RunFailed
 from workbench.experiments import experiment_folder
+from workbench.racing.entering import enter
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, begin
 from workbench.racing.race_folder import RaceFolder
@@ -75,6 +76,21 @@ def test_cancelling_stops_what_trains(tiny: Recipe, root: Path) -> None:
     wait_until(lambda: not processes_of(root) and not drivers_in(races), what="the end of all processes")
     with pytest.raises(RunFailed, match=r"cancelled$"):
         race.wait(5)
+
+
+@pytest.mark.process
+def test_an_arm_that_diverges_ends_a_race_of_two_and_nothing_goes_on(tiny: Recipe, root: Path) -> None:
+    absurd = tiny.with_(optimizer={"lr": 100.0, "weight_decay": 1.0})
+    # The baseline would train for minutes; the arm fails at once, on the core beside it.
+    plan = enter({"baseline": tiny, "mine": absurd}, "20000 steps", 2, reference=(), runs_dir=root, rates=RATES)
+    race = begin(replace(plan, at_once=2))
+    with pytest.raises(RunFailed, match=r"failed: mine failed, so there is no verdict: .*became nan"):
+        race.wait_blocking(240)
+    assert race.status == "failed"
+    assert "; nothing could be judged" in race.summary
+    races = RaceFolder.root(root)
+    wait_until(lambda: not processes_of(root) and not drivers_in(races), what="the end of all processes")
+    assert [row["status"] for row in race.rows if row["arm"] == "baseline"] in (["stopped"], ["done"], [])
 
 
 def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> None:

@@ -55,7 +55,9 @@ def test_nothing_is_said_before_the_first_look(six: RacePlan) -> None:
     later = replace(now, look=6)
     assert "; last verdict after 6 seeds, about " in progress(six, later)
     assert progress(six, later, ended=True) == "12 of at most 24 runs done"
-    assert progress(six, replace(later, over=True)).endswith("; judged on 6 seeds")
+    assert progress(six, replace(later, over=True)).endswith("; nothing could be judged")
+    decided = judged(six, readings(six, 4, baseline=2.0, mine=1.5))
+    assert progress(six, decided).endswith("; judged on 4 seeds")
 
 
 def test_how_long_the_rest_takes_is_forecast_and_goes_at_the_pace_so_far(planned: Planned) -> None:
@@ -142,6 +144,12 @@ def test_a_failing_arm_is_said_and_the_others_go_on(planned: Planned, tiny: obje
     assert (now.verdicts["broken"].final, now.verdicts["mine"].final) == (True, False)
     assert "broken has no verdict: run-x: out of memory" in summary(plan, now, "racing")
     assert {entry.arm for entry in now.wanted} == {"baseline", "mine"}
+    # Alone, it leaves nothing to judge, however many seeds were asked for.
+    found = {entry: each for entry, each in found.items() if entry.arm != "mine"}
+    alone = replace(plan, arms={arm: plan.arms[arm] for arm in ("baseline", "broken")})
+    now = judged(alone, found)
+    assert (now.over, now.failed) == (True, "broken failed, so there is no verdict: run-x: out of memory")
+    assert progress(alone, now).endswith("; nothing could be judged")
     # A reference that fails costs the curve one place.
     found = readings(plan, 4, baseline=2.0, broken=2.0, mine=1.5)
     found[Entry("baseline", 1, 2.0)] = Reading("failed", error="run-y")

@@ -43,7 +43,7 @@ def bring(
         OSError: the experiment's folder cannot be written to.
     """
     title = facts.pop("title")
-    if reading.status == "lost":
+    if reading.status in ("lost", "stopped"):
         if DISK_FULL in reading.error and shutil.disk_usage(run.path).free < ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run.path))
         with contextlib.suppress(RunError):  # somebody was faster
@@ -67,6 +67,23 @@ def refused(folder: ExperimentFolder) -> dict[str, str]:
     """Runs that could not be launched, and why, by id."""
     found = [event for event in folder.read_events() if event.get("kind") == "refused"]
     return {str(event.get("run")): str(event.get("error")) for event in found}
+
+
+def withdraw(folder: ExperimentFolder, run: RunFolder, **facts: Any) -> None:
+    """Stop a run that the experiment does not need any more; says so in the experiment's events.
+
+    Raises:
+        OSError: the experiment's folder cannot be written to.
+    """
+    # Before it stops: a run that was stopped by nobody known would have failed.
+    folder.add_event("withdrawn", run=run.id, **facts)
+    stop([run])
+
+
+def withdrawn(folder: ExperimentFolder) -> set[str]:
+    """Ids of runs that :func:`withdraw` stopped and nobody has resumed since."""
+    last = {str(event.get("run")): event.get("kind") for event in folder.read_events()}
+    return {run for run, kind in last.items() if kind == "withdrawn"}
 
 
 def end(folder: ExperimentFolder) -> None:

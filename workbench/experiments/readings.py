@@ -12,7 +12,8 @@ from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.state import DISK_FULL, actual_status, read_state
 
-Status = Literal["missing", "going", "lost", "failed", "done"]
+Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
+"""``stopped`` by the experiment itself, which did not need it any more."""
 MOST_ATTEMPTS = 3
 """A run that was lost so often, to reboots, to a killed supervisor or for want of space, has failed."""
 

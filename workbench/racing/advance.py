@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.launching import bring, end, refused, stop
+from workbench.experiments.launching import bring, end, refused, stop, withdraw, withdrawn
 from workbench.racing.plan import RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import verdict_as_json
@@ -30,16 +30,20 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
     """
     with exclusive(folder.path):
         plan, status = RacePlan.read(folder), folder.read_state()["status"]
-        now = standing(plan, refused(folder))
+        now = standing(plan, refused(folder), withdrawn(folder))
         if status in ENDED:
             return now
+        for entry, reading in now.readings.items():
+            # Of an arm that has failed, or of a baseline against which no arm is left.
+            if reading.status == "going" and entry not in now.wanted:
+                withdraw(folder, run_folder(plan, entry), **entry._asdict())
         if now.over:
             for verdict in now.verdicts.values():
                 folder.add_event("verdict", **verdict_as_json(plan, verdict))
             folder.write_state("failed" if now.failed else "finished", now.failed)
             return now
-        for entry, reading in now.readings.items():
-            if reading.doing == "queued":
+        for entry in now.wanted:
+            if now.readings[entry].doing == "queued":
                 # After a reboot it waits without a process, and nobody else may come to start it.
                 start_orphan(run_folder(plan, entry))
         room = plan.at_once - sum(reading.status == "going" for reading in now.readings.values())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, unknown
 from workbench.experiments.experiment import Experiment
-from workbench.experiments.launching import refused
+from workbench.experiments.launching import refused, withdrawn
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
 from workbench.racing import advance
@@ -44,7 +44,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
     @property
     def standing(self) -> Standing:
         """All that its runs say now."""
-        return standing(self.plan, refused(self.folder), cancelled=self.status == "cancelled")
+        return standing(self.plan, refused(self.folder), withdrawn(self.folder), cancelled=self.status == "cancelled")
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

@@ -131,6 +131,8 @@ def progress(plan: RacePlan, now: Standing, *, ended: bool = False) -> str:
     """
     counted = [each.status for each in now.readings.values()]
     parts = [f"{counted.count('done')} of at most {len(counted)} runs done", *underway(now.readings.values())]
+    if stopped := counted.count("stopped"):
+        parts.append(f"{stopped} stopped, as no verdict needs {'it' if stopped == 1 else 'them'} any more")
     done = ", ".join(parts)
     return done if ended and not now.over else f"{done}; {_next_verdict(plan, now)}"
 
@@ -138,7 +140,7 @@ def progress(plan: RacePlan, now: Standing, *, ended: bool = False) -> str:
 def _next_verdict(plan: RacePlan, now: Standing) -> str:
     """After how many seeds the race says something."""
     if now.over:
-        return f"judged on {now.look} seeds"
+        return f"judged on {now.judged} seeds" if now.judged else "nothing could be judged"
     first, last = plan.design.looks[0], plan.design.looks[-1]
     which = "only" if first == last else "first" if now.look == first else "last" if now.look == last else "next"
     # Not when: nobody knows what the queue puts before its runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -66,6 +66,11 @@ class Standing:
     over: bool = False
     failed: str = ""
 
+    @property
+    def judged(self) -> int:
+        """Seeds of the last look that all runs of an arm have reached; 0 before there is one."""
+        return max(each.left_floor[1] for each in self.verdicts.values())
+
     def scores(self, plan: RacePlan, arm: str, seeds: Sequence[int], ratio: float = 1.0) -> list[float]:
         """Scores of an arm by seed, in the unit that the race compares; NaN where a run is not done."""
         found = [self.readings.get(Entry(arm, seed, ratio), Reading("missing")) for seed in seeds]
@@ -77,16 +82,26 @@ def run_folder(plan: RacePlan, entry: Entry) -> RunFolder:
     return RunFolder(Path(plan.runs_dir) / plan.run_id(entry))
 
 
-def standing(plan: RacePlan, refused: Mapping[str, str] = MappingProxyType({}), *, cancelled: bool = False) -> Standing:
+def standing(
+    plan: RacePlan,
+    refused: Mapping[str, str] = MappingProxyType({}),
+    withdrawn: Collection[str] = (),
+    *,
+    cancelled: bool = False,
+) -> Standing:
     """How the race stands now: look by look, as far as its runs have got.
 
     Args:
         refused: by run id, why it could not be launched.
+        withdrawn: ids of runs that the race stopped, and that have not failed.
         cancelled: what did not end by itself was stopped then, and has not failed.
     """
     readings = {
         entry: reading_of(run_folder(plan, entry), refused) for entry in plan.entries(len(plan.seeds), plan.others)
     }
+    for entry, each in readings.items():
+        if each.status != "done" and plan.run_id(entry) in withdrawn:
+            readings[entry] = Reading("stopped", progress=each.progress)
     if cancelled:
         readings = {e: each if each.status in ("done", "going") else Reading("missing") for e, each in readings.items()}
     return judged(plan, readings)
@@ -111,7 +126,15 @@ def judged(plan: RacePlan, readings: dict[Entry, Reading]) -> Standing:
         verdicts |= {arm: _judged(plan, readings, arm, look) for arm in open_arms}
         if all(each.final for each in verdicts.values()):
             break
-    return Standing(readings, verdicts, look, over=True)
+    return Standing(readings, verdicts, look, over=True, failed=_all_failed(verdicts.values()))
+
+
+def _all_failed(verdicts: Collection[Verdict]) -> str:
+    """That there is no verdict at all, and why; empty where an arm has one."""
+    if not all(each.reason == "failed" for each in verdicts):
+        return ""
+    named = " and ".join(each.arm for each in verdicts)
+    return f"{named} failed, so there is no verdict: {next(iter(verdicts)).error}"
 
 
 def _breaks(plan: RacePlan, entry: Entry, reading: Reading) -> bool:

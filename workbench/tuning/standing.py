@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from workbench.experiments.launching import refused
+from workbench.experiments.launching import refused, withdrawn
 from workbench.racing.plan import RacePlan
 from workbench.racing.standing import Standing as RaceStanding
 from workbench.racing.standing import standing as race_standing
@@ -71,7 +71,7 @@ def standing(plan: TuningPlan) -> Standing:
         return replace(begun, stage=stage)
     race_plan = RacePlan.read(plan.race)
     status = plan.race.read_state()["status"]
-    race = race_standing(race_plan, refused(plan.race), cancelled=status == "cancelled")
+    race = race_standing(race_plan, refused(plan.race), withdrawn(plan.race), cancelled=status == "cancelled")
     better = race.verdicts[TUNED].verdict == "better"
     stage = "tuned, not yet confirmed" if status != "finished" else "confirmed" if better else "not confirmed"
     return replace(begun, race_plan=race_plan, race=race, stage=stage)
