@@ -124,7 +124,7 @@ def forecast(
     # On a CPU the parts are no more than half of a small model's memory, and nobody should have to look for the rest.
     memory["heap"] = max(0, peak - sum(memory.values()))
     band = BAND[mode.compiled]
-    counted = recipe.budget.unit == "seconds"
+    counted, unusual = recipe.budget.unit == "seconds", _unusual(recipe.optimizer)
     return Forecast(
         parameters=simulated.parameters,
         flops_per_token=simulated.flops / simulated.tokens,
@@ -145,13 +145,13 @@ def forecast(
             "forward": [point.forward for point in simulated.points],
             "backward": [point.backward for point in simulated.points],
         },
-        notes=tuple(_notes(recipe)),
+        notes=tuple(filter(None, (unusual, *_notes(recipe)))),
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,
         provisional=engine.provisional,
         preparation=_preparation(recipe.data) if here else "",
-        unusual=_unusual(recipe.optimizer),
+        unusual=unusual,
     )
 
 
@@ -186,8 +186,7 @@ def _notes(recipe: Recipe) -> list[str]:
     notes = ["seconds of training only: start-up, compilation, evaluation and checkpoints come on top"]
     if recipe.data.batch_rule.kind != "as_scheduled":
         notes.append(f"data.batch_rule '{recipe.data.batch_rule.kind}' changes the batch by what it measures; not seen")
-    notes += recipe.engine().assumptions()
-    return [unusual, *notes] if (unusual := _unusual(recipe.optimizer)) else notes
+    return notes + recipe.engine().assumptions()
 
 
 def _vocabulary(data: Data) -> Vocabulary:

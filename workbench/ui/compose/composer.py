@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -262,10 +263,10 @@ class Composer(ipywidgets.VBox):
             # Each shows its own problems and hands on the others; what is left at the end belongs to no knob.
             rest = part.take(rest)
         changes = [section.changes for section in self.sections]
-        for section, count in zip(self.sections, changes, strict=True):
-            section.update(problems, count)
-        brought = [each for section in self.sections for each in section.brought]
-        self.verdict.show(self.composition, rest, sum(changes), message, brought)
+        brought = [section.brought for section in self.sections]
+        for section, count, more in zip(self.sections, changes, brought, strict=True):
+            section.update(problems, count, more)
+        self.verdict.show(self.composition, rest, sum(changes), message, list(chain.from_iterable(brought)))
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),

@@ -85,13 +85,14 @@ class Section:
         """Knobs in here that differ because another choice brought its own values."""
         return [each for part in self._parts for each in part.brought]
 
-    def update(self, problems: list[Problem], changes: int) -> None:
-        """Show counts of changed knobs and problems, and open when a problem would stay hidden."""
+    def update(self, problems: list[Problem], changes: int, brought: Sequence[Brought] = ()) -> None:
+        """Show counts of changed and brought knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]
         bad = f"<span class='lab-bad'>{len(mine)} to fix</span>" if mine else ""
-        more = self.brought
-        title = html.escape("; ".join(["knobs that you changed", *brought_lines(more)]))
-        text = f"<span title='{title}'>{changes} changed{f' +{len(more)}' if more else ''}</span>" if changes else ""
+        title = html.escape("; ".join(["knobs that you changed", *brought_lines(brought)]))
+        text = (
+            f"<span title='{title}'>{changes} changed{f' +{len(brought)}' if brought else ''}</span>" if changes else ""
+        )
         # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text
         if mine:
