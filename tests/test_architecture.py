@@ -79,7 +79,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
         "workbench.telemetry", "workbench.ops", "workbench.atomic", "workbench.choices", "workbench.recipe",
-        "workbench.changes", "workbench.huge_pages", "workbench.transformers", *RUN_FORMATS,
+        "workbench.changes", "workbench.huge_pages", *RUN_FORMATS,
+    },
+    "workbench.exporting": {
+        "workbench.telemetry", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.training",
+        "workbench.transformers", "workbench.runs.folder",
     },
     "workbench.forecasting": {
         "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench import choices, forecast, presets, runs
-    from workbench.accelerated import accelerate
+    from workbench.accelerated.run import accelerate
     from workbench.comparison import compare
     from workbench.opening import experiment
     from workbench.racing.race import race
@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Recipe": "workbench.recipe:Recipe",
-    "accelerate": "workbench.accelerated:accelerate",
+    "accelerate": "workbench.accelerated.run:accelerate",
     "compare": "workbench.comparison:compare",
     "presets": "workbench.presets",
     "choices": "workbench.choices",

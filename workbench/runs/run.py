@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
     from workbench.runs.result import Result
 
-EXPORT, MONITOR = "workbench.training.export", "workbench.ui.watch.monitor:Monitor"
+EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Monitor"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import workbench as wb
-from tests.training.own.models import MostlyFrozen, Start, cross_entropy, shuffled, stacked, stop_after
+from tests.accelerated.models import MostlyFrozen, Start, cross_entropy, shuffled, stacked, stop_after
 from workbench.errors import RecipeError, RunError, RunFailed
 
 # A run asks git for the revision that it runs.

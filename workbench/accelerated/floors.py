@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbench.training.own.batches import IGNORED, epoch_of
+from workbench.accelerated.batches import IGNORED, epoch_of
 
 MOST_BATCHES = 200
 """Of training, whose labels are counted: frequencies settle long before."""

@@ -15,10 +15,10 @@ from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.exporting.export import main
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
-from workbench.training.export import main
 from workbench.training.restored import restore
 
 Live = Callable[[Recipe], LiveRun]

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbench.accelerated.batches import OwnBatch, first_of
+from workbench.accelerated.stack import OwnBackbone, Watched
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
-from workbench.training.own.batches import OwnBatch, first_of
-from workbench.training.own.stack import OwnBackbone, Watched
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
 OWN_LOSS = "model(**batch).loss"

@@ -6,8 +6,8 @@ import pytest
 
 from workbench import presets
 from workbench.choices.choice import registry
+from workbench.exporting.card import model_card
 from workbench.recipe import AXES, Recipe
-from workbench.training.card import model_card
 
 FACTS = {"step": 12, "tokens": 4000, "parameters": 123_456, "layers": 2}
 SAID = {

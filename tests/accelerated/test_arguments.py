@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from tests.training.own.models import (
+from tests.accelerated.models import (
     Outside,
     Start,
     Straight,

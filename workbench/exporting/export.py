@@ -1,4 +1,4 @@
-"""A trained model as a folder for others: ``python -m workbench.training.export RUN_FOLDER TARGET``.
+"""A trained model as a folder for others: ``python -m workbench.exporting.export RUN_FOLDER TARGET``.
 
 What transformers knows is written as it loads it; every other architecture as a model of ``workbench.transformers``.
 """
@@ -20,10 +20,10 @@ from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
+from workbench.exporting.card import model_card
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
 from workbench.training.assemble import TrainedModel
-from workbench.training.card import model_card
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.restored import restore
 

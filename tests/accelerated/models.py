@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from workbench.accelerated import AcceleratedRun
+from workbench.accelerated.run import AcceleratedRun
 from workbench.runs import control
 
 Start = Callable[..., AcceleratedRun]

@@ -10,6 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from workbench.accelerated.batches import OwnBatch, OwnSteps, epoch_of, length_of
+from workbench.accelerated.floors import unigram_floor
+from workbench.accelerated.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
+from workbench.accelerated.stack import OwnBackbone
 from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
@@ -20,10 +24,6 @@ from workbench.runs.folder import RunFolder
 from workbench.training.assemble import Assembled, build_optimizer
 from workbench.training.batches import StepBatch, Steps, StepShape
 from workbench.training.evaluate import DURING, YARDSTICK, Evaluation
-from workbench.training.own.batches import OwnBatch, OwnSteps, epoch_of, length_of
-from workbench.training.own.floors import unigram_floor
-from workbench.training.own.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
-from workbench.training.own.stack import OwnBackbone
 
 NO_VOCABULARY = Vocabulary(0, 0, 0, 0, 0, 0, 0)
 NO_HELDOUT = (
@@ -47,7 +47,7 @@ class OwnAssembled(Assembled):
     look: Look
 
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
-        """See :class:`workbench.training.own.batches.OwnSteps`."""
+        """See :class:`workbench.accelerated.batches.OwnSteps`."""
         return OwnSteps(self.loader, self.seed, position)
 
     def rehearsal(self, shape: StepShape) -> OwnBatch:

@@ -18,8 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 import workbench as wb
-from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
-from tests.training.own.models import (
+from tests.accelerated.models import (
     MostlyFrozen,
     PairedStack,
     Start,
@@ -31,7 +30,8 @@ from tests.training.own.models import (
     stacked,
     stop_after,
 )
-from workbench.accelerated import AcceleratedRun
+from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
+from workbench.accelerated.run import AcceleratedRun
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.runs.checkpoints import checkpoints
 from workbench.runs.folder import RunFolder

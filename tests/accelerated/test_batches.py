@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from workbench.accelerated.batches import OwnBatch, OwnSteps, check_loader, epoch_of, length_of
 from workbench.errors import DataError
 from workbench.training.batches import StepShape
-from workbench.training.own.batches import OwnBatch, OwnSteps, check_loader, epoch_of, length_of
 
 Pair = namedtuple("Pair", "x y")
 SHAPE = StepShape(4, 1, 4)

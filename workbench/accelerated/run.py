@@ -19,6 +19,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from workbench.accelerated.arguments import (
+    budget_of,
+    check_choices,
+    check_loss,
+    check_model,
+    depth_of,
+    execution_of,
+)
+from workbench.accelerated.batches import check_loader, first_of, length_of, tokens_of
+from workbench.accelerated.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
+from workbench.accelerated.needs import check_depth, check_execution, check_width, find_stack
+from workbench.accelerated.task import OwnTask
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
 from workbench.errors import RecipeError, RunError, RunFailed
@@ -35,18 +47,6 @@ from workbench.runs.queue.turn import Turn, enter
 from workbench.runs.result import Result
 from workbench.runs.run import Run
 from workbench.runs.state import ENDED_WELL, FINAL, actual_status, read_state
-from workbench.training.own.arguments import (
-    budget_of,
-    check_choices,
-    check_loss,
-    check_model,
-    depth_of,
-    execution_of,
-)
-from workbench.training.own.batches import check_loader, first_of, length_of, tokens_of
-from workbench.training.own.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
-from workbench.training.own.needs import check_depth, check_execution, check_width, find_stack
-from workbench.training.own.task import OwnTask
 from workbench.training.restored import saved_checkpoint
 from workbench.training.session import Session
 from workbench.training.status import Status

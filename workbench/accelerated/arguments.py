@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
+from workbench.accelerated.batches import length_of
 from workbench.choices.choice import Choice, registry, resolve
 from workbench.choices.progress import parse_budget
 from workbench.errors import RecipeError, unknown
 from workbench.recipe import Recipe
-from workbench.training.own.batches import length_of
 
 CHOICES = ("optimizer", "depth", "execution")
 _PLAIN = {"precision": "fp32", "compile": False}

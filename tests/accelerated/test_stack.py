@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from workbench.accelerated.stack import OwnBackbone, Watched, stack_named, stacks
 from workbench.choices.depth.plan import LayerPlan
 from workbench.errors import RecipeError
-from workbench.training.own.stack import OwnBackbone, Watched, stack_named, stacks
 
 
 class Chain(nn.Module):
