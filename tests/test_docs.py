@@ -11,7 +11,9 @@ import pytest
 from tests.documents import ROOT, Executed, blocks
 
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((ROOT / "workbench").rglob("*.md"))]
+MEASURED = ROOT / "docs" / "measured.md"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, MEASURED, ROOT / "docs" / "methods.md"]
+DOCUMENTS += sorted((ROOT / "workbench").rglob("*.md"))
 DOCUMENTS = [path for path in DOCUMENTS if "node_modules" not in path.parts]
 
 
@@ -35,6 +37,29 @@ def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}, which is not there"
+
+
+def _measured_rows(path: Path) -> list[list[str]]:
+    """Cells of the rows of a document's tables whose last column is "result file"."""
+    table = re.compile(r"^\|.*\| result file \|\n\|---.*\n((?:\|.*\n)+)", re.MULTILINE)
+    rows = [row for body in table.findall(path.read_text(encoding="utf-8")) for row in body.splitlines()]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", MEASURED], ids=lambda p: p.name)
+def test_every_measured_row_names_its_result_file(path: Path) -> None:
+    rows = [row for row in _measured_rows(path) if "not climbed yet" not in row[1]]
+    assert len(rows) >= 10
+    assert [row[0] for row in rows if not re.search(r"results/[\w.-]+\.json|LOG\.md", row[-1])] == []
+
+
+def test_readme_repeats_the_page_of_all_measurements() -> None:
+    everything = MEASURED.read_text(encoding="utf-8")
+    numbers = {
+        number for row in _measured_rows(ROOT / "README.md") for number in re.findall(r"[\d.]+(?:x|%| s\b| ms)", row[1])
+    }
+    assert len(numbers) > 10
+    assert [number for number in sorted(numbers) if number not in everything] == []
 
 
 @pytest.mark.process
