@@ -20,8 +20,8 @@ DONE, FAILED, WRONG, MISSED = 0, 1, 2, 3
 Verb = Callable[[argparse.Namespace], int]
 
 DELEGATED = {
-    "bench": ("workbench.bench", "measure beside peers: `workbench bench` lists what there is"),
-    "demo": ("workbench.demo", "train the baseline and the fast recipe side by side, and compare them"),
+    "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
+    "demo": ("workbench.demo", "train the baseline and the fast recipe side by side and compare them"),
 }
 """Verbs whose package stands beside or above the command line: started by name, with their own options."""
 
@@ -120,44 +120,42 @@ def _parser() -> argparse.ArgumentParser:
 
     train = _verb(verbs, "train", "training:train", "train in the foreground; Ctrl-C stops with a checkpoint")
     _add_recipe(train)
-    train.add_argument("--profile", action="store_true", help="say where the time of the first steps goes, by part")
-    train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if the held-out loss ends above")
+    train.add_argument("--profile", action="store_true", help="profile the first steps: where their time goes")
+    train.add_argument("--target-loss", type=float, metavar="NATS", help="exit with 3 if held-out loss ends above it")
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
     for starting in (train, launch):
         starting.add_argument(
-            "--now",
-            action="store_true",
-            help="do not wait for a turn: train beside what trains here (in Python: queue=False)",
+            "--now", action="store_true", help="skip the queue and train beside other runs (in Python: queue=False)"
         )
-        starting.add_argument("--priority", type=int, default=0, metavar="N", help="in the queue; higher goes first")
+        starting.add_argument("--priority", type=int, default=0, metavar="N", help="in the queue: higher goes first")
     _add_queue(verbs)
     _add_race(verbs)
     _add_sweep(verbs)
     _add_tune(verbs)
 
-    ahead = _verb(verbs, "forecast", "forecasting:show", "what a recipe will take here: memory, time, cost")
-    _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, beside what the run has measured")
+    ahead = _verb(verbs, "forecast", "forecasting:show", "forecast memory, time and cost on this machine")
+    _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, compared with what it measured")
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
-    _add_recipe(_verb(verbs, "plan", "planning:plan", "try what makes a recipe fast, or lean, here: 30 s"))
+    _add_recipe(_verb(verbs, "plan", "planning:plan", "find the fastest, or leanest, execution here: 30 s"))
 
     listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
     listing.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; repeatable"
     )
-    listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0 for all)")
+    listing.add_argument("--limit", type=int, default=30, metavar="N", help="at most this many (default 30; 0: all)")
     _add_comparing(verbs)
     _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
     for verb, text in _REQUESTS.items():
         asking = _run_verb(verbs, verb, "runs:ask", text)
         asking.add_argument(
-            "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most this long for the run to begin"
+            "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long to wait for the run to take it up"
         )
-        asking.add_argument("--take-over", action="store_true", help="ask even if somebody else steers the run")
+        asking.add_argument("--take-over", action="store_true", help="take over from whoever else steers the run")
         if verb == "set":
             asking.add_argument("assignment", metavar="PATH=VALUE", help="for example optimizer.lr=1e-4")
-    fork = _run_verb(verbs, "fork", "training:fork", "go on from a checkpoint in a new run; prints its id")
+    fork = _run_verb(verbs, "fork", "training:fork", "continue from a checkpoint in a new run; prints its id")
     fork.add_argument("--checkpoint", type=int, metavar="N", help="the checkpoint of this step (default: the newest)")
     _add_changes(fork)
     _add_keeping(verbs)
@@ -165,19 +163,19 @@ def _parser() -> argparse.ArgumentParser:
         verbs,
         "export",
         "runs:export",
-        "write the model as a folder; transformers loads it if it knows the architecture",
+        "export the model as a folder, which transformers loads if it knows the architecture",
     )
     export.add_argument("target", metavar="FOLDER", help="a new folder")
-    text = "write report.html from what a run, race, sweep or tuning has recorded so far"
+    text = "write report.html for a run, race, sweep or tuning, from what it has recorded so far"
     _held_verb(verbs, "report", "runs:report", text)
     text = "write a notebook that repeats a run, race, sweep or tuning"
     repeat = _held_verb(verbs, "notebook", "notebook:notebook", text)
-    repeat.add_argument("--out", metavar="FILE", help="where to (default: its id with .ipynb, here)")
-    _run_verb(verbs, "graphs", "runs:graphs", "print the files of the graphs that execution 'onnxruntime' optimised")
+    repeat.add_argument("--out", metavar="FILE", help="where to write it (default: ID.ipynb in this folder)")
+    _run_verb(verbs, "graphs", "runs:graphs", "list the graph files optimised by execution 'onnxruntime'")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"
     )
-    choices = _verb(verbs, "choices", "catalogue:choices", "list what recipes are composed of", runs=False)
+    choices = _verb(verbs, "choices", "catalogue:choices", "list the choices that make up recipes", runs=False)
     choices.add_argument("axis", nargs="?", metavar="AXIS", help="only this axis, for example optimizer")
     _add_engines(verbs)
     _verb(verbs, "presets", "catalogue:presets", "list the named recipes", runs=False)
@@ -185,12 +183,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 _REQUESTS = {
-    "stop": "stop after the present step, with a checkpoint",
-    "pause": "hold after the present step",
-    "resume": "go on: with a paused run, or from the last checkpoint of one that ended early",
+    "stop": "stop after the current step, with a checkpoint",
+    "pause": "pause after the current step",
+    "resume": "continue a paused run, or one that ended early from its last checkpoint",
     "checkpoint": "save a checkpoint now",
     "evaluate": "measure the held-out loss now",
-    "profile": "say where the time of a step goes, by part, from the next 40 steps",
+    "profile": "profile the next 40 steps: where their time goes",
     "set": "change a knob of a running run",
 }
 
@@ -228,39 +226,39 @@ def _run_ids(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 
 
 def _add_comparing(verbs: Any) -> None:
-    text = "runs side by side: what they achieved, and the knobs that differ"
+    text = "compare runs side by side: what they achieved, and the knobs that differ"
     beside = _verb(verbs, "compare", "comparing:compare", text)
     several = beside.add_argument(
-        "run", nargs="+", metavar="RUN", help="ids, unique prefixes of them, names, or globs over both ('bert*')"
+        "run", nargs="+", metavar="RUN", help="ids or unique prefixes of them, names, or globs ('bert*')"
     )
     several.completer = _run_ids  # type: ignore[attr-defined]
-    beside.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
+    beside.add_argument("--report", metavar="FILE", help="write tables and plots to this file as one HTML page")
 
 
 def _add_keeping(verbs: Any) -> None:
     tag = _run_verb(verbs, "tag", "keeping:tag", "add and remove tags: `tag RUN +good -todo`")
-    tag.add_argument("changes", nargs="*", metavar="+TAG|-TAG", help="to add, to remove; without any, prints the tags")
-    note = _run_verb(verbs, "note", "keeping:note", "write a run's notes; without text, print them")
+    tag.add_argument("changes", nargs="*", metavar="+TAG|-TAG", help="tags to add or remove; without any, print them")
+    note = _run_verb(verbs, "note", "keeping:note", "set a run's notes; without text, print them")
     note.add_argument("text", nargs="?", metavar="TEXT", help="replaces the notes")
-    delete = _verb(verbs, "delete", "keeping:delete", "move runs that have ended to the trash")
+    delete = _verb(verbs, "delete", "keeping:delete", "move ended runs to the trash")
     delete.add_argument("run", nargs="+", metavar="RUN", help="run ids, unique prefixes of them, or run folders")
     _run_verb(verbs, "restore", "keeping:restore", "bring a deleted run back")
     trash = _verb(verbs, "trash", "keeping:trash", "list deleted runs")
     trash.add_argument("--empty", action="store_true", help="remove them for good")
     for asking in (delete, trash):
-        asking.add_argument("--yes", action="store_true", help="skip the question")
+        asking.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _add_engines(verbs: Any) -> None:
-    text = "execution engines with a Python of their own: list, install, remove"
+    text = "list, install or remove execution engines that need their own Python environment"
     engines = _verb(verbs, "engines", "engines:engines", text, runs=False)
     engines.add_argument("action", choices=("list", "install", "remove"), metavar="list|install|remove")
     engines.add_argument("engine", nargs="?", metavar="NAME", help="for example onnxruntime")
-    engines.add_argument("--python", metavar="PATH", help="the Python to install with (default: this one, if it fits)")
+    engines.add_argument("--python", metavar="PATH", help="the Python to install with (default: this one, if suitable)")
 
 
 def _add_queue(verbs: Any) -> None:
-    text = "what trains and what waits on this machine; move, cancel, priority, start, set"
+    text = "show and change what trains and waits on this machine: list, move, cancel, priority, start, set"
     queue = _verb(verbs, "queue", "queue:queue", text)
     queue.add_argument(
         "action", nargs="?", default="list", choices=("list", "move", "cancel", "priority", "start", "set"),
@@ -268,66 +266,72 @@ def _add_queue(verbs: Any) -> None:
     )  # fmt: skip
     queue.add_argument(
         "arguments", nargs="*", metavar="ARGUMENT", help="move RUN PLACE among your runs (1: next); cancel RUN ...; "
-        "priority RUN NUMBER (higher goes first); start queues runs again that a reboot left; set NAME=NUMBER ... "
+        "priority RUN NUMBER (higher goes first); start re-queues runs left over from a reboot; set NAME=NUMBER ... "
         "(cores, runs_per_gpu, running_per_owner, waiting_per_owner; empty: the default)",
     )  # fmt: skip
 
 
 def _add_race(verbs: Any) -> None:
-    text = "race recipes against a baseline over paired seeds; or follow a race that there is"
+    text = "race recipes against a baseline over paired seeds; or follow an existing race"
     race = _verb(verbs, "race", "racing:race", text)
     race.add_argument(
         "arms", nargs="*", metavar="[NAME=]RECIPE|RACE", help="presets or recipe files, the baseline first, changed as "
         "in mine=fast:optimizer.lr=1e-3,depth=progressive_drop; or the id of a race; without any, lists races",
     )  # fmt: skip
-    race.add_argument("--budget", metavar="TEXT", help="of each run: '60 s' of reference time (default: as long as the "
-                      "baseline's own takes), '600 steps', '1e6 tokens' or '2e15 flops'")  # fmt: skip
-    race.add_argument("--seeds", default="6", metavar="N", help="at most so many (default 6), or which: 10,11,12")
-    race.add_argument("--baseline", metavar="NAME", help="the arm that the others are held against")
-    race.add_argument("--reference", default="0.5,2", metavar="RATIOS", help="of the budget at which the baseline is "
-                      "trained as well, for speed-ups (default 0.5,2; none)")  # fmt: skip
-    _add_fail_on(race, "where an arm is that (default never)")
+    race.add_argument("--budget", metavar="TEXT", help="budget per run: '60 s' of reference time (default: what the "
+                      "baseline's own budget takes), '600 steps', '1e6 tokens' or '2e15 flops'")  # fmt: skip
+    race.add_argument("--seeds", default="6", metavar="N", help="at most this many (default 6), or a list: 10,11,12")
+    race.add_argument("--baseline", metavar="NAME", help="the arm that the others are compared with")
+    race.add_argument("--reference", default="0.5,2", metavar="RATIOS", help="multiples of the budget at which the "
+                      "baseline also trains, to measure speed-ups (default 0.5,2; or none)")  # fmt: skip
+    _add_fail_on(race, "if an arm has this verdict or a worse one (default never)")
     _add_experiment(race, "race", "arms", results="as JSON, and as JUnit XML beside it")
 
 
 def _add_sweep(verbs: Any) -> None:
-    text = "train one recipe at many settings; or follow, show, resume or cancel a sweep that there is"
+    text = "train one recipe at many settings; or follow, show, resume or cancel an existing sweep"
     sweep = _verb(verbs, "sweep", "sweeping:sweep", text)
-    sweep.add_argument("recipe", nargs="?", metavar="RECIPE|SWEEP", help="a preset or recipe file, changed as in "
-                       "fast:depth=full; or the id or name of a sweep; without any, lists sweeps")  # fmt: skip
+    sweep.add_argument("recipe", nargs="?", metavar="RECIPE|SWEEP", help="a preset or recipe file, with changes as "
+                       "in fast:depth=full; or the id or name of a sweep; without any, lists sweeps")  # fmt: skip
     sweep.add_argument("--over", action="append", default=[], metavar="PATH=VALUES", help="a knob and its values, "
-                       "optimizer.lr=1e-3,2e-3, or its range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
-    sweep.add_argument("--sampler", default="grid", metavar="grid|random|stepwise|tpe|gp", help="which points (default "
-                       "grid)")  # fmt: skip
-    sweep.add_argument("--points", type=int, metavar="N", help="how many points; of a grid all of them")
-    sweep.add_argument("--seeds", default="1", metavar="N", help="of each point (default 1, from 1000 on), or which: "
-                       "1000,1001")  # fmt: skip
-    sweep.add_argument("--budget", metavar="TEXT", help="of each run: '60 s' of reference time, '600 steps', "
+                       "optimizer.lr=1e-3,2e-3, or a range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
+    sweep.add_argument("--sampler", default="grid", metavar="grid|random|stepwise|tpe|gp", help="how points are "
+                       "chosen (default grid)")  # fmt: skip
+    sweep.add_argument("--points", type=int, metavar="N", help="number of points (default: all of a grid)")
+    sweep.add_argument("--seeds", default="1", metavar="N", help="seeds per point (default 1, from 1000 on), or a "
+                       "list: 1000,1001")  # fmt: skip
+    sweep.add_argument("--budget", metavar="TEXT", help="budget per run: '60 s' of reference time, '600 steps', "
                        "'1e6 tokens' or '2e15 flops' (default: the recipe's own)")  # fmt: skip
-    sweep.add_argument("--seed", type=int, default=0, metavar="N", help="of the sampler (default 0)")
+    sweep.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sampler (default 0)")
     sweep.add_argument(
-        "--early-stopping", metavar="halving", help="end weak points at a quarter and half of the budget"
+        "--early-stopping", metavar="halving", help="stop weak points at a quarter and at half of the budget"
     )
     _add_experiment(sweep, "sweep", "points")
 
 
 def _add_tune(verbs: Any) -> None:
-    text = "find a better recipe under a total budget; or follow, show, resume or cancel a tuning that there is"
+    text = "find a better recipe within a total budget; or follow, show, resume or cancel an existing tuning"
     tune = _verb(verbs, "tune", "tuning:tune", text)
-    tune.add_argument("recipe", nargs="?", metavar="RECIPE|TUNING", help="a preset or recipe file, changed as in "
-                      "fast:depth=full; or the id or name of a tuning; without any, lists tunings")  # fmt: skip
-    tune.add_argument("--budget", metavar="TIME", help="of all runs together, tuning and race: '2 hours'")
+    tune.add_argument("recipe", nargs="?", metavar="RECIPE|TUNING", help="a preset or recipe file, with changes as "
+                      "in fast:depth=full; or the id or name of a tuning; without any, lists tunings")  # fmt: skip
+    tune.add_argument("--budget", metavar="TIME", help="total for all runs, tuning and race: '2 hours'")
     tune.add_argument("--axis", action="append", default=[], metavar="NAME", help="tune only this: rate, architecture, "
                       "depth, optimizer, data or schedule; repeatable (default: all, in this order)")  # fmt: skip
     tune.add_argument("--over", action="append", default=[], metavar="PATH=VALUES", help="tune this knob instead: "
                       "values, depth.kind=full,stacking, or a range, optimizer.lr=1e-4..1e-2; repeatable")  # fmt: skip
-    tune.add_argument("--each", metavar="TIME", help="of each run (default: what the recipe's own budget takes)")
-    tune.add_argument("--seeds", default="2", metavar="N", help="to tune on (default 2, from 1000 on), or which")
-    tune.add_argument("--race-seeds", metavar="N", help="of the race (default 10, 6 or 4, as the budget allows)")
-    tune.add_argument("--share", type=float, default=0.6, metavar="X", help="of the budget, for tuning (default 0.6)")
-    tune.add_argument("--tuned", metavar="FILE", help="write the recipe that was found there")
-    _add_fail_on(tune, "where the race finds that of the recipe that was found; not-better: also where nothing paid "
-                 "(default never: 0 once it has ended, confirmed or not)")  # fmt: skip
+    tune.add_argument("--each", metavar="TIME", help="time per run (default: what the recipe's own budget takes)")
+    tune.add_argument(
+        "--seeds", default="2", metavar="N", help="number of seeds to tune on (default 2, from 1000 on), or a list"
+    )
+    tune.add_argument(
+        "--race-seeds", metavar="N", help="number of seeds in the race (default 10, 6 or 4, as the budget allows)"
+    )
+    tune.add_argument(
+        "--share", type=float, default=0.6, metavar="X", help="share of the budget for tuning (default 0.6)"
+    )
+    tune.add_argument("--tuned", metavar="FILE", help="write the recipe it found to this file")
+    _add_fail_on(tune, "if the race gives the tuned recipe this verdict; not-better: also if nothing paid off "
+                 "(default never: exit with 0 once it has ended, confirmed or not)")  # fmt: skip
     _add_experiment(tune, "tuning", "settings", results="with all evidence as JSON", clock=False)
 
 
@@ -341,21 +345,21 @@ def _add_experiment(
     parser: argparse.ArgumentParser, noun: str, parts: str, *, results: str = "as JSON", clock: bool = True
 ) -> None:
     """What every experiment takes: what is compared, on which clock, and how it is begun, left and ended."""
-    parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="what is compared (default nats)")
+    parser.add_argument("--score", default="nats", metavar="nats|bits_per_byte", help="score to compare (default nats)")
     if clock:
         parser.add_argument("--clock", default="reference", metavar="reference|measured",
-                            help="whether seconds are those of the forecast, or of each run itself")  # fmt: skip
-    parser.add_argument("--results", metavar="FILE", help=f"write the result there {results}")
-    parser.add_argument("--report", metavar="FILE", help="write tables and pictures there as one HTML page")
-    parser.add_argument("--dry-run", action="store_true", help="only say what it would take")
-    parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; prints the {noun} id")
-    parser.add_argument("--show", action="store_true", help=f"print how a {noun} stands, and do not follow it")
-    parser.add_argument("--cancel", action="store_true", help=f"end a {noun} that there is, and stop its runs")
+                            help="count seconds by the forecast, or as measured in each run")  # fmt: skip
+    parser.add_argument("--results", metavar="FILE", help=f"write the result to this file {results}")
+    parser.add_argument("--report", metavar="FILE", help="write tables and plots to this file as one HTML page")
+    parser.add_argument("--dry-run", action="store_true", help="only print what it would take")
+    parser.add_argument("--detach", action="store_true", help=f"do not wait for the end; print the {noun} id")
+    parser.add_argument("--show", action="store_true", help=f"print the current state of a {noun} without following it")
+    parser.add_argument("--cancel", action="store_true", help=f"cancel an existing {noun} and stop its runs")
     parser.add_argument(
         "--set", action="append", default=[], metavar="PATH=VALUE", help=f"change a knob in all {parts}; repeatable"
     )
     _add_text(parser)
-    parser.add_argument("--name", metavar="TEXT", help=f"of the {noun}, by which it is found again")
+    parser.add_argument("--name", metavar="TEXT", help=f"name of the {noun}, to find it again")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
@@ -377,7 +381,11 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", help="change a knob; JSON or text; repeatable"
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="change a knob; the value is JSON or plain text; repeatable",
     )
     parser.add_argument("--budget", metavar="TEXT", help="for example '200 steps', '1.5M tokens', '90 s'")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of initialisation, data order and masks")
