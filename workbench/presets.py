@@ -1,4 +1,4 @@
-"""Recipes by name: plain functions that derive from each other, so that a difference between two is readable.
+"""Named recipes: plain functions that derive from each other, so that the difference between two is easy to read.
 
 ``names()`` lists them, ``get(name)`` builds one; the CLI, the Lab and the notebooks offer exactly these.
 """
@@ -47,8 +47,8 @@ def bert_tiny() -> Recipe:
 def baseline() -> Recipe:
     """What transformers' Trainer does with BertForMaskedLM by default: post-LN, fp32, eager, 15% masks, AdamW.
 
-    Same size as :func:`bert_tiny`; the learning rate is tuned (1e-3 rather than the stock 5e-5, which would be a
-    straw man when training from scratch).
+    Same size as :func:`bert_tiny`; the learning rate is tuned (1e-3 instead of the stock 5e-5, which would be a straw
+    man when training from scratch).
     """
     return bert_tiny().with_(
         name="baseline",
@@ -68,7 +68,7 @@ def fast() -> Recipe:
     """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, many small steps.
 
     Masks 30% of the positions at first and 15% at the end: twice the labels while the model leaves the unigram
-    plateau, at next to no cost with a head this small. Rate and warm-up are the best of a sweep at these 600 steps.
+    plateau, at almost no cost with a head this small. Rate and warm-up are the best of a sweep at these 600 steps.
     """
     return bert_tiny().with_(
         name="fast",
@@ -125,7 +125,7 @@ def gpt2_like() -> Recipe:
 
 
 def llama_like() -> Recipe:
-    """Llama's block at :func:`gpt_tiny`'s size: rotary positions, rms_norm, SwiGLU, a head of its own."""
+    """Llama's block at :func:`gpt_tiny`'s size: rotary positions, rms_norm, SwiGLU, an untied head."""
     return gpt_tiny().with_(name="llama-like", architecture={"ffn": "swiglu", "tied": False})
 
 
@@ -164,12 +164,12 @@ def stacking() -> Recipe:
 
 
 def mslt() -> Recipe:
-    """MSLT at :func:`pld`'s size: 3, 6, 9, then 12 layers, the new ones alone in training; a joint stage at the end."""
+    """MSLT at :func:`pld`'s size: 3, 6, 9, then 12 layers, training only the new ones; a joint stage at the end."""
     return _thin().with_(name="mslt", depth="multi_stage")
 
 
 def freeze() -> Recipe:
-    """Freezing from below at :func:`pld`'s size: 3, 6, then 9 of 12 layers rest in the last 60% of the budget."""
+    """Freezing from below at :func:`pld`'s size: 3, 6, then 9 of 12 layers are frozen in the last 60% of the budget."""
     return _thin().with_(name="freeze", depth="freeze")
 
 
@@ -194,8 +194,8 @@ def lans_two_phase() -> Recipe:
 
     Published (Zheng et al. 2020, recalled) with 98,304 rows at peak 6.75e-3 for 3,519 steps and 33,792 rows at 5e-3 for
     782; here with 32 and 8 rows, the same shares of the steps and the same shape within each phase. The square-root
-    rule brings both peaks to these batches; one common factor then lifts them to the best rate of a sweep at these 500
-    steps, 1.35e-2 at 32 rows (the rule alone asks for 1.2e-4, at which next to nothing is learned). A step reads 4,096
+    rule brings both peaks to these batches; one common factor then raises them to the best rate of a sweep at these 500
+    steps, 1.35e-2 at 32 rows (the rule alone asks for 1.2e-4, at which almost nothing is learned). A step reads 4,096
     tokens in either phase; minutes on two free CPU cores.
     """
     first_rows, second_rows = 32, 8
@@ -225,7 +225,7 @@ def lans_two_phase() -> Recipe:
 
 
 def batch_ramp() -> Recipe:
-    """:func:`fast` with batches that grow from 4 to 16 rows over the first half, the rate with their square root."""
+    """:func:`fast` with batches that grow from 4 to 16 rows over the first half, and a rate that follows their square root."""
     return fast().with_(
         name="batch-ramp",
         data={
@@ -247,7 +247,7 @@ def length_warmup() -> Recipe:
 
 
 def simigrad() -> Recipe:
-    """:func:`fast` with a batch that follows the agreement of its two halves, from 8 rows up to 64, over its tokens.
+    """:func:`fast` with a batch size that follows the agreement of its two halves, from 8 rows up to 64, over its tokens.
 
     At twice its rate, warmed up over 40%, the best of a sweep.
     """
@@ -263,9 +263,9 @@ def simigrad() -> Recipe:
 def quickstart() -> Recipe:
     """A causal model that learns within a minute on one core of any processor, and starts within seconds.
 
-    Next tokens leave the level of word frequencies at once, where masked ones take minutes. Of the documentation here
-    it reads the standard library's, with a small vocabulary: seconds to prepare. Not compiled, in float32, and with an
-    attention that is not measured first: nothing is waited for, and nothing asks for units that a processor may lack.
+    Predicting next tokens gets beyond word frequencies at once, where masked tokens take minutes. It reads only the
+    standard library's documentation, with a small vocabulary, which takes seconds to prepare. It is not compiled, uses
+    float32, and does not measure attention first: nothing to wait for, and nothing that a processor may lack.
     """
     return Recipe(
         name="quickstart",

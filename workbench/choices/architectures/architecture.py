@@ -97,9 +97,9 @@ class Architecture(Choice):
     heads: int = knob(4, "attention heads; must divide the width", ge=1, le=512)
     ffn_width: int | None = knob(None, "inner width of the feed-forward part; empty means 4 x width", ge=8)
     head: Literal["transform", "linear"] = knob(
-        "linear", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing"
+        "linear", "layers before the output matrix: BERT's dense + GELU + norm, or none"
     )
-    tied: bool = knob(True, "the output matrix is the token embedding; off gives the head a (V, D) matrix of its own")
+    tied: bool = knob(True, "the output matrix is the token embedding; off gives the head its own (V, D) matrix")
 
     @property
     def inner_width(self) -> int:

@@ -19,9 +19,9 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 # Shape legend: B rows, T positions, D width, H heads, E width of a head.
 
 Positions = Literal["learned", "sinusoidal", "rope", "alibi", "tupe_a", "tupe_r", "none"]
-POSITIONS_HELP = "how positions enter: added to the input, turned into queries and keys, or as a bias on attention"
+POSITIONS_HELP = "how positions enter: added to the input, as a rotation of queries and keys, or as a bias on attention"
 ResidualInit = Literal["normal", "scaled", "zero"]
-RESIDUAL_HELP = "products into the residual stream start at normal(0, 0.02), at that over sqrt(2 layers), or at zero"
+RESIDUAL_HELP = "projections into the residual stream start at normal(0, 0.02), at that over sqrt(2 layers), or at zero"
 Norm = Literal["layer_norm", "rms_norm"]
 Activation = Literal["gelu", "relu2", "relu", "silu", "geglu", "swiglu"]
 
@@ -39,14 +39,14 @@ class Modular(Architecture):
         None, "window of the local layers; empty means all layers see the whole document", unit="tokens", ge=2,
         multiple_of=2, scale="log",
     )  # fmt: skip
-    global_every: int = knob(3, "with a window, one layer in so many, the first included, sees whole documents", ge=1)
+    global_every: int = knob(3, "with a window, every n-th layer, the first included, sees whole documents", ge=1)
     dropout: float = knob(0.0, "dropout of embeddings and residual branches", ge=0, lt=1)
     residual_init: ResidualInit = knob("normal", RESIDUAL_HELP)
     bigram_rows: int | None = knob(
-        None, "rows of a table of hashed pairs (token before, token), added to the embedding; empty for none", ge=1,
+        None, "rows of a table of hashed pairs (previous token, token), added to the embedding; empty: none", ge=1,
         le=1 << 24, scale="log",
     )  # fmt: skip
-    value_embeddings: bool = knob(False, "each layer adds a table's row of the token to its attention values")
+    value_embeddings: bool = knob(False, "each layer adds the token's row of its own table to the attention values")
 
     segments: ClassVar[bool] = False
     """Whether BERT's segment embedding is part of the input."""

@@ -39,7 +39,7 @@ class PostLN(Modular):
     ffn: Activation = knob("gelu", "feed-forward activation; the last two are gated")
     bias: bool = knob(True, "biases in every product of the blocks and in layer_norm")
     head: Literal["transform", "linear"] = knob(
-        "transform", "what stands before the output matrix: BERT's dense + GELU + norm, or nothing"
+        "transform", "layers before the output matrix: BERT's dense + GELU + norm, or none"
     )
     dropout: float = knob(0.1, "dropout of embeddings, attention and residual branches", ge=0, lt=1)
 

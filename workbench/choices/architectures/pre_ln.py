@@ -15,7 +15,7 @@ from workbench.choices.choice import knob
 
 
 class PreLN(Modular):
-    """Normalisation before each branch and at the end; no biases, RoPE and RMSNorm unless told otherwise.
+    """Normalisation before each branch and at the end; RoPE, RMSNorm and no biases unless changed.
 
     h = x + s Attn(norm(x)); y = h + s FFN(norm(h)), all (B, T, D), with s the layer's residual scale from the plan. The
     same block is an encoder (masked objectives) or a decoder (causal ones).

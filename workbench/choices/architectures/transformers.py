@@ -43,12 +43,12 @@ class Transformers(Architecture):
     model: str = knob(
         "bert", "model type ('bert', 'modernbert', 'llama'), a model's folder, or its name on the Hub", min_length=1
     )
-    pretrained: bool = knob(False, "start from the model's weights; off: random ones, with our own vocabulary")
-    dropout: float | None = knob(None, "all dropout rates of the model; empty leaves its own", ge=0, lt=1)
+    pretrained: bool = knob(False, "start from the model's weights; off: random weights and our own vocabulary")
+    dropout: float | None = knob(None, "all dropout rates of the model; empty: its own", ge=0, lt=1)
     settings: tuple[str, ...] = knob((), "further fields of the model's configuration, as NAME=VALUE")
-    head: Literal["own"] = knob("own", "what stands on top: always the model's own head")  # type: ignore[assignment]
+    head: Literal["own"] = knob("own", "always the model's own head")  # type: ignore[assignment]
     tied: bool | None = knob(  # type: ignore[assignment]
-        None, "the output matrix is the token embedding; empty leaves it as the model has it"
+        None, "the output matrix is the token embedding; empty: as in the model"
     )
 
     @model_validator(mode="before")

@@ -32,7 +32,7 @@ class Data(Choice):
     )
     batch_size: ScheduledInt = scheduled_knob(32, "rows per optimizer step", unit="rows", ge=1, le=1 << 20, scale="log")
     batch_rule: one_of(BatchRule) = knob(  # type: ignore[valid-type]
-        help="whether the batch is as scheduled, or follows the gradients", default_factory=AsScheduled
+        help="whether the batch size is as scheduled or follows the gradients", default_factory=AsScheduled
     )
     heldout_fraction: float = knob(0.05, "share of documents held out of training", gt=0, lt=1)
 

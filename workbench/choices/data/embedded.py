@@ -26,10 +26,10 @@ a class's name and little else."""
 
 
 class Embedded(Data):
-    """Docstrings and topics of the standard library and installed packages: no download, no licence question."""
+    """Docstrings and topics of the standard library and installed packages: no download, no licences to clear."""
 
     kind: Literal["embedded"] = "embedded"
-    packages: tuple[str, ...] = knob((), "installed distributions to read ('python': the standard library); empty: all")
+    packages: tuple[str, ...] = knob((), "installed packages to read ('python': the standard library); empty: all")
 
     def documents(self) -> Iterator[str]:
         """Cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then cached.

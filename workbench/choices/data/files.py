@@ -23,14 +23,14 @@ _SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 
 
 class Files(Data):
-    """Text, jsonl (also .gz, .xz, .zst) and parquet files or folders of them."""
+    """Text, jsonl (also .gz, .xz, .zst) and parquet files, or folders of them."""
 
     kind: Literal["files"] = "files"
-    paths: tuple[str, ...] = knob(..., "files, folders (with all below them) or glob patterns", min_length=1)
+    paths: tuple[str, ...] = knob(..., "files, folders (recursive) or glob patterns", min_length=1)
     field: str = knob("text", "name of the text field in JSON lines and parquet", min_length=1)
     heldout_paths: tuple[str, ...] = knob((), "held-out files, folders or patterns; empty: a share of the documents")
     document_characters: int = knob(
-        8000, "text files are cut at blank lines into documents of at least this length; 0: a document per file",
+        8000, "text files are cut at blank lines into documents of at least this length; 0: one per file",
         unit="characters", ge=0, le=1 << 30,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ _WAY_OUT = "use text that is on this machine instead: data 'files' with data.pat
 
 
 class HuggingFace(Data):
-    """A Hugging Face dataset by name, streamed up to a number of documents."""
+    """A Hugging Face dataset by name, streamed up to a maximum number of documents."""
 
     kind: Literal["hugging_face"] = "hugging_face"
     name: str = knob(..., "dataset name on the Hub, or a local folder that datasets can load", min_length=1)

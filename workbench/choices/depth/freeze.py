@@ -30,7 +30,7 @@ class Freeze(Depth):
         le=1,
     )
     embedding: Literal["trains", "frozen"] = knob(
-        "trains", "embedding under frozen layers: trained by a tied head alone, or frozen"
+        "trains", "embedding below frozen layers: trained only through a tied head, or frozen"
     )
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:

@@ -11,7 +11,7 @@ from workbench.choices.progress import Progress
 
 
 class GrowWidth(Depth):
-    """Train a narrower model first and widen it once, keeping its function.
+    """Train a narrower model first, then widen it once without changing its function.
 
     Stage 1: width D / k, heads H / k, inner width F / k; stage 2: D, H and F. At the boundary every axis is filled with
     copies; a product (O, I) that reads k copies of an input divides its weights between them, unevenly, so that the
@@ -25,10 +25,10 @@ class GrowWidth(Depth):
     factor: int = knob(2, "how many times narrower the first stage is", ge=2, le=16)
     at: float = knob(0.4, "share of the budget that the narrow model gets", gt=0, lt=1)
     what: Literal["width", "ffn"] = knob(
-        "width", "what is narrower: the whole model with its heads, or the inner width of the feed-forward part alone"
+        "width", "what starts narrower: the whole model with its heads, or only the feed-forward inner width"
     )
     state: Literal["reset", "copy"] = knob(
-        "reset", "optimizer state when the model widens: afresh, or moments repeated like their weights"
+        "reset", "optimizer state when the model widens: reset, or moments copied like the weights"
     )
     rewarm: float = knob(0.05, "share of the wide stage over which the learning rate warms up again", ge=0, lt=1)
 

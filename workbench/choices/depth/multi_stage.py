@@ -12,7 +12,7 @@ from workbench.choices.progress import Progress
 
 
 class MultiStage(Depth):
-    """MSLT, or stacking 2.0: each stage adds layers on top and trains these alone; a last stage trains all.
+    """MSLT, or stacking 2.0: each stage adds layers on top and trains only those; the last trains all.
 
     In stage k the layers below the new ones run forward only: no backward pass, no gradient buffer, no optimizer state
     touched. With d new layers a step costs k d forward and d backward layers, each on (B, T, D). New layers start as
@@ -29,13 +29,15 @@ class MultiStage(Depth):
         None, "layers that each growing stage adds; empty means equal parts", unit="layers"
     )
     initial: Literal["copy", "zero_output", "random"] = knob(
-        "copy", "layers added: copies of the top ones, fresh ones that start as the identity (pre-norm only), or fresh"
+        "copy", "added layers: copies of the top ones, fresh ones that start as the identity (pre-norm only), or fresh"
     )
-    state: Literal["reset", "copy"] = knob("reset", "optimizer state of layers added: none, or the copied layers'")
+    state: Literal["reset", "copy"] = knob(
+        "reset", "optimizer state of added layers: none, or copied from the layers they copy"
+    )
     embedding: Literal["trains", "frozen"] = knob(
-        "trains", "embedding above frozen layers: trained by a tied head alone, or frozen"
+        "trains", "embedding while layers are frozen: trained only through a tied head, or frozen"
     )
-    head: Literal["trains", "frozen"] = knob("trains", "final norm and head while layers are frozen")
+    head: Literal["trains", "frozen"] = knob("trains", "whether final norm and head train while layers are frozen")
     rewarm: float = knob(0.05, "share of a stage over which the learning rate warms up again", ge=0, lt=1)
 
     def starts(self) -> tuple[float, ...]:

@@ -62,7 +62,7 @@ class ProgressiveDrop(Depth):
     )
     rescale: bool = knob(True, "divide a kept layer's residual branches by its keep probability")
     dropped: Literal["rests", "momentum"] = knob(
-        "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
+        "rests", "what the optimizer does with a layer that never ran in a step: skip it, or step with zero gradients"
     )
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:

@@ -53,7 +53,7 @@ class Raptr(Depth):
         "sqrt", "factor on a kept random layer's branches: 1, 1/sqrt(p) or 1/p"
     )
     dropped: Literal["rests", "momentum"] = knob(
-        "rests", "optimizer, for a layer that no micro-batch of a step ran: it rests, or steps as on zero gradients"
+        "rests", "what the optimizer does with a layer that never ran in a step: skip it, or step with zero gradients"
     )
 
     def starts(self) -> tuple[float, ...]:

@@ -25,10 +25,10 @@ class Stacking(Depth):
         (50, 70, 280), "relative length of each stage; each doubles the depth", min_length=1
     )
     initial: Literal["copy", "zero_output"] = knob(
-        "copy", "layers added: plain copies, or copies that start as the identity (pre-norm only)"
+        "copy", "added layers: plain copies, or copies that start as the identity (pre-norm only)"
     )
     state: Literal["reset", "copy"] = knob(
-        "reset", "optimizer state at a doubling: all of it afresh, or kept and copied along with the layers"
+        "reset", "optimizer state at a doubling: all reset, or kept and copied along with the layers"
     )
     rewarm: float = knob(0.0, "share of a stage over which the learning rate warms up again", ge=0, lt=1)
 

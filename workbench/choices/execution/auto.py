@@ -8,6 +8,6 @@ from workbench.choices.execution.planned import Planned
 
 
 class Auto(Planned):
-    """The native engine with the knobs that a calibration of at most 30 s finds fastest for this recipe and device."""
+    """The native engine with the fastest knobs for this recipe and device, found by a calibration of at most 30 s."""
 
     kind: Literal["auto"] = "auto"

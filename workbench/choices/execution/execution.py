@@ -45,10 +45,12 @@ class Execution(Choice):
     axis: ClassVar[str] = "execution"
     # The Python of its own that an engine trains in; `workbench engines` builds and lists those that engines name.
     environment: ClassVar[EngineEnvironment | None] = None
-    device: Literal["auto", "cpu", "cuda"] = knob("auto", "where to train; auto takes a GPU if there is one")
+    device: Literal["auto", "cpu", "cuda"] = knob("auto", "device to train on; auto: a GPU if there is one")
     threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
     micro_batch_size: Annotated[Annotated[int, Field(ge=1)] | Literal["auto"] | None, BeforeValidator(_rows)] = knob(
-        None, "longest rows per micro-batch (gradients add up); empty means all, auto the most that fit", unit="rows"
+        None,
+        "rows of full length per micro-batch (gradients accumulate); empty: all, auto: the most that fit",
+        unit="rows",
     )
     scalars_every: int = knob(1, "steps between scalar telemetry records", unit="steps", ge=1)
     layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)

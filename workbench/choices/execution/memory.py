@@ -9,11 +9,11 @@ from workbench.choices.execution.planned import Planned
 
 
 class Memory(Planned):
-    """The native engine with the least peak memory to be had at a stated price in time, found by a calibration."""
+    """The native engine with the lowest peak memory for a given price in time, found by a calibration."""
 
     kind: Literal["memory"] = "memory"
     price: float = knob(
-        0.5, "time that may be paid for memory, as a share of a step's time with the defaults", ge=0.0, le=10.0
+        0.5, "extra time allowed for saving memory, as a share of a step with the defaults", ge=0.0, le=10.0
     )
 
     @property

@@ -46,19 +46,20 @@ class SavesMemory(Execution):
     """Base of execution choices whose engine is a :class:`MemorySavingEngine`."""
 
     weights: Literal["fp32", "bf16"] = knob(
-        "fp32", "of the passes; bf16 keeps copies beside the float32 weights, which are stepped and saved"
+        "fp32", "weights in both passes; bf16 keeps copies of the float32 weights, which are still stepped and saved"
     )
     recompute: Literal["off", "layers", "attention", "activation", "dropout", "operations", "budget"] = knob(
-        "off", "what the backward pass computes again: whole layers, an operation or all three, or what memory_gib asks"
+        "off",
+        "what the backward pass recomputes: whole layers, one operation or all three, or what memory_gib requires",
     )
-    recompute_every: int = knob(1, "with recompute 'layers': one layer in so many, the first included", ge=1, le=256)
+    recompute_every: int = knob(1, "with recompute 'layers': every n-th layer, the first included", ge=1, le=256)
     memory_gib: float | None = knob(
         None,
-        "weights, gradients, states and activations together, for recompute 'budget' and micro_batch_size 'auto'",
+        "limit for weights, gradients, states and activations, for recompute 'budget' and micro_batch_size 'auto'",
         unit="GiB", gt=0, le=1 << 20,
     )  # fmt: skip
     optimizer_states: Literal["fp32", "8bit", "host"] = knob(
-        "fp32", "the optimizer's moments between two steps: whole, in 8 bits with a scale for 256, or out of the GPU"
+        "fp32", "how moments are kept between steps: float32, 8 bits with a scale per 256, or off the GPU"
     )
 
     def device_problems(self, device: str) -> Iterator[Problem]:

@@ -26,25 +26,25 @@ class Native(SavesMemory):
 
     kind: Literal["native"] = "native"
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = knob(
-        "bf16", "of matrix products; weights stay fp32. tf32, fp16 and fp8 need a GPU, fp8 torchao as well"
+        "bf16", "precision of matrix products; weights stay fp32. tf32, fp16 and fp8 need a GPU, fp8 also torchao"
     )
-    compile: bool = knob(True, "compile the model (torch.compile); first steps take longer, all others less")
+    compile: bool = knob(True, "compile the model (torch.compile); the first steps take longer, all others are faster")
     compile_scope: Literal["blocks", "step", "graphs"] = knob(
         "blocks",
-        "what is compiled as one: each block and the head (skipped layers cost nothing), each pass of the step, or "
+        "unit of compilation: each block and the head (skipped layers cost nothing), each pass of a step, or "
         "that as CUDA graphs",
     )
     attention: Literal["auto", "plain", "sdpa", "flex", "varlen"] = knob(
         "auto",
-        "attention implementation; auto measures plain and sdpa once per device, precision and length, and remembers; "
+        "attention implementation; auto measures plain and sdpa once per device, precision and length, then remembers; "
         "flex and varlen need a GPU",
     )
 
     head: Literal["labelled", "all"] = knob(
-        "labelled", "positions that the output matrix works on in training; all of them cost more for the same loss"
+        "labelled", "positions the output matrix is applied to in training; all costs more for the same loss"
     )
     padding: Literal["removed", "kept"] = knob(
-        "removed", "documents share rows, or each has padded rows of its own, which cost more for the same loss"
+        "removed", "documents share rows, or each gets its own padded rows, which costs more for the same loss"
     )
 
     def engine(self, recipe: Any) -> NativeEngine:

@@ -46,13 +46,13 @@ ENVIRONMENT = EngineEnvironment(
 
 
 class OnnxRuntime(Execution):
-    """ONNX Runtime 1.19.2 on the CPU: ORTModule's optimised graphs in float32; about as fast as eager, to look into."""
+    """ONNX Runtime 1.19.2 on the CPU: ORTModule's optimised graphs in float32, to inspect; about as fast as eager."""
 
     kind: Literal["onnxruntime"] = "onnxruntime"
     environment: ClassVar[EngineEnvironment | None] = ENVIRONMENT
-    precision: Literal["fp32", "bf16", "fp16"] = knob("fp32", "of products; ORT trains in fp32 alone on a CPU")
-    attention: Literal["plain", "sdpa"] = knob("plain", "attention implementation; ORT exports plain alone")
-    recompute: bool = knob(False, "keep each layer's input only, and compute the rest again in the backward pass")
+    precision: Literal["fp32", "bf16", "fp16"] = knob("fp32", "precision of products; ORT trains only in fp32 on a CPU")
+    attention: Literal["plain", "sdpa"] = knob("plain", "attention implementation; ORT exports only plain")
+    recompute: bool = knob(False, "keep only each layer's input, and recompute the rest in the backward pass")
 
     def engine(self, recipe: Any) -> OnnxRuntimeEngine:
         """See :class:`OnnxRuntimeEngine`."""

@@ -34,7 +34,7 @@ class Masked(Objective):
     mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that are labelled", gt=0, lt=1)
     corruption: Literal["80-10-10", "all_mask"] = knob(
         "80-10-10",
-        "what stands at a labelled position: [MASK] / a random token / the token itself, or always [MASK]",
+        "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]",
     )
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:

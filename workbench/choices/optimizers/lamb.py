@@ -121,11 +121,11 @@ class Lamb(OptimizerChoice):
     beta1: float = knob(0.9, "decay of the first moment", ge=0, lt=1)
     beta2: float = knob(0.999, "decay of the second moment", ge=0, lt=1)
     eps: float = knob(1e-6, "added to the denominator", gt=0, scale="log")
-    bias_correction: bool = knob(True, "divide the moments by 1 - beta^t, as their zero start asks for")
+    bias_correction: bool = knob(True, "divide the moments by 1 - beta^t, to correct for their start at zero")
     pre_normalise: bool = knob(True, "divide all gradients by their global norm where it exceeds 1 (NVLAMB)")
-    ratio_min: float = knob(0.0, "least trust ratio; 0 means no bound", ge=0)
-    ratio_max: float | None = knob(None, "greatest trust ratio; empty means no bound", gt=0)
-    adapt_vectors: bool = knob(False, "biases and norms have a trust ratio, too (they never decay)")
+    ratio_min: float = knob(0.0, "lower bound of the trust ratio; 0 means none", ge=0)
+    ratio_max: float | None = knob(None, "upper bound of the trust ratio; empty means none", gt=0)
+    adapt_vectors: bool = knob(False, "give biases and norms a trust ratio as well (they never decay)")
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> Lamb:

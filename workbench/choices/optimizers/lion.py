@@ -72,7 +72,7 @@ class LionOptimizer(TensorwiseOptimizer):
 
 
 class Lion(OptimizerChoice):
-    """Moves every weight by the same amount, in the direction of a momentum's sign.
+    """Moves every weight by the same amount, in the direction of its momentum's sign.
 
     See :class:`LionOptimizer`: one moment of the parameter's shape instead of AdamW's two.
 

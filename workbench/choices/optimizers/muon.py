@@ -178,7 +178,7 @@ class Muon(OptimizerChoice):
         "spectral", "step by shape: sqrt(max(1, rows/columns)), or 0.2 sqrt(max(rows, columns)) to keep AdamW's lr"
     )
     precision: Literal["auto", "bf16", "fp32"] = knob(
-        "auto", "of the orthogonalisation; auto: bf16 on accelerators, fp32 on a CPU"
+        "auto", "precision of the orthogonalisation; auto: bf16 on accelerators, fp32 on a CPU"
     )
     adamw_lr: float = knob(3e-3, "peak learning rate of everything else", gt=0, le=100, scale="log")
     beta1: float = knob(0.9, "AdamW's decay of the first moment", ge=0, lt=1)

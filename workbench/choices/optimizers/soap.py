@@ -194,7 +194,7 @@ class Soap(OptimizerChoice):
     beta1: float = knob(0.95, "decay of the first moment", ge=0, lt=1)
     beta2: float = knob(0.95, "decay of the second moment and of the covariances", ge=0, lt=1)
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
-    basis_every: int = knob(10, "the eigenbases follow after this many steps", ge=1, unit="steps", scale="log")
+    basis_every: int = knob(10, "steps between updates of the eigenbases", ge=1, unit="steps", scale="log")
     longest_side: int = knob(
         10_000, "sides of a matrix longer than this get no eigenbasis", ge=1, unit="rows or columns", scale="log"
     )

@@ -125,7 +125,11 @@ class Sophia(OptimizerChoice):
     gamma: float = knob(0.05, "scale of the curvature: the smaller, the more weights move by lr", gt=0, scale="log")
     eps: float = knob(1e-12, "smallest denominator", gt=0, scale="log")
     curvature_every: int = knob(
-        10, "a forward and backward pass on sampled labels at every so many steps", ge=1, unit="steps", scale="log"
+        10,
+        "steps between curvature estimates, each a forward and backward pass on sampled labels",
+        ge=1,
+        unit="steps",
+        scale="log",
     )
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:

@@ -114,7 +114,7 @@ def _step_tensors(weights: Tensors, grads: Tensors, states: States, group: Group
 
 
 class StableAdamW(OptimizerChoice):
-    """AdamW that takes smaller steps while gradients are larger than its second moment says.
+    """AdamW that takes smaller steps while gradients are larger than its second moment predicts.
 
     See :class:`StableAdamWOptimizer`: two moments of the parameter's shape.
 

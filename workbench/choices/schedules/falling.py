@@ -20,8 +20,8 @@ class Falling(Schedule):
     levels: ClassVar[tuple[str, ...]] = ("start", "end")
     start: float = knob(1.0, "value at the end of the warm-up")
     end: float = knob(0.0, "value from `length` on")
-    warmup: float = knob(0.0, "length of the linear warm-up from 0, counted as `over` says", ge=0)
-    length: float = knob(1.0, "when `end` is reached, warm-up included, counted as `over` says", gt=0)
+    warmup: float = knob(0.0, "length of the linear warm-up from 0, in units of `over`", ge=0)
+    length: float = knob(1.0, "when `end` is reached, warm-up included, in units of `over`", gt=0)
 
     @model_validator(mode="after")
     def _warmup_fits(self) -> Self:

@@ -24,8 +24,8 @@ class InverseSqrt(Schedule):
     levels: ClassVar[tuple[str, ...]] = ("peak",)
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
     peak: float = knob(1.0, "value at the end of the warm-up")
-    warmup: float = knob(0.1, "length of the linear warm-up from 0, counted as `over` says", gt=0)
-    length: float = knob(1.0, "from here on the value stays, counted as `over` says", gt=0)
+    warmup: float = knob(0.1, "length of the linear warm-up from 0, in units of `over`", gt=0)
+    length: float = knob(1.0, "the value stays constant from here on, in units of `over`", gt=0)
 
     @model_validator(mode="after")
     def _warmup_fits(self) -> InverseSqrt:

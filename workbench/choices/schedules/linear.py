@@ -16,7 +16,7 @@ class Linear(Schedule):
     kind: Literal["linear"] = "linear"
     start: float = knob(1.0, "value at the beginning")
     end: float = knob(0.0, "value from `length` on")
-    length: float = knob(1.0, "when `end` is reached, counted as `over` says", gt=0)
+    length: float = knob(1.0, "when `end` is reached, in units of `over`", gt=0)
 
     def value(self, x: float) -> float:
         """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""

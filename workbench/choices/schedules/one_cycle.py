@@ -25,10 +25,10 @@ class OneCycle(Schedule):
     levels: ClassVar[tuple[str, ...]] = ("start", "peak", "end")
     kind: Literal["one_cycle"] = "one_cycle"
     start: float = knob(0.04, "value at the beginning")
-    peak: float = knob(1.0, "value at the top")
+    peak: float = knob(1.0, "value at the peak")
     end: float = knob(0.0, "value from `length` on")
-    rise: float = knob(0.3, "when `peak` is reached, counted as `over` says", ge=0)
-    length: float = knob(1.0, "when `end` is reached, the rise included, counted as `over` says", gt=0)
+    rise: float = knob(0.3, "when `peak` is reached, in units of `over`", ge=0)
+    length: float = knob(1.0, "when `end` is reached, the rise included, in units of `over`", gt=0)
     shape: Literal["linear", "cosine"] = knob("linear", "how it rises and falls")
 
     @model_validator(mode="after")

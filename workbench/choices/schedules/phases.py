@@ -38,8 +38,8 @@ class Phases(Schedule):
         max_length=64,
     )
     peaks: tuple[float, ...] = knob((1.0, 0.5), "factor of each phase", min_length=1)
-    until: tuple[float, ...] = knob((0.5,), "where each phase but the last ends, counted as `over` says")
-    length: float = knob(1.0, "where the last phase ends, counted as `over` says", gt=0)
+    until: tuple[float, ...] = knob((0.5,), "where each phase but the last ends, in units of `over`")
+    length: float = knob(1.0, "where the last phase ends, in units of `over`", gt=0)
 
     @model_validator(mode="after")
     def _phases_fit(self) -> Phases:

@@ -13,7 +13,7 @@ from workbench.choices.schedules.schedule import Schedule
 
 
 class Points(Schedule):
-    """Straight lines from point to point, the first value before them, the last value after them.
+    """Straight lines from point to point; the first value before them, the last value after them.
 
     v(x) = y_i + (y_(i+1) - y_i) (x - x_i) / (x_(i+1) - x_i) for x_i <= x < x_(i+1), where x are ``places`` and y
     ``values``. Two points at one place are a jump: the second one's value holds there.
@@ -27,7 +27,7 @@ class Points(Schedule):
     levels: ClassVar[tuple[str, ...]] = ("values",)
     kind: Literal["points"] = "points"
     places: tuple[float, ...] = knob(
-        (0.0, 0.1, 0.5, 1.0), "where each point lies, counted as `over` says", min_length=1, max_length=64
+        (0.0, 0.1, 0.5, 1.0), "where each point lies, in units of `over`", min_length=1, max_length=64
     )
     values: tuple[float, ...] = knob((0.1, 1.0, 0.5, 0.1), "value at each point", min_length=1)
 

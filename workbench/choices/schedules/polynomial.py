@@ -9,7 +9,7 @@ from workbench.choices.schedules.falling import Falling
 
 
 class Polynomial(Falling):
-    """Linear warm-up to ``start``, then a power of the share that is left, down to ``end``.
+    """Linear warm-up to ``start``, then a power of the remaining share, down to ``end``.
 
     v(x) = end + (start - end) ((length - x) / (length - warmup))^power. Power 1 is a line, 2 falls early, .5 late.
 
@@ -17,7 +17,7 @@ class Polynomial(Falling):
     """
 
     kind: Literal["polynomial"] = "polynomial"
-    power: float = knob(2.0, "exponent of the share that is left", gt=0, le=16)
+    power: float = knob(2.0, "exponent of the remaining share", gt=0, le=16)
 
     def left(self, done: float) -> float:
         """(1 - d)^power at the share ``done`` of the fall."""

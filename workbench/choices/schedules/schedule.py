@@ -23,7 +23,7 @@ class Schedule(Choice):
     axis: ClassVar[str] = "schedule"
     levels: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that hold values of the knob (not lengths); their defaults are for a knob of 1.0."""
-    over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "what the lengths of this shape count")
+    over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "unit of this shape's lengths")
 
     @classmethod
     def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Stages(Schedule):
     levels: ClassVar[tuple[str, ...]] = ("values",)
     kind: Literal["stages"] = "stages"
     values: tuple[float, ...] = knob((1.0, 0.1), "value of each stage", min_length=1)
-    until: tuple[float, ...] = knob((0.5,), "where each stage but the last ends, counted as `over` says")
+    until: tuple[float, ...] = knob((0.5,), "where each stage but the last ends, in units of `over`")
 
     @model_validator(mode="after")
     def _lengths_fit(self) -> Stages:

@@ -21,9 +21,9 @@ class WarmupHoldDecay(Schedule):
     kind: Literal["warmup_hold_decay"] = "warmup_hold_decay"
     peak: float = knob(1.0, "value on the plateau")
     end: float = knob(0.0, "value from `length` on")
-    warmup: float = knob(0.1, "length of the linear warm-up from 0, counted as `over` says", ge=0)
-    hold: float = knob(0.0, "length of the plateau, counted as `over` says", ge=0)
-    length: float = knob(1.0, "when `end` is reached, warm-up and plateau included, counted as `over` says", gt=0)
+    warmup: float = knob(0.1, "length of the linear warm-up from 0, in units of `over`", ge=0)
+    hold: float = knob(0.0, "length of the plateau, in units of `over`", ge=0)
+    length: float = knob(1.0, "when `end` is reached, warm-up and plateau included, in units of `over`", gt=0)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> WarmupHoldDecay:

@@ -25,9 +25,9 @@ class WarmupStableDecay(Schedule):
     kind: Literal["warmup_stable_decay"] = "warmup_stable_decay"
     peak: float = knob(1.0, "value on the plateau")
     end: float = knob(0.0, "value from `length` on")
-    warmup: float = knob(0.05, "length of the linear warm-up from 0, counted as `over` says", ge=0)
-    decay: float = knob(0.2, "length of the fall at the end, counted as `over` says", ge=0)
-    length: float = knob(1.0, "when `end` is reached, all parts included, counted as `over` says", gt=0)
+    warmup: float = knob(0.05, "length of the linear warm-up from 0, in units of `over`", ge=0)
+    decay: float = knob(0.2, "length of the fall at the end, in units of `over`", ge=0)
+    length: float = knob(1.0, "when `end` is reached, all parts included, in units of `over`", gt=0)
     shape: Literal["linear", "one_minus_sqrt", "cosine"] = knob("one_minus_sqrt", "how it falls")
 
     @model_validator(mode="after")

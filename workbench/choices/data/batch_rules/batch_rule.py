@@ -17,7 +17,7 @@ class BatchRule(Choice):
     follows_schedule: ClassVar[bool] = True
     """Whether ``data.batch_size`` is read at every step, rather than as the batch to begin with."""
     lr_scaling: Literal["none", "sqrt", "linear"] = knob(
-        "none", "how the learning rate follows the batch; optimizer.lr is meant for the largest of data.batch_size"
+        "none", "how the learning rate follows the batch size; optimizer.lr applies to the largest of data.batch_size"
     )
 
     def rows(self, scheduled: int, adapted: float | None) -> float:

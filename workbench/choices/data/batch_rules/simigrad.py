@@ -22,12 +22,12 @@ class SimiGrad(BatchRule):
 
     follows_schedule: ClassVar[bool] = False
     kind: Literal["simigrad"] = "simigrad"
-    target: float = knob(0.8, "cosine of the two halves' gradients that is aimed at", gt=0, lt=1)
-    grow: float = knob(1.1, "factor of the rows while the cosine is below the target", gt=1, le=4)
-    shrink: float = knob(0.9, "factor of the rows while the cosine is above the target", gt=0, lt=1)
+    target: float = knob(0.8, "target for the cosine of the two halves' gradients", gt=0, lt=1)
+    grow: float = knob(1.1, "factor on the rows while the cosine is below the target", gt=1, le=4)
+    shrink: float = knob(0.9, "factor on the rows while the cosine is above the target", gt=0, lt=1)
     every: int = knob(5, "steps between comparisons", unit="steps", ge=1, le=100_000)
-    lowest: int = knob(2, "the batch never becomes smaller", unit="rows", ge=2, le=1 << 20, scale="log")
-    highest: int = knob(1024, "the batch never becomes larger", unit="rows", ge=2, le=1 << 20, scale="log")
+    lowest: int = knob(2, "the batch never gets smaller", unit="rows", ge=2, le=1 << 20, scale="log")
+    highest: int = knob(1024, "the batch never gets larger", unit="rows", ge=2, le=1 << 20, scale="log")
 
     def rows(self, scheduled: int, adapted: float | None) -> float:
         """What the comparisons so far have come to, in rows; ``scheduled`` until the first."""

@@ -33,9 +33,9 @@ class TrainedTokenizer(TokenizerChoice):
     kind: Literal["trained"] = "trained"
     algorithm: Literal["wordpiece", "bpe"] = knob("wordpiece", "WordPiece (BERT) or byte-level BPE (GPT-2, RoBERTa)")
     vocabulary_size: int = knob(8192, "ids, padded to a multiple of 64", unit="ids", ge=64, le=1 << 20, scale="log")
-    lowercase: bool = knob(True, "lower-case and strip accents first (WordPiece only)")
+    lowercase: bool = knob(True, "lowercase and strip accents first (WordPiece only)")
     training_documents: int = knob(
-        20_000, "documents the vocabulary is learned from, evenly spread", unit="documents", ge=1
+        20_000, "documents to learn the vocabulary from, evenly spread", unit="documents", ge=1
     )
 
     @model_validator(mode="after")
