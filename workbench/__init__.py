@@ -1,6 +1,6 @@
 """Compose, launch, watch and measure efficient language-model pre-training.
 
-Names are loaded on first use, so that ``import workbench`` costs no torch.
+Names load on first use, so that ``import workbench`` does not load torch.
 """
 
 from __future__ import annotations

@@ -34,16 +34,16 @@ _NUMBERS = (
 def compare(*runs: Any, runs_dir: str | Path | None = None) -> Comparison:
     """Runs side by side: what they achieved, their curves, and the knobs in which their recipes differ.
 
-    As the last expression of a cell it shows itself: live as long as one of the runs goes on and a page is open, else
-    as tables and a picture that need neither kernel nor scripts. Of a single run all choices are shown.
+    As the last expression of a cell it displays itself: live while any of the runs is going and a page is open, else
+    as tables and a picture that need neither kernel nor scripts. For a single run, all choices are shown.
 
     Args:
-        *runs: runs, their ids (or unique beginnings), names, globs over both (``"bert*"``), or lists of these. The
-            first has the first colour, and is what speeds are compared with in the report.
+        *runs: runs, their ids (or unique prefixes), names, globs over both (``"bert*"``), or lists of these. The first
+            gets the first colour, and is the reference for speeds in the report.
         runs_dir: the runs folder of ids, names and globs; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
-        RunError: nothing is given, or it names no run; the message has the nearest.
+        RunError: nothing is given, or it matches no run; the message names the nearest.
 
     Example:
         >>> import workbench as wb
@@ -53,7 +53,7 @@ def compare(*runs: Any, runs_dir: str | Path | None = None) -> Comparison:
 
 
 class Comparison:
-    """Several runs, read anew each time something is asked of them.
+    """Several runs, read again each time something is asked of them.
 
     Args:
         runs: at least one.
@@ -91,10 +91,10 @@ class Comparison:
         return frame(self.rows)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with tables and pictures to zoom into; returns its path, shown as a link.
+        """Write one HTML page with tables and zoomable plots; returns its path, shown as a link.
 
         Args:
-            path: the file, replaced whole; None for one in the runs folder (of a single run, in its own).
+            path: the file, which is replaced; None for one in the runs folder (for a single run, in its own folder).
 
         Raises:
             RunError: it could not be drawn or written.

@@ -29,22 +29,22 @@ class Forecast:
     """What a run will take. ``to_dict`` is what ``workbench forecast --json`` prints.
 
     Attributes:
-        parameters: trainable ones of the finished model, tied ones once; exact.
+        parameters: trainable parameters of the finished model, tied ones counted once; exact.
         flops_per_token: useful FLOPs over tokens, mean over the run.
-        memory_bytes: at most at a time, beyond what a process takes that has loaded torch.
+        memory_bytes: peak, beyond what a process with torch loaded takes.
         memory: bytes by part: weights, gradients, optimizer, activations, logits, and what the program's heap adds.
         seconds: of training; start-up, compilation, evaluation and checkpoints come on top, as in budgets.
-        seconds_low, seconds_high: the band that the time will probably lie in.
+        seconds_low, seconds_high: the range in which the time will probably lie.
         cost: of these seconds at the price per hour, None without a price.
-        schedules: values at points along the budget, by path; ``progress`` is the share of the budget that is spent.
+        schedules: values at points along the budget, by path; ``progress`` is the share of the budget spent.
         layers: ``forward`` and ``backward`` by point, shares of micro-batches in which each layer computes and trains.
         notes: what the numbers leave out for this recipe.
-        compile_seconds: of a processor, about what compiling takes the first time, before the clock of the run starts;
-            several compile side by side where there are several. 0 where nothing is compiled.
-        preparation: what comes once before training, where text and vocabulary are not in this machine's cache yet.
-        provisional: why the figures will change when the run begins; empty where they will not.
-        unusual: a knob so far from what is usual that the run will most likely learn nothing; empty where none is.
-        machine, calibrated: name of the device whose rates were used, and the date on which they were measured.
+        compile_seconds: of one processor, roughly what compiling takes the first time, before the run's clock starts;
+            several processors compile in parallel. 0 if nothing is compiled.
+        preparation: what happens once before training, if text and vocabulary are not in this machine's cache yet.
+        provisional: why the figures will change when the run begins; empty if they will not.
+        unusual: a knob so unusual that the run will most likely learn nothing; empty if there is none.
+        machine, calibrated: the device whose rates were used, and the date on which they were measured.
     """
 
     parameters: int
@@ -71,7 +71,7 @@ class Forecast:
     unusual: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: all attributes by name."""
+        """All attributes by name, JSON-serialisable."""
         return asdict(self)
 
 
@@ -85,7 +85,7 @@ def forecast(
 ) -> Forecast:
     """What ``recipe`` will take on this machine.
 
-    The first call measures the machine in its own process and remembers the rates (``forecasting/calibration.py``).
+    The first call measures the machine in a separate process and remembers the rates (``forecasting/calibration.py``).
     Nothing is trained and no model is allocated.
 
     Args:

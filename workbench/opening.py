@@ -1,4 +1,4 @@
-"""``wb.experiment``: hold any race, sweep or tuning that this or any other process began."""
+"""``wb.experiment``: open any race, sweep or tuning that this or any other process started."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS: dict[str, type[Held]] = {held.kind.noun: held for held in (Tuning, Race, 
 
 
 def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | Sweep | Tuning:
-    """The race, sweep or tuning of an id.
+    """The race, sweep or tuning with this id.
 
     Args:
-        which: its id, a unique beginning of it, its name, or its folder.
-        runs_dir: the runs folder, beside which all of them lie; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        which: its id, a unique prefix of it, its name, or its folder.
+        runs_dir: the runs folder, beside which they are stored; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
-        RunError: no such one, or several; the message names them, or the latest.
+        RunError: none matches, or several do; the message names them, or the latest.
 
     Example:
         >>> wb.experiment("20260131-0815").cancel()  # doctest: +SKIP

@@ -225,7 +225,7 @@ def lans_two_phase() -> Recipe:
 
 
 def batch_ramp() -> Recipe:
-    """:func:`fast` with batches that grow from 4 to 16 rows over the first half, and a rate that follows their square root."""
+    """:func:`fast` with batches that grow from 4 to 16 rows over the first half, the rate with their square root."""
     return fast().with_(
         name="batch-ramp",
         data={
@@ -247,7 +247,7 @@ def length_warmup() -> Recipe:
 
 
 def simigrad() -> Recipe:
-    """:func:`fast` with a batch size that follows the agreement of its two halves, from 8 rows up to 64, over its tokens.
+    """:func:`fast` with a batch that follows the agreement of its two halves, from 8 rows up to 64, over its tokens.
 
     At twice its rate, warmed up over 40%, the best of a sweep.
     """

@@ -1,4 +1,4 @@
-"""The recipe: one composition of choices, frozen, checked, saved as JSON, compared field by field."""
+"""The recipe: a composition of choices that is frozen, checked, saved as JSON and compared field by field."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLAIN = {
 
 
 class Differences(dict[str, tuple[Any, Any]]):
-    """What differs between two recipes, ``{path: (here, there)}``; a notebook shows it as a table."""
+    """The differences between two recipes, ``{path: (here, there)}``; shown as a table in a notebook."""
 
     def _repr_html_(self) -> str:
         if not self:
@@ -60,11 +60,11 @@ def _shown(value: Any) -> str:
 
 
 class Recipe(BaseModel):
-    """Everything that decides a run: two recipes with one hash ask for the same training.
+    """Everything that determines a run: two recipes with the same hash train the same way.
 
     Raises:
         RecipeError: an unknown choice or knob, a value out of bounds, or a combination that cannot be trained;
-            the message names every offending value, the legal ones and the way out.
+            the message names every offending value, the legal ones and what to do.
 
     Example:
         >>> from workbench import presets
@@ -108,12 +108,12 @@ class Recipe(BaseModel):
         return self
 
     def problems(self) -> list[Problem]:
-        """Combinations that cannot be trained; empty for every recipe that could be made."""
+        """Combinations that cannot be trained; empty for every recipe that exists."""
         return [problem for axis in AXES for problem in getattr(self, axis).problems(self)]
 
     @classmethod
     def check(cls, fields: Mapping[str, Any]) -> list[Problem]:
-        """What is wrong with ``fields``, by path, without raising: what a form shows beside its knobs."""
+        """Problems with ``fields``, by path, without raising: what a form shows beside its knobs."""
         try:
             cls.model_validate(dict(fields))
         except ValidationError as error:
@@ -126,10 +126,10 @@ class Recipe(BaseModel):
         """A recipe with some fields changed.
 
         Args:
-            **changes: by axis or field. A mapping edits the present choice; a string names a kind (``depth="full"``)
-                or what a budget's amount is (``"200 steps"``); a choice replaces the present one whole; a key may be
-                a dotted path (``**{"optimizer.lr": 1e-3}``). Another kind starts from its defaults and keeps what all
-                kinds of the axis share: another source of text keeps tokenizer, rows and batch.
+            **changes: by axis or field. A mapping edits the current choice; a string names a kind (``depth="full"``)
+                or a budget (``"200 steps"``); a choice replaces the current one entirely; a key may be a dotted path
+                (``**{"optimizer.lr": 1e-3}``). A different kind starts from its defaults and keeps what all kinds of
+                the axis share: a different source of text keeps tokenizer, rows and batch.
 
         Raises:
             RecipeError: as for the constructor.
@@ -137,11 +137,11 @@ class Recipe(BaseModel):
         return self.edited(changes.items())
 
     def with_assignments(self, assignments: Iterable[str]) -> Recipe:
-        """A recipe changed by ``PATH=VALUE`` texts, as the CLI's ``--set`` and the notebooks take them: one change.
+        """A recipe changed by ``PATH=VALUE`` strings, as in the CLI's ``--set`` and the notebooks, all at once.
 
         Args:
-            assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON and,
-                where they are none, as plain text. Their order does not matter.
+            assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON or,
+                failing that, as plain text. Their order does not matter.
 
         Raises:
             RecipeError: no ``=``, an unknown path, or a value that does not fit.
@@ -149,14 +149,14 @@ class Recipe(BaseModel):
         return self.edited(map(assignment, assignments))
 
     def edited(self, changes: Iterable[tuple[str, Any]]) -> Recipe:
-        """:meth:`with_` from pairs of path and value; of two values for one knob the later counts."""
+        """:meth:`with_` from pairs of path and value; if a knob occurs twice, the later value counts."""
         # Through plain data and the constructor: an edited recipe is checked like a new one.
         fields = self.to_dict()
         edit(Recipe, fields, [(path, _amount(value) if path == "budget" else value) for path, value in changes])
         return Recipe(**fields)
 
     def engine(self) -> Engine:
-        """What carries this recipe out.
+        """The engine that executes this recipe.
 
         Raises:
             RecipeError: the device is not there, or cannot do what is asked.
@@ -165,9 +165,9 @@ class Recipe(BaseModel):
         return engine
 
     def problems_here(self) -> list[Problem]:
-        """Why this machine cannot train the recipe, though another one may; empty where it can. Makes no CUDA context.
+        """Why this machine cannot train the recipe, even if another could; empty if it can. Creates no CUDA context.
 
-        Apart from :meth:`problems`, so that recipes of other machines still open.
+        Separate from :meth:`problems`, so that recipes from other machines can still be opened.
         """
         if found := list(self.execution.problems_here()):
             return found
@@ -188,10 +188,10 @@ class Recipe(BaseModel):
             raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
 
     def check_whole(self) -> None:
-        """Refuse a recipe that alone is not enough to launch, to edit or to build a model from.
+        """Refuse a recipe that is not enough by itself to launch, to edit or to build a model from.
 
         Raises:
-            RecipeError: parts of it stand for objects of the user's, as in runs of ``workbench.accelerate``.
+            RecipeError: parts of it stand for the user's own objects, as in runs of ``workbench.accelerate``.
         """
         if missing := [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]:
             raise RecipeError(
@@ -201,17 +201,17 @@ class Recipe(BaseModel):
             )
 
     def diff(self, other: Recipe) -> Differences:
-        """``{path: (here, there)}`` for every field that differs; ``None`` where one side has no such field."""
+        """``{path: (here, there)}`` for every field that differs; ``None`` if one side lacks the field."""
         found = differences([flatten(self.to_dict()), flatten(other.to_dict())])
         return Differences({path: (here, there) for path, (here, there) in sorted(found.items())})
 
     @property
     def hash(self) -> str:
-        """Ten hexadecimal digits of what decides the training: every field but name and notes."""
+        """Ten hexadecimal digits that identify the training: a hash of every field except name and notes."""
         return recipe_hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-able dictionary; ``Recipe(**d)`` gives the recipe back."""
+        """A plain, JSON-serialisable dictionary; ``Recipe(**d)`` restores the recipe."""
         return self.model_dump(mode="json")
 
     def to_json(self) -> str:
@@ -244,7 +244,7 @@ class Recipe(BaseModel):
         """Write the recipe as JSON, whole or not at all; returns the path.
 
         Raises:
-            OSError: the folder is missing or the disk is full; nothing half-written stays.
+            OSError: the folder is missing or the disk is full; no partial file is left behind.
         """
         path = Path(path)
         write_bytes(path, (self.to_json() + "\n").encode())

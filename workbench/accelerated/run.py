@@ -1,4 +1,4 @@
-"""``workbench.accelerate``: a user's own model and loader under the same loop, run folder, live view and choices.
+"""``workbench.accelerate``: a user's own model and loader with the same loop, run folder, live view and choices.
 
 Training happens in a thread of the calling process, since a notebook's objects cannot be sent to another one: the live
 view streams, the kernel stays usable, and the run ends, with a checkpoint, when the program does.
@@ -88,30 +88,30 @@ def accelerate(
     resume: str | Path | Run | None = None,
     **choices: Any,
 ) -> AcceleratedRun:
-    """Train a model of your own, in the background of this process; returns at once, and waits for no turn.
+    """Train your own model in the background of this process; returns at once, and does not queue.
 
-    The run has a folder like every other: it is watched, steered, compared and reported the same way. The trained
-    weights are in ``model`` when it has ended (:meth:`AcceleratedRun.wait`), and in the checkpoints on the way.
+    The run has a folder like any other: it is watched, steered, compared and reported the same way. When it has ended
+    (:meth:`AcceleratedRun.wait`), the trained weights are in ``model``; until then, they are in the checkpoints.
 
     Args:
-        model: any torch module; the place of its layers is found, or said by ``layers``.
+        model: any torch module; its layers are found, or named by ``layers``.
         loader: batches, read again in every epoch: a DataLoader, or a list.
         heldout: batches for the held-out loss; None measures none.
-        loss: of model and batch, the mean over the batch, 0-d; None for ``model(**batch).loss``, as models of
-            transformers have it.
+        loss: a function of model and batch that returns the mean over the batch, 0-d; None for
+            ``model(**batch).loss``, as in transformers.
         layers: name of the module that holds the layers (``"bert.encoder.layer"``); None for the largest ModuleList.
         budget: ``"3 epochs"``, or as in a recipe: ``"500 steps"``, ``"2 min"``, ``"1M tokens"``. A batch without
             ``input_ids`` counts its rows as tokens.
         name, notes, seed: of the run; the seed decides the order of a shuffling loader, dropout and layer dropping.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        resume: a run of the same model and loader to go on with, instead of beginning one; it has its choices.
+        resume: a run of the same model and loader to continue, with its choices, instead of starting a new one.
         **choices: ``optimizer``, ``depth`` and ``execution``, each as in a recipe. Left out: AdamW, all layers, and
             float32 without compilation.
 
     Raises:
         RecipeError: a choice that is not legal, or needs something that the model lacks.
         DataError: a loader that is empty, or can be read only once.
-        RunError: the run to resume is another's, or going; or the model is in training already.
+        RunError: the run to resume belongs to another process or is running, or the model is already in training.
 
     Example:
         >>> run = accelerate(model, loader, optimizer="lans", budget="2 min")  # doctest: +SKIP
@@ -156,7 +156,7 @@ def accelerate(
 
 
 class AcceleratedRun(Run):
-    """A run that trains in this process; everything that a :class:`Run` can do, and the weights.
+    """A run that trains in this process: everything that a :class:`Run` can do, and the weights.
 
     Args:
         folder: of the run.

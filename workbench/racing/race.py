@@ -1,4 +1,4 @@
-"""``wb.race``: begin a race, and hold one that any process began."""
+"""``wb.race``: start a race, or open one that any process started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Race(Experiment[RaceFolder, RaceResult]):
-    """A race that this or any other process began.
+    """A race that this or any other process started.
 
     Example:
         >>> race = wb.experiment("20260131-0815")  # doctest: +SKIP
@@ -48,7 +48,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """By arm, at the last look that its runs have reached."""
+        """Verdicts by arm, at the last look its runs have reached."""
         return self.standing.verdicts
 
     @property
@@ -74,7 +74,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
 
     @property
     def table(self) -> str:
-        """Its arms as text: what each was given, took and reached."""
+        """Its arms as text: what each was given, used and reached."""
         return arms_text(self.plan, self.standing)
 
     def report(self, path: str | Path | None = None) -> Path:
@@ -136,31 +136,31 @@ def race(
     dry_run: bool = False,
     say: Say | None = print,
 ) -> Race | RacePlan:
-    """Race recipes against a baseline over paired seeds at equal budgets; says what it costs, and returns at once.
+    """Race recipes against a baseline over paired seeds at equal budgets; prints the cost, and returns at once.
 
-    Arms are judged after 4, 6 and 10 seeds (as far as ``seeds`` goes) by repeated confidence intervals that hold
-    together (:mod:`workbench.racing.sequential`): better, worse, equivalent, or undecided. An arm that is decided
-    trains no more seeds.
+    Arms are judged after 4, 6 and 10 seeds (up to ``seeds``) by repeated confidence intervals that are jointly valid
+    (:mod:`workbench.racing.sequential`): better, worse, equivalent, or undecided. Once an arm is decided, it trains no
+    more seeds.
 
     Args:
-        arms: recipes, names of presets, recipe files, or texts such as ``"fast:optimizer.lr=1e-3"``, by name; or all in
-            one text, ``"baseline=fast mine=fast:optimizer.lr=1e-3"``.
-        budget: of each run: ``"60 s"`` of reference time (what the forecast of this machine says that an arm's steps
-            take), ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None for the time of the baseline's own.
-        seeds: at most so many, from 0 on; or which ones.
-        baseline: name of the arm that the others are held against; else the one called ``baseline``, else the first.
-        score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
-        reference: ratios of the budget at which the baseline is trained as well, so that a difference can be said as a
+        arms: recipes, names of presets, recipe files, or strings such as ``"fast:optimizer.lr=1e-3"``, by name; or all
+            in one string, ``"baseline=fast mine=fast:optimizer.lr=1e-3"``.
+        budget: per run: ``"60 s"`` of reference time (the time an arm's steps take by the forecast for this machine),
+            ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None for the time of the baseline's own budget.
+        seeds: at most this many, from 0 on; or a list of them.
+        baseline: name of the arm that the others are compared with; else the one called ``baseline``, else the first.
+        score: ``nats`` per token, or ``bits_per_byte``, which also compares tokenizers.
+        reference: multiples of the budget at which the baseline also trains, so that a difference can be expressed as a
             speed-up; ``()`` for none.
-        clock: ``measured`` gives every run its seconds by its own clock instead.
-        margin: nats within which arms are called equivalent. alpha: chance that the race claims a difference where
-            there is none, shared by its arms.
+        clock: ``measured`` counts each run's seconds by its own clock instead.
+        margin: nats within which arms count as equivalent. alpha: chance that the race claims a difference where there
+            is none, shared by its arms.
         runs_dir: the runs folder; the race's own folder is ``races`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
-        initial: by seed, a checkpoint (a folder ``step-N``) whose weights all arms begin with, see
+        initial: by seed, a checkpoint (a folder ``step-N``) whose weights all arms start from, see
             :func:`workbench.launch`; None draws them from the seed.
         dry_run: start nothing, return the plan.
-        say: called with lines about what is prepared, and what the race will take.
+        say: called with lines about what is being prepared and what the race will take.
 
     Raises:
         RecipeError: fewer than two arms, unknown names, arms that cannot be compared, a budget that is too small, or a

@@ -31,29 +31,29 @@ def launch(
     initial: str | Path | None = None,
     say: Say | None = print,
 ) -> Run:
-    """Start training in the background and return at once; on a busy machine the run waits for its turn.
+    """Start training in the background and return at once; on a busy machine the run waits in the queue.
 
-    A run takes as many cores as it has ``execution.threads``, all of them where that is empty, or one GPU: two runs of
-    one thread train side by side on two cores, and a third is queued (``run.status``).
+    A run takes as many cores as ``execution.threads`` says, all if that is empty, or one GPU: two single-threaded runs
+    train side by side on two cores, and a third is queued (``run.status``).
 
     Args:
-        on: ``local``, a process of its own that survives this one; ``inline``, one that ends with this one.
+        on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        name: what lists and plots call the run; else the recipe's name.
-        run_id: of the run, for programs that must not launch it twice; else a new one.
-        queue: wait for a turn where there is none; False (``workbench launch --now``) trains at once, beside whatever
-            else does, and slows it down.
-        priority: among the runs that wait; higher ones go first.
-        initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run begins with its
-            weights, at its own step 0 and with a fresh optimizer. Copied; None draws them from the seed.
-        say: called with one line where the run waits, or shares the machine.
+        name: of the run in lists and plots; else the recipe's name.
+        run_id: for programs that must not launch a run twice; else a new id.
+        queue: wait until the machine has room; False (``workbench launch --now``) trains at once, beside whatever else
+            trains, and slows it down.
+        priority: among waiting runs; higher goes first.
+        initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run starts from a
+            copy of its weights, at its own step 0 and with a fresh optimizer. None draws weights from the seed.
+        say: called with one line if the run waits or shares the machine.
 
     Raises:
-        RecipeError: the name does not fit a recipe, parts of it were objects of the user's, or this machine cannot
-            carry it out.
-        RunError: not a recipe, no such launcher, ``initial`` is no whole checkpoint, a run of ``run_id`` is there, the
-            runs folder cannot be written to (for example a full disk), or the process could not be started. Nothing
-            half-written stays behind.
+        RecipeError: the name is not a legal one, parts of the recipe were the user's own objects, or this machine
+            cannot execute it.
+        RunError: not a recipe, no such launcher, ``initial`` is not a complete checkpoint, ``run_id`` exists,
+            the runs folder cannot be written to (for example a full disk), or the process could not be started. No
+            partial files are left behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""One run, as any process holds it: a run id and a folder. Everything else is read from the folder when asked."""
+"""One run, from any process: a run id and a folder. Everything else is read from the folder on demand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Run:
     """A run that this or any other process launched.
 
     Args:
-        run: its id, a unique beginning of it, or its folder: a text with a slash in it is a path.
+        run: its id, a unique prefix of it, or its folder (a string with a slash is a path).
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
@@ -70,17 +70,17 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What people call it; the id when the recipe cannot be read."""
+        """Its name; its id if the recipe cannot be read."""
         return name_of(self.folder)
 
     @property
     def state(self) -> RunState:
-        """What the run last wrote about itself."""
+        """The state that the run last wrote."""
         return read_state(self.folder)
 
     @property
     def status(self) -> str:
-        """What is true now: ``lost`` when it should be alive and nothing of it is."""
+        """Its actual status now: ``lost`` if it should be alive but none of its processes is."""
         return actual_status(self.folder)
 
     @property
@@ -90,10 +90,10 @@ class Run:
 
     @property
     def recipe(self) -> Recipe:
-        """What was asked. (Imports torch, through the choices.)
+        """The recipe it was launched with. (Imports torch, through the choices.)
 
         Raises:
-            RecipeError: ``recipe.json`` is missing, damaged, or of a newer version.
+            RecipeError: ``recipe.json`` is missing, damaged, or from a newer version.
         """
         from workbench.recipe import Recipe
 
@@ -104,14 +104,14 @@ class Run:
         return RunView.read(self.folder)
 
     def telemetry(self) -> Telemetry:
-        """Everything it has said so far."""
+        """All records that it has written so far."""
         return read_telemetry(self.folder.telemetry)
 
     @property
     def result(self) -> Result:
-        """What the run achieved, or has so far: losses, floors, what was learned, speed.
+        """What the run has achieved (so far): losses, floors, what was learned, speed.
 
-        It never raises for a run that goes on, failed or never began: ``state`` says so, and what nobody knows is None.
+        Never raises for a run that is going, failed or never began: ``state`` says so, and unknown values are None.
         """
         from workbench.runs.result import Result  # its XML would slow down every `workbench runs`
 
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """What a calibration chose and tried for execution ``auto`` or ``memory``; None for every other run."""
+        """What the calibration of execution ``auto`` or ``memory`` tried and chose; None for other runs."""
         return self.environment.get("plan")
 
     def wait(self, timeout: float | None = None, poll: float = 0.2) -> Result | Coroutine[Any, Any, Result]:
@@ -135,26 +135,26 @@ class Run:
         touch the run.
 
         Args:
-            timeout: at most this many seconds; None waits for ever.
-            poll: seconds between two looks.
+            timeout: at most this many seconds; None waits forever.
+            poll: seconds between checks.
 
         Raises:
             RunFailed: the run failed or is lost; the message says why and how to go on.
-            TimeoutError: it has not ended in time; it goes on.
+            TimeoutError: it has not ended in time; it continues.
         """
         if called_from_coroutine():
             return self.wait_async(timeout, poll)
         return self.wait_blocking(timeout, poll)
 
     def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> Result:
-        """:meth:`wait` that always blocks, whoever calls it."""
+        """:meth:`wait`, always blocking."""
         deadline = _deadline(timeout)
         while not self._ended(deadline):
             time.sleep(poll)
         return self.outcome()
 
     async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> Result:
-        """:meth:`wait` that always has to be awaited."""
+        """:meth:`wait`, always to be awaited."""
         # Here, since it would double the time that `workbench runs` takes to answer.
         import asyncio
 
@@ -185,19 +185,19 @@ class Run:
         return self.result
 
     def stop(self, timeout: float | None = None) -> str:
-        """Stop after the present step, with a checkpoint (no evaluation: :meth:`evaluate` before). See :meth:`ask`."""
+        """Stop after the current step, with a checkpoint (no evaluation: :meth:`evaluate` first). See :meth:`ask`."""
         return self.ask("stop", timeout)
 
     def pause(self, timeout: float | None = None) -> str:
-        """Hold after the present step, keeping memory. See :meth:`ask`."""
+        """Pause after the current step, keeping memory. See :meth:`ask`."""
         return self.ask("pause", timeout)
 
     def checkpoint(self, timeout: float | None = None) -> str:
-        """Save a checkpoint after the present step. See :meth:`ask`."""
+        """Save a checkpoint after the current step. See :meth:`ask`."""
         return self.ask("checkpoint", timeout)
 
     def evaluate(self, timeout: float | None = None) -> str:
-        """Measure the held-out loss after the present step. See :meth:`ask`."""
+        """Measure the held-out loss after the current step. See :meth:`ask`."""
         return self.ask("evaluate", timeout)
 
     def set(self, path: str, value: Any, timeout: float | None = None) -> str:
@@ -205,10 +205,10 @@ class Run:
         return self.ask("set", timeout, path=path, value=value)
 
     def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:
-        """Go on: with a paused run at once, with one that ended before its budget from its last checkpoint.
+        """Continue a paused run at once, or one that ended before its budget from its last checkpoint.
 
         Raises:
-            RunError: the run is finished, or going already.
+            RunError: the run is finished or already running.
         """
         state = self.state
         status = actual_status(self.folder, state)
@@ -231,15 +231,15 @@ class Run:
         return "; ".join(said)
 
     def fork(self, step: int | None = None, *, on: str = "local", say: Say | None = print, **changes: Any) -> Run:
-        """Go on from a checkpoint of this run in a new run, under an edited recipe; returns at once.
+        """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
 
-        Weights, optimizer state, place in the data and all draws go on where they were: without changes the fork
-        repeats this run bit for bit. A change of ``optimizer`` beyond rates, decay and clipping begins without state.
+        Weights, optimizer state, position in the data and all draws continue where they were: without changes, the
+        fork repeats this run bit for bit. Changing ``optimizer`` beyond rates, decay and clipping resets its state.
 
         Args:
-            step: of the checkpoint; None for the newest that is whole.
-            say: called with one line where the new run waits for its turn on this machine.
-            **changes: as for :meth:`workbench.recipe.Recipe.with_`; the steps so far count against a ``budget``.
+            step: of the checkpoint; None for the newest complete one.
+            say: called with one line if the new run has to wait in the queue.
+            **changes: as for :meth:`workbench.recipe.Recipe.with_`; steps already done count towards a ``budget``.
 
         Raises:
             RecipeError: a change that a fork cannot make (the message lists those it can), or the budget is spent.
@@ -252,7 +252,7 @@ class Run:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Words that people gave the run; assign to replace them all."""
+        """The run's tags; assign to replace them all."""
         return read_labels(self.folder).tags
 
     @tags.setter
@@ -261,7 +261,7 @@ class Run:
 
     @property
     def notes(self) -> str:
-        """What people wrote about the run; assign to replace it. (``recipe.notes`` is what was said at the launch.)"""
+        """Notes about the run; assign to replace them. (``recipe.notes`` are those given at launch.)"""
         return read_labels(self.folder).notes
 
     @notes.setter
@@ -272,7 +272,7 @@ class Run:
         """Move the run to the trash of its runs folder; ``workbench restore`` brings it back.
 
         Raises:
-            RunError: it is alive: stop it first.
+            RunError: it is still alive; stop it first.
         """
         delete(self.folder)
 
@@ -291,18 +291,18 @@ class Run:
         said: Callable[[str], None] | None = None,
         **arguments: Any,
     ) -> str:
-        """Send a request to the run; returns its answer, or without ``timeout`` the id of the request.
+        """Send a request to the run; returns its answer or, without ``timeout``, the id of the request.
 
         Args:
-            timeout: seconds to wait for the run to take it up; what it has begun (an evaluation, a checkpoint, a
-                profile) is waited for until it is done. None returns the request's id at once.
-            controller: id of the caller, where it holds the lease of the run (:mod:`workbench.runs.lease`).
-            take_over: ask even where somebody else holds it, and end their lease.
-            said: gets what the run says when it has begun, for example that it is evaluating, and how long that takes.
+            timeout: seconds to wait for the run to take up the request; once begun (an evaluation, a checkpoint, a
+                profile), it is waited for until done. None returns the request's id at once.
+            controller: id of the caller, if it holds the lease of the run (:mod:`workbench.runs.lease`).
+            take_over: ask even if somebody else holds the lease, and end it.
+            said: called with what the run reports once it begins, for example that it evaluates and for how long.
 
         Raises:
             RunError: the run is not alive, somebody else steers it, or it refused; the message says why.
-            TimeoutError: no answer in time; the request stands.
+            TimeoutError: no answer in time; the request stays pending.
         """
         status = self.status
         if status in FINAL:
@@ -330,21 +330,21 @@ class Run:
 
     @property
     def graphs(self) -> list[Path]:
-        """Files of what the run's engine made of the model, ONNX graphs for one; empty where it made none."""
+        """Files that the run's engine made of the model, for example ONNX graphs; empty if there are none."""
         return sorted(self.folder.graphs.glob("*"))
 
     def export(self, target: str | Path) -> Path:
         """Write the trained model as a new folder, which transformers loads (its README says how).
 
         Raises:
-            RunError: there is no good checkpoint, or the target exists.
+            RunError: there is no valid checkpoint, or the target exists.
         """
         target = Path(target).expanduser().absolute()
         run_module(self.folder, EXPORT, str(self.folder.path), str(target))
         return target
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page from what the run has said so far; returns its path, which a notebook shows as a link.
+        """Write one HTML page about the run so far; returns its path, which a notebook shows as a link.
 
         Args:
             path: the file; None for ``report.html`` in the run's folder.
@@ -355,13 +355,13 @@ class Run:
         return report([self.folder], path)
 
     def watch(self, target_loss: float | None = None, keep_live: bool = False) -> Any:
-        """Show the live view in the present notebook cell and return it (:class:`workbench.ui.watch.monitor.Monitor`).
+        """Show the live view in the current notebook cell and return it (:class:`workbench.ui.watch.monitor.Monitor`).
 
-        It shows itself here, so that it also appears when more of the cell follows, and only once when it ends it.
+        It displays itself, so that it appears even if more of the cell follows, and only once if it ends the cell.
 
         Args:
-            target_loss: draws a line there, nats.
-            keep_live: keep the live view at the end of the run, beside the static picture.
+            target_loss: draw a line at this loss, in nats.
+            keep_live: keep the live view after the run has ended, beside the static picture.
         """
         module, _, name = MONITOR.partition(":")
         monitor = getattr(importlib.import_module(module), name)

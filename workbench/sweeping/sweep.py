@@ -1,4 +1,4 @@
-"""``wb.sweep``: begin a sweep, and hold one that any process began."""
+"""``wb.sweep``: start a sweep, or open one that any process started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Sweep(Experiment[SweepFolder, SweepResult]):
-    """A sweep that this or any other process began.
+    """A sweep that this or any other process started.
 
     Example:
         >>> sweep = wb.experiment("20260131-0815")  # doctest: +SKIP
@@ -178,33 +178,33 @@ def sweep(
     dry_run: bool = False,
     say: Say | None = print,
 ) -> Sweep | SweepPlan:
-    """Train one recipe at many settings and hold their held-out scores, times and sizes together; returns at once.
+    """Train one recipe at many settings and compare their held-out scores, times and sizes; returns at once.
 
-    A point that fails is recorded, and the others go on. The best point is chosen on its own score: what it is worth is
-    for :func:`workbench.race` to say, on seeds that no sweep has seen.
+    A point that fails is recorded, and the others continue. The best point is chosen on its own score: to learn what it
+    is worth, use :func:`workbench.race` on seeds that no sweep has seen.
 
     Args:
         recipe: where every point starts: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
-        space: by dotted path a list of values, or a range ``"1e-4..1e-2"``, logarithmic or whole as its knob is
+        space: by dotted path, a list of values or a range ``"1e-4..1e-2"``, logarithmic or integer as the knob is
             declared. A knob that only some of the points' choices have is left out of the others.
-        sampler: ``grid`` for all combinations; ``random``; ``stepwise``, which goes knob by knob from where the recipe
-            stands and keeps what pays (:mod:`workbench.sweeping.stepwise`); or Optuna's ``tpe`` or ``gp``, which learn
-            from the points that have ended (``pip install 'workbench[sweep]'``).
-        runs: how many points; of a grid all of them.
-        seeds: of every point: so many from 1000 on, apart from those that races take; or which ones.
-        budget: of each run: ``"60 s"`` of reference time, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None
+        sampler: ``grid`` for all combinations; ``random``; ``stepwise``, which goes knob by knob, starting from the
+            recipe, and keeps what pays off (:mod:`workbench.sweeping.stepwise`); or Optuna's ``tpe`` or ``gp``, which
+            learn from the points that have ended (``pip install 'workbench[sweep]'``).
+        runs: number of points; None for all of a grid.
+        seeds: per point: this many from 1000 on, apart from those that races use; or a list of them.
+        budget: per run: ``"60 s"`` of reference time, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``; None
             for the recipe's own.
         seed: of the sampler.
-        early_stopping: ``halving`` ends a point that is in the worse half at a quarter or half of its budget; refused
-            where the learning rate has begun to fall by then. A sweep without it says what it would have thrown away.
-        score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
-        clock: ``measured`` gives every run its seconds by its own clock instead, and holds scores against those; other
-            work on the machine then changes results.
-        name: of the sweep, by which :func:`workbench.experiment` finds it.
+        early_stopping: ``halving`` stops a point that is in the worse half at a quarter or half of its budget; refused
+            if the learning rate has begun to fall by then. A sweep without it reports what it would have thrown away.
+        score: ``nats`` per token, or ``bits_per_byte``, which also compares tokenizers.
+        clock: ``measured`` counts each run's seconds by its own clock instead, and relates scores to those; other work
+            on the machine then changes results.
+        name: of the sweep, for :func:`workbench.experiment`.
         runs_dir: the runs folder; the sweep's own folder is ``sweeps`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
         dry_run: start nothing, return the plan.
-        say: called with lines about what is prepared, and what the sweep will take.
+        say: called with lines about what is being prepared and what the sweep will take.
 
     Raises:
         RecipeError: unknown knobs or values (all in one message), points whose scores do not compare, a budget that is

@@ -1,4 +1,4 @@
-"""``wb.tune``: find a recipe under a total budget, and hold a tuning that any process began."""
+"""``wb.tune``: find a recipe within a total budget, or open a tuning that any process started."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Tuning(Experiment[TuningFolder, TuningResult]):
-    """A tuning that this or any other process began.
+    """A tuning that this or any other process started.
 
     Example:
         >>> tuning = wb.experiment("20260131-0815")  # doctest: +SKIP
@@ -55,20 +55,20 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
     @property
     def recipe(self) -> Recipe:
-        """What is kept so far; once it has ended, what was found. The seed is that of the recipe that it began from."""
+        """The recipe kept so far; once the tuning has ended, the one it found. Its seed is the original recipe's."""
         return self.standing.recipe
 
     @property
     def sweep(self) -> Sweep:
-        """The settings that were tried, with scores of tuning text: evidence, and no result."""
+        """The settings that were tried, with scores on tuning text: evidence, not the result."""
         return Sweep(self.plan.sweep)
 
     @property
     def race(self) -> Race:
-        """What was found against what it began from: the result.
+        """The recipe found against the original one: the result.
 
         Raises:
-            RunError: it has not begun, or nothing was found that pays.
+            RunError: it has not begun, or nothing was found that pays off.
         """
         race, stage = self.plan.race, self.stage
         if not race.plan.is_file():
@@ -171,29 +171,29 @@ def tune(
     dry_run: bool = False,
     say: Say | None = print,
 ) -> Tuning | TuningPlan:
-    """Find a better recipe under a total budget, and say by a race what it is worth; returns at once.
+    """Find a better recipe within a total budget, and race it to measure what it is worth; returns at once.
 
     First a stepwise sweep (:mod:`workbench.sweeping.stepwise`) goes knob by knob, rate and warm-up first, and keeps
-    what pays by more than seeds explain. It trains on seeds of its own and scores on text that is held back from
-    training, so that nothing is chosen on what results are scored on. Then the recipe found meets the one before in a
-    race, on fresh seeds and the held-out text of all results: its difference, interval and speed-up are the result,
-    and until it is over the recipe is *tuned, not yet confirmed*. Every run has the same reference time.
+    what gains more than seeds explain. It trains on its own seeds and scores on text held back from training, so that
+    nothing is chosen on the text that results are scored on. Then the recipe it found races the original one, on fresh
+    seeds and the held-out text of all results: the difference, interval and speed-up are the result, and until the race
+    is over the recipe is *tuned, not yet confirmed*. Every run has the same reference time.
 
     Args:
-        recipe: where it begins: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
-        budget: time of both stages together, by the forecast for this machine: ``"2 hours"``.
+        recipe: where to start: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
+        budget: total time of both stages, by the forecast for this machine: ``"2 hours"``.
         axes: names of :data:`workbench.tuning.axes.AXES`, all by default; or values and ranges by dotted path, as
             :func:`workbench.sweep` takes them, in the order in which they are tried.
-        each: time of each run, ``"60 s"``; None for what the recipe's own budget takes.
-        seeds: that settings are chosen on: so many from 1000 on, or which ones; at least two, which say what luck is.
-        race_seeds: at most so many from 0 on, or which ones; None for 10, 6 or 4, as many as the budget has room for.
+        each: time per run, ``"60 s"``; None for what the recipe's own budget takes.
+        seeds: to choose settings on: this many from 1000 on, or a list; at least two, to tell gains from luck.
+        race_seeds: at most this many from 0 on, or a list; None for 10, 6 or 4, as many as the budget has room for.
         share: of the budget, that settings may take before the race has ten seeds.
-        score: ``nats`` per token, or ``bits_per_byte``, which compares tokenizers, too.
-        name: of the tuning, by which :func:`workbench.experiment` finds it.
+        score: ``nats`` per token, or ``bits_per_byte``, which also compares tokenizers.
+        name: of the tuning, for :func:`workbench.experiment`.
         runs_dir: the runs folder; the tuning's own folder is ``tunings`` beside it.
         rates: of another machine, see :func:`workbench.forecast.forecast`.
         dry_run: start nothing, return the plan.
-        say: called with lines about what is prepared, and how the budget is divided.
+        say: called with lines about what is being prepared and how the budget is divided.
 
     Raises:
         RecipeError: unknown knobs, nothing to tune, settings whose scores do not compare, a budget that is too small
