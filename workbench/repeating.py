@@ -1,4 +1,4 @@
-"""A notebook that repeats a run or an experiment: its recipes as Python, what was asked, and how it ended then."""
+"""A notebook that repeats a run or an experiment: its recipes as Python, its parameters, and how it ended."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Cell = tuple[str, str]
 _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "compare", "result")
 _SPENT = ("budget.amount", "budget.unit")
 """What the first cell says."""
-_FAIL_ON = "never, worse, undecided or not-better: the verdicts that fail this notebook"
-_RUNS_DIR = "None takes $WORKBENCH_RUNS, else ./runs"
+_FAIL_ON = "which verdict fails this notebook: never, worse, undecided or not-better"
+_RUNS_DIR = "None: $WORKBENCH_RUNS, else ./runs"
 
 
 def cells_of(held: Run | Experiment[Any, Any]) -> list[Cell]:
@@ -52,14 +52,14 @@ def _run_cells(run: Run) -> list[Cell]:
         ("title", _title("run", run.id, str(run.result)) + "".join(f"\n\n{line}" for line in _not_repeated(run))),
         ("parameters", _parameters(
             seed=(recipe.seed, "the run's own"),
-            budget=(_budget_text(recipe.budget), "the run's own; 60 s or 1e6 tokens do as well"),
+            budget=(_budget_text(recipe.budget), "the run's own; 60 s or 1e6 tokens also work"),
             runs_dir=(_runs_dir(run.folder.path.parent), _RUNS_DIR),
         )),
         ("recipe", "import workbench as wb\n\nrecipe = " + shortest_code(fields, {}, (*_SPENT, "seed"))
          + "\nrecipe = recipe.with_(seed=seed, budget=budget)"),
         ("launch", "run = wb.launch(recipe, runs_dir=runs_dir)\nrun"),
         ("wait", "result = run.wait_blocking()"),
-        ("compare-text", "## Beside the run that it repeats\n\nWhere that run is still in the runs folder."),
+        ("compare-text", "## Compared with the original run\n\nIf that run is still in the runs folder."),
         ("compare", f"before = [each for each in wb.runs(runs_dir) if each.id == {run.id!r}]\n"
                     "wb.compare(*before, run)"),
         ("result", "print(result)\nresult.require()"),
@@ -82,8 +82,8 @@ def _race_cells(held: Race) -> list[Cell]:
     return [
         ("title", _title("race", held.id, held.summary)),
         ("parameters", _parameters(
-            seeds=(_seeds(plan.seeds, 0), "at most so many, or a list of them"),
-            budget=(plan.budget, "of each run, in reference time; 600 steps or 1e6 tokens do as well"),
+            seeds=(_seeds(plan.seeds, 0), "at most this many, or a list of them"),
+            budget=(plan.budget, "per run, in reference time; 600 steps or 1e6 tokens also work"),
             fail_on=("worse", _FAIL_ON),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
@@ -106,8 +106,8 @@ def _sweep_cells(held: Sweep) -> list[Cell]:
     return [
         ("title", _title("sweep", held.id, held.summary)),
         ("parameters", _parameters(
-            seeds=(_seeds(plan.seeds, TUNING_SEED), "of each point, or a list of them"),
-            budget=(plan.budget or None, "of each run; 60 s is reference time; None takes the recipe's own"),
+            seeds=(_seeds(plan.seeds, TUNING_SEED), "per point, or a list of them"),
+            budget=(plan.budget or None, "per run; 60 s is reference time; None: the recipe's own"),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
@@ -129,7 +129,7 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
     return [
         ("title", _title("tuning", held.id, held.summary)),
         ("parameters", _parameters(
-            budget=(plan.budget, "of all runs together"),
+            budget=(plan.budget, "for all runs together"),
             fail_on=("worse", _FAIL_ON),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
@@ -178,8 +178,9 @@ def _title(noun: str, id: str, ended: str) -> str:
     # In a fence, so that no name is markup; backticks of a name must not end it.
     quoted = plain_lines(ended).replace("```", "'''")
     return (
-        f"# A {noun}, repeated\n\nWritten by `workbench notebook {id}`. The first cell of code holds what papermill "
-        f"may change; all else is as it was asked. The {noun} then said:\n\n```text\n{quoted}\n```"
+        f"# A {noun}, repeated\n\nWritten by `workbench notebook {id}`. The first code cell has the parameters that "
+        f"papermill can change; the rest is as in the original. The {noun} ended like this:\n\n"
+        f"```text\n{quoted}\n```"
     )
 
 
@@ -187,12 +188,12 @@ def _not_repeated(run: Run) -> list[str]:
     """What a run went through that its recipe alone does not say."""
     found = []
     if (origin := origin_of(run.folder)) is not None:
-        found.append(f"That run was forked from `{origin.run}` at step {origin.step:,}; this one trains from its own "
+        found.append(f"That run was forked from `{origin.run}` at step {origin.step:,}; this one starts from its own "
                      "step 0.")  # fmt: skip
     knobs = [event for event in run.telemetry().events if event.get("kind") == "knob"]
     if knobs:
-        found.append(f"Knobs of that run were changed {len(knobs)} times while it trained; here they stay as its "
-                     "recipe has them.")  # fmt: skip
+        found.append(f"Knobs of that run were changed {len(knobs)} times while it trained; here they stay as in "
+                     "its recipe.")  # fmt: skip
     return found
 
 

@@ -15,7 +15,7 @@ from workbench.racing.results import check_fail_on
 
 
 def race(options: argparse.Namespace) -> int:
-    """Start a race and follow it to its end; or follow, show or cancel one that there is; without arms, list them.
+    """Start a race and follow it to its end; or follow, show or cancel an existing one; without arms, list them.
 
     Raises:
         RecipeError, DataError: arms that cannot race; nothing was launched.

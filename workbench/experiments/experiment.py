@@ -226,7 +226,7 @@ class Experiment(ABC, Generic[Folder, Result]):
         if status in UNDRIVEN and start_driver(self.folder, Path(self.plan.folder)):
             self._drivers += 1
             if self._drivers > MOST_DRIVERS:
-                raise RunFailed(f"{noun} '{self.id}': its drivers end without a word: "
+                raise RunFailed(f"{noun} '{self.id}': its drivers exit without a message: "
                                 f"{tail(self.folder.log, 5) or self._no_space}")  # fmt: skip
         return False
 
