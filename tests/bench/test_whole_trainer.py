@@ -10,6 +10,7 @@ import torch
 
 from workbench.bench import whole_trainer
 from workbench.bench.ladder_tracks import TRACKS
+from workbench.bench.peer_transformers import arguments_of
 from workbench.choices.data.prepare import prepare
 from workbench.recipe import Recipe
 
@@ -39,7 +40,28 @@ def test_a_model_that_knows_nothing_scores_the_logarithm_of_the_vocabulary(tiny:
 def test_a_run_learns_and_repeats_itself(tiny: Recipe) -> None:
     prepared = prepare(tiny.data)
     recipe = tiny.with_(optimizer={"lr": 3e-3})
-    first, again = (whole_trainer.train(recipe, prepared, tuned=False) for _ in range(2))
+    first, again = (whole_trainer.train(recipe, prepared, tuned=None) for _ in range(2))
     assert first["loss"] == again["loss"] < math.log(prepared.vocabulary.size) - 0.5
     assert (first["steps"], first["tokens"]) == (12, 12 * recipe.data.most_rows * recipe.data.longest)
     assert first["cpu_seconds"] > 0
+
+
+def test_the_tuned_one_takes_the_way_of_the_fastest_trial(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way is tried in every round, and one slow moment does not decide."""
+    tried: list[dict[str, bool]] = []
+
+    def train(recipe: Recipe, prepared: object, tuned: dict[str, bool]) -> dict[str, object]:
+        assert recipe.budget.amount == whole_trainer.TRIAL_STEPS
+        tried.append(tuned)
+        busy = 9.0 if len(tried) <= len(whole_trainer.WAYS) else 0.0
+        return {"device": "cpu", "cpu_seconds": busy + 1.0 + tuned["bf16"] - 0.5 * tuned["torch_compile"]}
+
+    monkeypatch.setattr(whole_trainer, "train", train)
+    assert whole_trainer.fastest(tiny, prepare(tiny.data)) == {"bf16": False, "torch_compile": True}
+    assert tried == [*whole_trainer.WAYS] * whole_trainer.TRIAL_ROUNDS
+
+
+def test_a_way_is_what_the_trainer_is_told() -> None:
+    recipe = TRACKS["masked"].base(12)
+    arguments = arguments_of(recipe, "", True, bf16=False, torch_compile=False)
+    assert (arguments.bf16, arguments.torch_compile, arguments.optim) == (False, False, "adamw_torch_fused")

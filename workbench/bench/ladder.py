@@ -247,7 +247,7 @@ def main(argv: list[str]) -> int:
     recipe.execution.resolve_device()  # said here, and not by a child
     arms = [
         Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
-        Arm(TUNED, "bf16, compiled, fused AdamW, no dropout", THEIRS, recipe, {"tuned": True}),
+        Arm(TUNED, "fused AdamW, no dropout, the fastest precision and compilation", THEIRS, recipe, {"tuned": True}),
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
     results = ResultsFile(out, "ladder")

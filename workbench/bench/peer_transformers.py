@@ -163,13 +163,17 @@ MODELS = {"bert": bert, "modernbert": modernbert}
 
 
 def arguments_of(recipe: Recipe, folder: str, tuned: bool, **more: Any) -> transformers.TrainingArguments:
-    """The Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to ``folder``."""
+    """The Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to ``folder``.
+
+    Args:
+        more: arguments that hold instead of those of :data:`TUNED`.
+    """
     # No logging, saving or progress bar, which would be charged to the Trainer.
     return transformers.TrainingArguments(
         output_dir=folder, per_device_train_batch_size=recipe.data.most_rows, max_steps=int(recipe.budget.amount),
         learning_rate=recipe.optimizer.lr, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
         use_cpu=recipe.engine().device.type == "cpu", seed=recipe.seed, train_sampling_strategy="sequential",
-        **(TUNED if tuned else {}), **more,
+        **({**TUNED, **more} if tuned else more),
     )  # fmt: skip
 
 
