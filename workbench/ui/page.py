@@ -9,10 +9,11 @@ import anywidget
 import traitlets
 
 from workbench.ui.bundles import script, style
+from workbench.ui.light_widgets import Light
 from workbench.ui.message_order import keep_order
 
 
-class Page(anywidget.AnyWidget):
+class Page(Light, anywidget.AnyWidget):
     """First child of every root of ours.
 
     It brings the style sheet, keeps JupyterLab's one-letter shortcuts off our controls (in a drop-down, "b" picks an

@@ -31,6 +31,7 @@ from workbench.ui.compose.side_panel import SidePanel
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
 from workbench.ui.compose.verdict import Verdict
+from workbench.ui.light_widgets import Light, light
 from workbench.ui.page import Page
 from workbench.ui.saved_output import view_bundle
 
@@ -51,7 +52,7 @@ def default_recipe() -> Recipe:
     return presets.get(presets.DEFAULT)
 
 
-class Composer(ipywidgets.VBox):
+class Composer(Light, ipywidgets.VBox):
     """Forms for every axis of a recipe, checked as they change.
 
     Args:
@@ -94,11 +95,11 @@ class Composer(ipywidgets.VBox):
         self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
         self.difference = DifferenceView(self.enter, runs_dir)
         self.card = CardPanel(lambda: self._show_card(""))
-        self._forms = ipywidgets.VBox([section.widget for section in self.sections])
+        self._forms = light(ipywidgets.VBox, [section.widget for section in self.sections])
         self._forms.add_class("lab-sections")
-        self._beside = ipywidgets.Box()
+        self._beside = light(ipywidgets.Box)
         self._beside.add_class("lab-beside")
-        self._middle = ipywidgets.VBox([self._beside])
+        self._middle = light(ipywidgets.VBox, [self._beside])
         self._middle.add_class("lab-middle")
         self.finder = KnobFinder(self.sections, self._forms, self.axes)
         self._head = self._make_head(source)
@@ -118,7 +119,7 @@ class Composer(ipywidgets.VBox):
             )
             for axis, knob in self.axes.items()
         ]
-        both = ipywidgets.VBox([self.run.widget, self.budget.widget])
+        both = light(ipywidgets.VBox, [self.run.widget, self.budget.widget])
         return [*sections, Section("budget", both, [self.run, self.budget], opened=True)]
 
     def _make_head(self, source: str | None) -> ipywidgets.Widget:
@@ -127,18 +128,18 @@ class Composer(ipywidgets.VBox):
             lambda: run_sources(self._runs_dir), "" if source else "(given recipe)", source,
         )  # fmt: skip
         self.presets.observe(self._picked, names="value")
-        self.undo_button, self.redo_button = (ipywidgets.Button(icon=icon) for icon in ("undo", "repeat"))
+        self.undo_button, self.redo_button = (light(ipywidgets.Button, icon=icon) for icon in ("undo", "repeat"))
         for button, step in ((self.undo_button, self.undo), (self.redo_button, self.redo)):
             button.add_class("lab-tool")
             button.on_click(lambda _button, step=step: step())
-        start = ipywidgets.HBox([self.presets, self.undo_button, self.redo_button])
+        start = light(ipywidgets.HBox, [self.presets, self.undo_button, self.redo_button])
         start.add_class("lab-start")
-        self.show = ipywidgets.ToggleButtons(options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
+        self.show = light(ipywidgets.ToggleButtons, options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
         self.show.add_class("lab-show")
         self.show.observe(lambda _change: self._display(), names="value")
-        views = ipywidgets.HBox([self.show, self.finder.text])
+        views = light(ipywidgets.HBox, [self.show, self.finder.text])
         views.add_class("lab-views")
-        head = ipywidgets.VBox([start, views])
+        head = light(ipywidgets.VBox, [start, views])
         head.add_class("lab-head")
         return head
 
@@ -179,7 +180,7 @@ class Composer(ipywidgets.VBox):
 
     def dock(self, above: Sequence[ipywidgets.Widget], beside: Sequence[ipywidgets.Widget]) -> None:
         """Put widgets above the verdict and beside it; they belong to the composer's keys and help from then on."""
-        bar = ipywidgets.HBox([*beside, self.verdict])
+        bar = light(ipywidgets.HBox, [*beside, self.verdict])
         bar.add_class("lab-launching")
         # Launching is still allowed, and no longer what the eye is led to.
         self.verdict.observe(

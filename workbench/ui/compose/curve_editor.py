@@ -14,9 +14,10 @@ from workbench.choices.progress import Budget
 from workbench.choices.schedules import Schedule
 from workbench.plots.shape import KnobScale, shape_picture
 from workbench.ui.bundles import script, style
+from workbench.ui.light_widgets import Light
 
 
-class CurveEditor(anywidget.AnyWidget):
+class CurveEditor(Light, anywidget.AnyWidget):
     """The curve of one scheduled knob.
 
     Args:

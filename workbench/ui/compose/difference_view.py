@@ -20,9 +20,10 @@ from workbench.ui.compose.differences import Difference, differences
 from workbench.ui.compose.knob_help import value_text
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import recipe_of, run_sources, title_of
+from workbench.ui.light_widgets import Light
 
 
-class DifferenceTable(anywidget.AnyWidget):
+class DifferenceTable(Light, anywidget.AnyWidget):
     """Shows differences and asks for the other side's values.
 
     Args:
@@ -74,7 +75,7 @@ class DifferenceTable(anywidget.AnyWidget):
             self._take(path)
 
 
-class DifferenceView(ipywidgets.VBox):
+class DifferenceView(Light, ipywidgets.VBox):
     """Compares a composition with another recipe.
 
     Args:

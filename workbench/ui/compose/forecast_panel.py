@@ -25,6 +25,7 @@ from workbench.ui.compose.forecasts import Forecasts, NotMeasuredError, Overtake
 from workbench.ui.compose.inputs import Shape, make_input
 from workbench.ui.compose.knob_notes import Note
 from workbench.ui.compose.side_panel import SidePanel
+from workbench.ui.light_widgets import Light, light
 
 REFRESH_SECONDS = 5.0
 """Between two readings of a run that is compared while it goes on."""
@@ -38,7 +39,7 @@ _ASK = f"No forecast: not measured yet. Runs train now: measuring ({MEASURING_SE
 _NO_FORECAST = "no forecast was made before it ran, and this machine has not been measured for such runs"
 
 
-class _Style(anywidget.AnyWidget):
+class _Style(Light, anywidget.AnyWidget):
     """Brings the style sheet; invisible."""
 
     _esm = script("forecast_panel")
@@ -89,7 +90,7 @@ class ForecastPanel(ipywidgets.VBox):
         # What is shown is set by the page's thread and by two of ours.
         self._lock = threading.RLock()
         self.line, self.beside, self.headline, self.details, self.comparison, self.status = (
-            ipywidgets.HTML() for _ in range(6)
+            light(ipywidgets.HTML) for _ in range(6)
         )
         self.line.add_class("wb-forecast-line")
         self.beside.add_class("wb-forecast-beside")
@@ -98,21 +99,27 @@ class ForecastPanel(ipywidgets.VBox):
             "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
         )  # fmt: skip
         self.price.changed = self._draw
-        self.measure = ipywidgets.Button(
-            description="Measure this machine", icon="tachometer", tooltip=f"takes about {MEASURING_SECONDS} s, once"
+        self.measure = light(
+            ipywidgets.Button,
+            description="Measure this machine",
+            icon="tachometer",
+            tooltip=f"takes about {MEASURING_SECONDS} s, once",
         )
         self.measure.on_click(lambda _button: self._measure())
-        self.more = ipywidgets.ToggleButton(
-            value=opened, description="Details", tooltip="cost, memory by part, schedules and layers as pictures"
+        self.more = light(
+            ipywidgets.ToggleButton,
+            value=opened,
+            description="Details",
+            tooltip="cost, memory by part, schedules and layers as pictures",
         )
         self.more.add_class("wb-forecast-more")
         self.more.observe(lambda _change: self._arrange(), names="value")
-        self._top = ipywidgets.Box([self.more, self.line])
-        self._row = ipywidgets.Box([self.price.widget])
+        self._top = light(ipywidgets.Box, [self.more, self.line])
+        self._row = light(ipywidgets.Box, [self.price.widget])
         self._top.add_class("wb-forecast-top")
         self._row.add_class("wb-forecast-row")
         self._note = Note(self._row)
-        self.sheet = ipywidgets.VBox([self.headline, self._row, self.comparison, self.details])
+        self.sheet = light(ipywidgets.VBox, [self.headline, self._row, self.comparison, self.details])
         super().__init__([])
         for whole in (self, self.sheet):
             whole.add_class("wb-forecast")
@@ -204,11 +211,21 @@ class ForecastPanel(ipywidgets.VBox):
                 self._ahead.ask(self._recipe)
 
     def _forecast(self, recipe: Recipe) -> None:
-        """In the thread: the forecast of a recipe, or why there is none."""
-        found = self._safely(recipe)
-        if found is not None:
-            # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
-            self._take(recipe, found)
+        """In the thread: the forecast of a recipe, or why there is none; errors belong where the user looks."""
+        found, wrong, button = None, "", False
+        try:
+            found = self._forecasts.of_recipe(recipe)
+        except NotMeasuredError:
+            self._say(_ASK, button=True)
+        except OvertakenError:
+            self._say("")
+        except WorkbenchError as error:
+            wrong, button = str(error), not self._forecasts.kept
+        except Exception as error:
+            wrong = f"no forecast: {type(error).__name__}: {error}"
+        else:
+            self._say("")
+        self._take(recipe, found, wrong, button)
 
     def _check_wanted(self, recipe: Recipe, composed: bool, seconds: float) -> None:
         """End a measurement that is for another mode than what is composed by now; a knob of the same keeps it."""
@@ -227,38 +244,25 @@ class ForecastPanel(ipywidgets.VBox):
         if closed or (other and present is not None and _rates_of(present) != _rates_of(recipe)):
             raise OvertakenError
 
-    def _safely(self, recipe: Recipe) -> dict[str, Any] | None:
-        """The forecast of the recipe to show; errors belong where the user looks."""
-        try:
-            found = self._forecasts.of_recipe(recipe)
-        except NotMeasuredError:
-            self._say(_ASK, button=True)
-        except OvertakenError:
-            self._say("")
-        except WorkbenchError as error:
-            self._fail(recipe, str(error), button=not self._forecasts.kept)
-        except Exception as error:
-            self._fail(recipe, f"no forecast: {type(error).__name__}: {error}")
-        else:
-            self._say("")
-            return found
-        with self._lock:
-            # The one composed by now may have been judged meanwhile.
-            if self._is_composed(recipe):
-                self._judged(recipe.hash, "")
-        return None
-
     def _is_composed(self, recipe: Recipe) -> bool:
         """Whether nothing else was composed since; ask with the lock held."""
         return self._recipe is not None and recipe.hash == self._recipe.hash
 
-    def _take(self, recipe: Recipe, found: dict[str, Any]) -> None:
+    def _take(self, recipe: Recipe, found: dict[str, Any] | None, wrong: str = "", button: bool = False) -> None:
+        """Show a recipe's forecast, or what is wrong with it, and let it be judged; ``button``: offer to measure."""
         with self._lock:
-            self._found = found
-            self._draw()
-            if self._is_composed(recipe):
+            if found is not None:
+                # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
+                self._found = found
+                self._draw()
+            # The one composed by now may have been judged meanwhile.
+            if not self._is_composed(recipe):
+                return
+            if found is not None:
                 self._dim(False)
-                self._judged(recipe.hash, doubt(found))
+            if wrong:
+                self._say(wrong, error=True, button=button)
+            self._judged(recipe.hash, "" if found is None else doubt(found))
 
     def _draw(self) -> None:
         if self._found is None:
@@ -276,12 +280,6 @@ class ForecastPanel(ipywidgets.VBox):
     def _dim(self, dim: bool) -> None:
         for part in (self.line, self.headline, self.details):
             (part.add_class if dim else part.remove_class)("wb-forecast-old")
-
-    def _fail(self, recipe: Recipe, text: str, *, button: bool = False) -> None:
-        """Say what is wrong with a recipe, while it is the one composed."""
-        with self._lock:
-            if self._is_composed(recipe):
-                self._say(text, error=True, button=button)
 
     def _say(self, text: str, *, error: bool = False, button: bool = False) -> None:
         kind, role = ("wb-wrong", "alert") if error else ("wb-soft", "status")

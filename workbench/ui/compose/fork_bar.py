@@ -11,9 +11,10 @@ import ipywidgets
 from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.point import steps_of
+from workbench.ui.light_widgets import Light, light
 
 
-class ForkBar(ipywidgets.HBox):
+class ForkBar(Light, ipywidgets.HBox):
     """Shows nothing until :meth:`show`.
 
     Args:
@@ -23,10 +24,12 @@ class ForkBar(ipywidgets.HBox):
 
     def __init__(self, moved: Callable[[int], None], ended: Callable[[], None]) -> None:
         self._moved = moved
-        self.text, self.budget = ipywidgets.HTML(), ipywidgets.HTML()
-        self.steps = ipywidgets.Dropdown(description="from", tooltip="checkpoint that the fork goes on from")
+        self.text, self.budget = light(ipywidgets.HTML), light(ipywidgets.HTML)
+        self.steps = light(ipywidgets.Dropdown, description="from", tooltip="checkpoint that the fork goes on from")
         self.steps.observe(self._chosen, names="value")
-        self.back = ipywidgets.Button(description="New run instead", tooltip="keep the recipe, but begin at step 0")
+        self.back = light(
+            ipywidgets.Button, description="New run instead", tooltip="keep the recipe, but begin at step 0"
+        )
         self.back.on_click(lambda _button: ended())
         super().__init__(())
         self.add_class("lab-fork-bar")

@@ -26,7 +26,7 @@ from workbench.ui.compose.curve_editor import CurveEditor
 from workbench.ui.compose.inputs import Shape, defaults, shape_of
 from workbench.ui.compose.knob import Brought, Changed, Knob, Row
 from workbench.ui.compose.knob_help import help_of, label_of
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 CONSTANT = "constant"
 """What the drop-down of a scheduled knob calls a plain number."""
@@ -73,7 +73,7 @@ class ChoiceKnob(Row):
             constant = Knob(path, plain, "", tooltip, number, scale, lambda: self._heard(CONSTANT))
             constant.widget.add_class("lab-constant")
             self._parts[CONSTANT] = constant
-        self.picker = with_shared_layout(
+        self.picker = light(
             ipywidgets.Dropdown,
             options=([CONSTANT] if plain else []) + list(registry(axis)),
             description=label,
@@ -81,9 +81,9 @@ class ChoiceKnob(Row):
             tooltip=tooltip,
         )
         self.picker.observe(self._picked, names="value")
-        self.summary = with_shared_layout(ipywidgets.HTML)
+        self.summary = light(ipywidgets.HTML)
         self.summary.add_class("lab-summary")
-        self.body = with_shared_layout(ipywidgets.VBox)
+        self.body = light(ipywidgets.VBox)
         self.body.add_class("lab-nested")
         super().__init__(path, tooltip, default, changed, [self.picker, self.body])
         self.load(default, default)
@@ -266,7 +266,7 @@ class Form:
             for name in shown
             if name not in self._settled
         }
-        self.widget = with_shared_layout(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
+        self.widget = light(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
         self.widget.add_class("lab-form")
 
     @property

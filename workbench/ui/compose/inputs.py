@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice
 from workbench.choices.knob import bounds_of
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 SLIDER_DECADES = 3
 """How far a logarithmic slider reaches around the default where no bound stops it."""
@@ -150,20 +150,16 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
     """
     common = {"description": label, "description_allow_html": True, "tooltip": tooltip}
     if shape.kind == "bool" and not shape.optional:
-        box = with_shared_layout(ipywidgets.Checkbox, indent=False, **common)
+        box = light(ipywidgets.Checkbox, indent=False, **common)
         return Input(box, box, bool, bool)
     if shape.kind in ("literal", "bool"):
         options = shape.options or (True, False)
         named = [("none", None)] if shape.optional else []
-        pick = with_shared_layout(
-            ipywidgets.Dropdown, options=named + [(str(option), option) for option in options], **common
-        )
+        pick = light(ipywidgets.Dropdown, options=named + [(str(option), option) for option in options], **common)
         return Input(pick, pick, lambda value: value, lambda value: value)
     if shape.kind == "list":
         # One entry per line: paths may hold commas and spaces.
-        area = with_shared_layout(
-            ipywidgets.Textarea, rows=2, continuous_update=False, placeholder="one per line", **common
-        )
+        area = light(ipywidgets.Textarea, rows=2, continuous_update=False, placeholder="one per line", **common)
         one = _reader(shape.item)
         # Nothing in it is None where that is legal (layers chosen by themselves), else a list of nothing.
         empty: list[Any] | None = None if shape.optional else []
@@ -171,7 +167,7 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
         return Input(area, area, lines, lambda values: "\n".join(as_text(value) for value in values or ()))
     hint = "empty" if shape.optional else ""
     # Heard when the box is left: a number that is half typed is not wrong yet.
-    text = with_shared_layout(ipywidgets.Text, continuous_update=False, placeholder=hint, **common)
+    text = light(ipywidgets.Text, continuous_update=False, placeholder=hint, **common)
     read = _reader(shape.kind)
     source = Input(text, text, lambda typed: _maybe(read, typed, shape.optional), as_text)
     if shape.kind in ("int", "float") and not shape.optional:
@@ -195,16 +191,12 @@ def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | N
         if shape.kind == "int":
             ends = math.ceil(ends[0]), math.floor(ends[1])
         step = 1.0 if shape.kind == "int" else 0.05
-        return with_shared_layout(
-            ipywidgets.FloatLogSlider, base=base, min=ends[0], max=ends[1], step=step, value=default, **common
-        )
+        return light(ipywidgets.FloatLogSlider, base=base, min=ends[0], max=ends[1], step=step, value=default, **common)
     if scale == "linear" and shape.kind == "float" and shape.low is not None and shape.high is not None:
         # Beyond shares, what is legal says little about what is sensible; the box takes the rest.
         high = shape.high if shape.high <= 1 or not default else min(shape.high, SLIDER_REACH * default)
         step = (high - shape.low) / SLIDER_STEPS
-        return with_shared_layout(
-            ipywidgets.FloatSlider, min=shape.low, max=high, step=step, value=default or 0.0, **common
-        )
+        return light(ipywidgets.FloatSlider, min=shape.low, max=high, step=step, value=default or 0.0, **common)
     return None
 
 
@@ -236,7 +228,7 @@ def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Wid
 
     text.observe(from_text, names="value")
     slider.observe(from_slider, names="value")
-    box = with_shared_layout(ipywidgets.Box, [text, slider])
+    box = light(ipywidgets.Box, [text, slider])
     box.add_class("lab-slid")
     return box
 

@@ -12,7 +12,7 @@ from workbench.fields import same
 from workbench.ui.compose.inputs import Shape, make_input
 from workbench.ui.compose.knob_help import path_class, value_text
 from workbench.ui.compose.knob_notes import Note, Reset
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 Changed = Callable[[], None]
 
@@ -55,7 +55,7 @@ class Row:
     ) -> None:
         self.path, self._baseline, self._changed = path, default, changed
         self._search_text = f"{path} {tooltip}".replace("_", " ").lower()
-        self.widget = with_shared_layout(ipywidgets.Box, parts)
+        self.widget = light(ipywidgets.Box, parts)
         self.widget.add_class("lab-knob")
         self.widget.add_class(path_class(path))
         self._note, self.reset = Note(self.widget), Reset(self.widget, self.restore, 1)

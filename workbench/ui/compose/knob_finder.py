@@ -10,7 +10,7 @@ import ipywidgets
 from workbench.choices.choice import registry
 from workbench.ui.compose.form import ChoiceKnob
 from workbench.ui.compose.section import Section
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 
 class KnobFinder:
@@ -27,12 +27,10 @@ class KnobFinder:
 
     def __init__(self, sections: Sequence[Section], box: ipywidgets.Box, axes: Mapping[str, ChoiceKnob]) -> None:
         self._sections, self._box, self._axes = sections, box, axes
-        self.text = with_shared_layout(
-            ipywidgets.Text, placeholder="find (/)", tooltip="find a knob by its name or help (/)"
-        )
+        self.text = light(ipywidgets.Text, placeholder="find (/)", tooltip="find a knob by its name or help (/)")
         self.text.add_class("lab-search")
         self.text.observe(lambda _change: self.search(), names="value")
-        self.found, self.others = (with_shared_layout(ipywidgets.HTML) for _ in range(2))
+        self.found, self.others = (light(ipywidgets.HTML) for _ in range(2))
         for line in (self.found, self.others):
             line.add_class("lab-found")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import ipywidgets
 
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 
 class Note:
@@ -21,7 +21,7 @@ class Note:
     def say(self, message: str) -> None:
         """Show ``message`` under the row, or take the line away when it is empty."""
         if message and self._line is None:
-            self._line = with_shared_layout(ipywidgets.HTML)
+            self._line = light(ipywidgets.HTML)
             self._line.add_class("lab-error")
             self._row.add_class("lab-bad")
             self._row.children = (*self._row.children, self._line)
@@ -53,7 +53,7 @@ class Reset:
     def offer(self, tooltip: str) -> None:
         """Show the button, saying where it leads to, or take it away when ``tooltip`` is empty."""
         if tooltip and self._button is None:
-            self._button = with_shared_layout(ipywidgets.Button, icon="undo")
+            self._button = light(ipywidgets.Button, icon="undo")
             self._button.add_class("lab-reset")
             self._button.on_click(lambda _button: self._restore())
             children = list(self._row.children)

@@ -16,9 +16,10 @@ from markdown_it.token import Token
 
 from workbench.choices.choice import Choice
 from workbench.ui.compose.side_panel import SidePanel
+from workbench.ui.light_widgets import Light
 
 
-class MethodCard(ipywidgets.HTMLMath):
+class MethodCard(Light, ipywidgets.HTMLMath):
     """Shows ``<kind>.md`` from beside the choice's file, formulas set by the notebook's own MathJax."""
 
     def __init__(self) -> None:

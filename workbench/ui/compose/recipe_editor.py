@@ -11,9 +11,10 @@ import traitlets
 from workbench.ui.bundles import script
 from workbench.ui.compose.recipe_reader import Read
 from workbench.ui.compose.text_problems import TextError
+from workbench.ui.light_widgets import Light
 
 
-class RecipeEditor(anywidget.AnyWidget):
+class RecipeEditor(Light, anywidget.AnyWidget):
     """One language's view of a recipe.
 
     Args:

@@ -11,7 +11,7 @@ from workbench.choices.choice import Problem
 from workbench.ui.compose.form import ChoiceKnob, Form
 from workbench.ui.compose.knob import Brought, brought_lines
 from workbench.ui.compose.knob_help import path_class
-from workbench.ui.shared_layouts import with_shared_layout
+from workbench.ui.light_widgets import light
 
 
 class Section:
@@ -34,32 +34,30 @@ class Section:
         toggled: Callable[[bool], None] = lambda _on: None,
     ) -> None:
         self.name, self._body, self._parts = name, body, parts
-        self.toggle = with_shared_layout(
+        self.toggle = light(
             ipywidgets.ToggleButton, value=opened, description=name.capitalize(), tooltip=f"knobs of {name}"
         )
         self.toggle.add_class("lab-toggle")
         self.toggle.observe(lambda _change: self._arrange(), names="value")
-        self.badge = with_shared_layout(ipywidgets.HTML)
+        self.badge = light(ipywidgets.HTML)
         self.badge.add_class("lab-badge")
         self.help: ipywidgets.ToggleButton | None = None
         heading: list[ipywidgets.Widget] = [self.toggle]
         if knob is not None:
-            self.help = with_shared_layout(
-                ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does"
-            )
+            self.help = light(ipywidgets.ToggleButton, description="?", tooltip=f"what the chosen {name} does")
             self.help.add_class("lab-help")
             self.help.observe(lambda change: toggled(change["new"]), names="value")
             heading += [knob.picker, self.badge, self.help]
         else:
             heading += [self.badge]
-        self.heading = with_shared_layout(ipywidgets.HBox, heading)
+        self.heading = light(ipywidgets.HBox, heading)
         self.heading.add_class("lab-heading")
         if knob is not None:
             self.heading.add_class(path_class(knob.path))
             knob.reset.move(self.heading)
         # How many knobs a search found in here; None while nobody searches.
         self._found: int | None = None
-        self.widget = with_shared_layout(ipywidgets.VBox, [self.heading])
+        self.widget = light(ipywidgets.VBox, [self.heading])
         self.widget.add_class("lab-section")
         self._arrange()
 

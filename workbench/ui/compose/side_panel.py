@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import ipywidgets
 
+from workbench.ui.light_widgets import Light, light
 
-class SidePanel(ipywidgets.VBox):
+
+class SidePanel(Light, ipywidgets.VBox):
     """The page moves the focus in when it opens, and back when it is closed; Escape closes it.
 
     Args:
@@ -19,13 +21,13 @@ class SidePanel(ipywidgets.VBox):
 
     def __init__(self, closed: Callable[[], None], heading: str = "", *content: ipywidgets.Widget) -> None:
         self.closed = closed
-        self.title = ipywidgets.HTML()
+        self.title = light(ipywidgets.HTML)
         self.title.add_class("lab-card-title")
         self.head(heading)
-        close = ipywidgets.Button(icon="times", tooltip="close (Escape)")
+        close = light(ipywidgets.Button, icon="times", tooltip="close (Escape)")
         close.add_class("lab-close")
         close.on_click(lambda _button: self.closed())
-        self._head = ipywidgets.HBox([self.title, close])
+        self._head = light(ipywidgets.HBox, [self.title, close])
         self._head.add_class("lab-card-head")
         super().__init__([self._head, *content])
         self.add_class("lab-card-panel")

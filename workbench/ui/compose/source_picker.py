@@ -10,9 +10,10 @@ import traitlets
 
 from workbench import presets
 from workbench.ui.bundles import script
+from workbench.ui.light_widgets import Light
 
 
-class SourcePicker(anywidget.AnyWidget):
+class SourcePicker(Light, anywidget.AnyWidget):
     """Picks where a recipe comes from; see :mod:`workbench.ui.compose.sources` for what the values mean.
 
     Args:

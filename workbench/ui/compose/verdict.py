@@ -11,9 +11,10 @@ import traitlets
 from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
 from workbench.ui.compose.knob import Brought, brought_lines
+from workbench.ui.light_widgets import Light
 
 
-class Verdict(ipywidgets.HTML):
+class Verdict(Light, ipywidgets.HTML):
     """Where a composition stands, in one sentence."""
 
     doubted = traitlets.Bool(False, help="a recipe that breaks no rule and yet is not advised")

@@ -13,6 +13,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.opening import KINDS
 from workbench.printable import plain
 from workbench.recipe import Recipe
+from workbench.ui.light_widgets import Light
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
 from workbench.ui.watch.experiment_panel import ExperimentPanel
@@ -38,7 +39,7 @@ def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment
     return held(held.kind.of_runs(tag, begun, runs_dir))
 
 
-class LabExperiments(ipywidgets.VBox):
+class LabExperiments(Light, ipywidgets.VBox):
     """Shows what :attr:`RunsTable.experiment` names. Runs that are watched from then on take its place.
 
     Args:

@@ -9,9 +9,10 @@ import anywidget
 import traitlets
 
 from workbench.ui.bundles import script, style
+from workbench.ui.light_widgets import Light
 
 
-class Frame(anywidget.AnyWidget):
+class Frame(Light, anywidget.AnyWidget):
     """A child of the Lab; shows links to its regions to whoever comes by keyboard, or where they are stacked.
 
     It brings the Lab's layout: side by side where there is room, one under the other where there is not; and where

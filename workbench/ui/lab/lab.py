@@ -38,6 +38,7 @@ from workbench.ui.lab.frame import Frame
 from workbench.ui.lab.held_widgets import held_widgets
 from workbench.ui.lab.launch_question import question, same_running
 from workbench.ui.lab.race_form import RaceForm
+from workbench.ui.light_widgets import light
 from workbench.ui.page import Page
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
@@ -181,7 +182,7 @@ class Lab(ipywidgets.Box):
 
     def _fill(self) -> None:
         """Make everything that is shown."""
-        self.launch_button = ipywidgets.Button(description="Launch", icon="rocket", button_style="primary")
+        self.launch_button = light(ipywidgets.Button, description="Launch", icon="rocket", button_style="primary")
         self.launch_button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
@@ -190,7 +191,7 @@ class Lab(ipywidgets.Box):
         self.composer.verdict.awaits_forecast = True
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
-        self.race_button = ipywidgets.Button(description="Race…")
+        self.race_button = light(ipywidgets.Button, description="Race…")
         self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
         self.race_form = RaceForm(self._runs_dir, self._raced)
@@ -201,17 +202,18 @@ class Lab(ipywidgets.Box):
         self.monitor = Monitor([], example=self._example, edit=lambda run: self._safely(lambda: self.edit(run)))
         # Figures that are opened from its plots stand below them.
         self.experiments = LabExperiments(self.table, self._put)
-        self._watch = ipywidgets.VBox([self.experiments, self.monitor, self.monitor.figures.output])
+        self._watch = light(ipywidgets.VBox, [self.experiments, self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._keep(), names="experiment")
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
-        body = ipywidgets.Box(self._regions())
+        body = light(ipywidgets.Box, self._regions())
         body.add_class("lab-body")
-        self.children = (Page(), self.frame, body, self.race_form)
         self._rows_changed()
         self._composed()
+        # Last: from here on the page hears of every change.
+        self.children = (Page(), self.frame, body, self.race_form)
 
     def _text(self) -> dict[str, str]:
         """What stands in a notebook that no page has shown."""
@@ -221,10 +223,10 @@ class Lab(ipywidgets.Box):
         return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
 
     def _regions(self) -> list[ipywidgets.Widget]:
-        left = ipywidgets.VBox([self.fork_bar, self.composer])
+        left = light(ipywidgets.VBox, [self.fork_bar, self.composer])
         left.add_class("lab-compose")
         self._watch.add_class("lab-watch")
-        below = ipywidgets.VBox([self.table])
+        below = light(ipywidgets.VBox, [self.table])
         below.add_class("lab-below")
         return [left, self._watch, below]
 

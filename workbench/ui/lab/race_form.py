@@ -116,7 +116,7 @@ class RaceForm(SourcePicker):
             self._tell(ask, {"lines": [cost, *_difference(composed, baseline), *finer]})
 
     def _tell(self, ask: int, answer: dict[str, Any]) -> None:
-        if self.comm is not None:
+        if not self.has_left:
             self.send({"priced": ask, **answer})
 
 

@@ -12,6 +12,7 @@ import ipywidgets
 
 from workbench.errors import unknown
 from workbench.runs.view import RunView
+from workbench.ui.light_widgets import light
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -46,7 +47,7 @@ class Figures:
     def output(self) -> ipywidgets.Output:
         """Shows the figure where the view is a part of another widget, and no cell's output is its own."""
         if self._output is None:
-            self._output = ipywidgets.Output()
+            self._output = light(ipywidgets.Output)
         return self._output
 
     def show(self) -> None:
@@ -70,7 +71,6 @@ class Figures:
         """Let go of what was made."""
         self.latest = None
         if self._output is not None:
-            self._output.layout.close()
             self._output.close()
 
     def _make(self, message: dict[str, Any]) -> None:

@@ -231,10 +231,12 @@ function compose(model, root, line) {
     else if (button.classList.contains("lab-reset")) controlOf(rowOf(button) ?? button)?.focus();
   });
 
-  // The focus follows a card in and, when it is closed, goes back to what opened it.
-  let open = root.querySelector(".lab-card-panel") !== null;
+  // The focus follows a card in and, when it is closed, goes back to what opened it. A panel is there once its last part
+  // is: before, something empty holds that part's place.
+  const panelThere = () => root.querySelector(".lab-card-panel:has(> .jupyter-widgets:last-child)");
+  let open = panelThere() !== null;
   const card = () => {
-    const panel = root.querySelector(".lab-card-panel");
+    const panel = panelThere();
     for (const wider of [root, root.closest(".lab-body")]) wider?.classList.toggle("lab-card-open", panel !== null);
     if (panel && !open) {
       opener ||= document.activeElement;
