@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 DURATIONS = Path(__file__).with_name("durations.json")
 """Seconds of the tests that take longer than ``WORTH_NOTING``, and of what else a module has, by its path; written by
@@ -46,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Wherever the environment forbids to write it: every worker rewrites all assertions, each time for six seconds.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # How long an example takes says something about the machine, and nothing about the property.
+    settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("shared")
     # Most tests look at no report, and drawing one takes a process; those that do ask for `reports`.
     os.environ["WORKBENCH_REPORT"] = "off"
     # Modules are no garbage, and looking at them while they are collected takes a fifth of the time.

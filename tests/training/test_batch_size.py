@@ -23,7 +23,7 @@ RAMP = {"kind": "linear", "start": 4, "end": 16}
 LENGTHS = {"kind": "stages", "values": (16, 32), "until": (0.5,)}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(rows=st.floats(1, 300), limit=st.integers(1, 40), length=st.sampled_from([8, 16, 24, 64, 96, 120, 128]))
 def test_micro_batches_are_equal_and_never_larger_than_allowed(rows: float, limit: int, length: int) -> None:
     shape = step_shape(rows, length, 128, limit)

@@ -26,7 +26,7 @@ def samples_of(batch: object) -> list[int]:
     return torch.cat([part.samples_B for part in batch.parts]).tolist()  # type: ignore[attr-defined]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(step=st.integers(0, 50), parts=st.sampled_from([1, 2, 3, 6]))
 def test_a_step_is_its_samples_however_it_is_cut(step: int, parts: int) -> None:
     order = rows_of()
@@ -49,7 +49,7 @@ def test_at_one_shape_step_s_has_the_samples_from_s_times_the_batch_on() -> None
         batches.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     shapes=st.lists(
         st.builds(lambda part, count, length: StepShape(part * count, length, part),

@@ -41,7 +41,7 @@ def slow_rows(order: RowOrder, epoch: int) -> list[list[tuple[int, int, int]]]:
 lengths = st.lists(st.integers(1, 40), min_size=1, max_size=30)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lengths=lengths, length=st.integers(1, 24), seed=st.integers(0, 2**31 - 1), epoch=st.integers(0, 5))
 def test_rows_equal_the_obvious_loop(lengths, length, seed, epoch):
     store = store_of(lengths)
@@ -57,7 +57,7 @@ def test_rows_equal_the_obvious_loop(lengths, length, seed, epoch):
     assert np.array_equal(batch.documents_BT.numpy(), expected[..., 2])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lengths=lengths, length=st.integers(1, 24), seed=st.integers(0, 1000))
 def test_an_epoch_holds_every_token_once_but_its_remainder(lengths, length, seed):
     store = store_of(lengths)

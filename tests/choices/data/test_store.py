@@ -13,7 +13,7 @@ from workbench.errors import DataError
 documents = st.lists(st.lists(st.integers(0, 69_999), min_size=1, max_size=20), min_size=1, max_size=20)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(batches=st.lists(documents, max_size=4))
 def test_round_trip(tmp_path_factory, batches):
     folder = tmp_path_factory.mktemp("store")

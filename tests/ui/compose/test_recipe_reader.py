@@ -53,7 +53,7 @@ def changes() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(changes(), max_size=3), st.sampled_from(presets.names()), st.sampled_from(presets.names()))
 def test_random_changes_come_back(made: list[dict[str, Any]], start: str, there: str) -> None:
     recipe = presets.get(start)
