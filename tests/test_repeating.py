@@ -14,9 +14,11 @@ import workbench
 from tests.forecasting.machine_rates import RATES
 from tests.runs.tiny import tiny_recipe
 from tests.sweeping.conftest import finish
+from tests.sweeping.conftest import held as ended
 from tests.test_notebooks import inner_imports
 from workbench import presets
 from workbench.cli.command import main
+from workbench.errors import TargetMissed
 from workbench.racing.entering import enter as enter_race
 from workbench.racing.race_folder import RaceFolder
 from workbench.recipe import Recipe
@@ -24,6 +26,7 @@ from workbench.runs.find import run_ids
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
 from workbench.sweeping.entering import enter as enter_sweep
+from workbench.sweeping.results import SweepResult
 from workbench.sweeping.sweep import begin
 from workbench.tuning.entering import enter as enter_tuning
 from workbench.tuning.tune import begin as begin_tuning
@@ -72,14 +75,26 @@ def finished(recipe: Recipe, root: Path) -> Run:
 def test_a_run_is_trained_again_by_papermill(
     corpus: Path, root: Path, tmp_path: Path, notebook: Callable[..., Path]
 ) -> None:
-    before = finished(tiny_recipe(corpus, steps=20), root)
+    before = workbench.launch(tiny_recipe(corpus, steps=60).with_(optimizer={"lr": 1e-2}), runs_dir=root, queue=False)
+    loss = before.wait_blocking().heldout_loss
     path = notebook(before.id)
-    assert set(papermill.inspect_notebook(str(path))) == {"seed", "budget", "runs_dir"}
-    papermill.execute_notebook(str(path), str(tmp_path / "out.ipynb"), cwd=str(tmp_path), progress_bar=False)
+    known = papermill.inspect_notebook(str(path))
+    assert set(known) == {"seed", "budget", "reference_loss", "tolerance", "runs_dir"}
+    assert float(known["reference_loss"]["default"]) == pytest.approx(loss, abs=1e-4)
+
+    def repeat(**parameters: Any) -> None:
+        out = str(tmp_path / "out.ipynb")
+        papermill.execute_notebook(str(path), out, cwd=str(tmp_path), progress_bar=False, parameters=parameters)
+
+    repeat()
     (again,) = (Run(each, root) for each in run_ids(root) if each != before.id)
     assert (again.status, again.recipe.hash) == ("finished", before.recipe.hash)
     cells = {cell.id: cell for cell in nbformat.read(tmp_path / "out.ipynb", as_version=4).cells}
     assert "same recipe" in str(cells["compare"].outputs)
+    # A regression, if a bought one.
+    told = rf"the original at {loss:.3f}: worse by .*changed to 2 steps from 60 steps"
+    with pytest.raises(papermill.PapermillExecutionError, match=told):
+        repeat(budget="2 steps")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +114,8 @@ def test_every_digit_of_a_recipe_is_repeated(recipe: Recipe, root: Path, noteboo
 def test_what_a_recipe_does_not_say_is_said(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
     run = finished(tiny_recipe(corpus), root)
     write_json(run.folder.origin, {"run": "20250101-000000-parent-000000-0000", "step": 1200, "diff": {}})
-    title = nbformat.read(notebook(run.id), as_version=4).cells[0].source
+    title, parameters, *_ = (cell.source for cell in nbformat.read(notebook(run.id), as_version=4).cells)
+    assert "reference_loss = None  # the original continued another run" in parameters
     assert "forked from `20250101-000000-parent-000000-0000` at step 1,200" in title
 
 
@@ -144,6 +160,29 @@ def test_a_sweep_is_planned_again(
     )  # fmt: skip
     assert {**same.to_dict(), "id": plan.id} == plan.to_dict()
     assert drawn == points
+    assert names["reference_score"] is None, "of a sweep that has not ended"
+
+
+def test_a_sweep_is_held_against_how_it_ended(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
+    space = {"optimizer.lr": [1e-3, 2e-3]}
+    recipe = tiny_recipe(corpus, steps=200)
+    sweep = ended(enter_sweep(recipe, space, budget="200 steps", runs_dir=root, rates=RATES))
+    path = notebook(sweep.id)
+    best, names = sweep.result.best["score"], composed(path)
+    assert (names["reference_score"], names["tolerance"]) == (pytest.approx(best, abs=1e-4), 0.05)
+    (judged,) = (cell.source for cell in nbformat.read(path, as_version=4).cells if cell.id == "result")
+
+    def judge(score: float, budget: str = "200 steps") -> None:
+        result = SweepResult({**sweep.result, "best": {**sweep.result.best, "score": score}, "budget": budget})
+        exec(judged, {**names, "sweep": sweep, "result": result})
+
+    judge(best + 0.04)
+    with pytest.raises(TargetMissed, match=r"the best point ended at .* worse by more than the tolerance of 0\.05$"):
+        judge(best + 0.06)
+    with pytest.raises(TargetMissed, match="its budget was changed to 50 steps from 200 steps"):
+        judge(best + 1, "50 steps")
+    names["reference_score"] = None
+    judge(best + 1)
 
 
 def test_a_tuning_is_planned_again(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:

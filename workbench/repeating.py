@@ -18,7 +18,10 @@ from workbench.racing.race import Race, race
 from workbench.recipe_code import shortest_code
 from workbench.runs.folder import runs_root
 from workbench.runs.forks.origin import origin_of
+from workbench.runs.regression import TOLERANCES, spent_text
+from workbench.runs.result import Result
 from workbench.runs.run import Run
+from workbench.runs.state import ENDED_WELL
 from workbench.sweeping.entering import TUNING_SEED
 from workbench.sweeping.space import Space
 from workbench.sweeping.sweep import Sweep, sweep
@@ -30,6 +33,7 @@ _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "
 _SPENT = ("budget.amount", "budget.unit")
 """What the first cell says."""
 _FAIL_ON = "which verdict fails this notebook: never, worse, undecided or not-better"
+_TOLERANCE = "how much worse a repeat may end: rounding differs between machines; another seed needs more"
 _RUNS_DIR = "None: $WORKBENCH_RUNS, else ./runs"
 
 
@@ -47,12 +51,15 @@ def cells_of(held: Run | Experiment[Any, Any]) -> list[Cell]:
 def _run_cells(run: Run) -> list[Cell]:
     recipe = run.recipe
     recipe.check_whole()
-    fields = recipe.to_dict()
+    fields, result = recipe.to_dict(), run.result
+    spent = spent_text(recipe.budget.amount, recipe.budget.unit)
     return [
-        ("title", _title("run", run.id, str(run.result)) + "".join(f"\n\n{line}" for line in _not_repeated(run))),
+        ("title", _title("run", run.id, str(result)) + "".join(f"\n\n{line}" for line in _not_repeated(run))),
         ("parameters", _parameters(
             seed=(recipe.seed, "the run's own"),
             budget=(_budget_text(recipe.budget), "the run's own; 60 s or 1e6 tokens also work"),
+            reference_loss=_reference(run, result),
+            tolerance=(TOLERANCES["nats"], _TOLERANCE),
             runs_dir=(_runs_dir(run.folder.path.parent), _RUNS_DIR),
         )),
         ("recipe", "import workbench as wb\n\nrecipe = " + shortest_code(fields, {}, (*_SPENT, "seed"))
@@ -62,7 +69,8 @@ def _run_cells(run: Run) -> list[Cell]:
         ("compare-text", "## Compared with the original run\n\nIf that run is still in the runs folder."),
         ("compare", f"before = [each for each in wb.runs(runs_dir) if each.id == {run.id!r}]\n"
                     "wb.compare(*before, run)"),
-        ("result", "print(result)\nresult.require()"),
+        ("result", "print(result)\n"
+                   f"result.require(reference_loss, tolerance, score={result['score']!r}, budget={spent!r})"),
     ]  # fmt: skip
 
 
@@ -108,6 +116,8 @@ def _sweep_cells(held: Sweep) -> list[Cell]:
         ("parameters", _parameters(
             seeds=(_seeds(plan.seeds, TUNING_SEED), "per point, or a list of them"),
             budget=(plan.budget or None, "per run; 60 s is reference time; None: the recipe's own"),
+            reference_score=_reference_score(held),
+            tolerance=(TOLERANCES[plan.score], _TOLERANCE),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
@@ -116,7 +126,8 @@ def _sweep_cells(held: Sweep) -> list[Cell]:
         ("launch", "sweep = wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)"),
         ("wait", "result = sweep.wait_blocking()"),
         ("compare", "sweep.watch()"),
-        ("result", "print(sweep.table)\nprint(result)\nresult.require()"),
+        ("result", "print(sweep.table)\nprint(result)\n"
+                   f"result.require(reference_score, tolerance, budget={plan.budget!r})"),
     ]  # fmt: skip
 
 
@@ -192,9 +203,27 @@ def _not_repeated(run: Run) -> list[str]:
                      "step 0.")  # fmt: skip
     knobs = [event for event in run.telemetry().events if event.get("kind") == "knob"]
     if knobs:
-        found.append(f"Knobs of that run were changed {len(knobs)} times while it trained; here they stay as in "
-                     "its recipe.")  # fmt: skip
+        times = "once" if len(knobs) == 1 else f"{len(knobs)} times"
+        found.append(f"Knobs of that run were changed {times} while it trained; here they stay as in its recipe, so "
+                     "it may end elsewhere.")  # fmt: skip
     return found
+
+
+def _reference(run: Run, result: Result) -> tuple[float | None, str]:
+    """What the repeat is held against, and what the notebook says about it."""
+    if result["state"] not in ENDED_WELL or result["heldout_loss"] is None:
+        return None, "the original did not end with a held-out loss: nothing is judged"
+    if origin_of(run.folder) is not None:
+        return None, "the original continued another run, so its loss does not compare: nothing is judged"
+    return round(result["heldout_loss"], 4), "the original's held-out loss, nats; fails above it; None: not judged"
+
+
+def _reference_score(held: Sweep) -> tuple[float | None, str]:
+    best = held.result["best"]
+    if held.status != "finished" or best is None or best["score"] is None:
+        return None, "the original did not end with a best point: nothing is judged"
+    unit = held.plan.score.replace("_", " ")
+    return round(best["score"], 4), f"of the original's best point, {unit}; fails above it; None: not judged"
 
 
 def _parameters(**values: tuple[Any, str]) -> str:

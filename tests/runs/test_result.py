@@ -11,7 +11,7 @@ import pytest
 
 from tests.plots.conftest import EVIL
 from tests.plots.synthetic import as_before, folder_of, trained
-from workbench.errors import RunFailed, TargetMissed
+from workbench.errors import RunFailed, TargetMissed, WorkbenchError
 from workbench.runs.result import Result
 from workbench.runs.view import RunView
 from workbench.telemetry import Telemetry
@@ -58,6 +58,29 @@ def test_target(view, tmp_path, target, met):
         assert "target missed: 4.034 against 3.500" in suite.find(".//failure").text
         with pytest.raises(TargetMissed, match=r"target missed: 4\.034 against 3\.500"):
             found.require()
+
+
+def test_a_repeat_is_held_against_how_the_original_ended(view):
+    found = Result.of(view)
+    loss = found["heldout_loss"]
+    found.require(loss - 0.05)
+    found.require(None, score="next-token")
+    found.require(loss - 0.5, tolerance=0.6)
+    with pytest.raises(TargetMissed, match=r"^synthetic ended at 4\.034 nats, the original at 3\.934: worse by more "
+                                           r"than the tolerance of 0\.05$"):  # fmt: skip
+        found.require(loss - 0.1)
+    with pytest.raises(TargetMissed, match="scored by 'masked-only', the original by '80-10-10'"):
+        found.require(loss, score="80-10-10")
+    short = Result(found, recipe={**found.recipe, "budget": {"amount": 20.0, "unit": "steps"}})
+    with pytest.raises(TargetMissed, match=r"its budget was changed to 20 steps from 7200 seconds$"):
+        short.require(loss - 0.1, budget="7200 seconds")
+    with pytest.raises(TargetMissed, match=r"the tolerance of 0\.05$"):
+        short.require(loss - 0.1, budget="20 steps")
+    with pytest.raises(TargetMissed, match="ended without a score"):
+        Result(found, heldout_loss=None).require(loss)
+    for wrong in ({"reference_loss": "2.0"}, {"reference_loss": math.nan}, {"reference_loss": 9, "tolerance": -1}):
+        with pytest.raises(WorkbenchError, match=r"a number is needed|0 or more"):
+            found.require(**wrong)
 
 
 def test_failed_run(tmp_path):

@@ -13,6 +13,7 @@ from workbench.errors import RunFailed, TargetMissed
 from workbench.printable import count, decimal, plain, plain_lines
 from workbench.runs.folder import write_json
 from workbench.runs.measured import bits_per_byte, failure, heldout_loss, last_result, learned_in_words, measured
+from workbench.runs.regression import TOLERANCES, require_as_good, spent_text
 from workbench.runs.state import ENDED_WELL
 from workbench.telemetry import number
 
@@ -97,17 +98,40 @@ class Result(dict[str, Any]):
         met = None if target_loss is None else loss is not None and loss <= target_loss
         return Result(self, target_loss=target_loss, target_met=met)
 
-    def require(self) -> None:
+    def require(
+        self,
+        reference_loss: float | None = None,
+        tolerance: float = TOLERANCES["nats"],
+        *,
+        score: str | None = None,
+        budget: str | None = None,
+    ) -> None:
         """Raise unless the run ended well and met its target: the last line of a notebook that CI judges.
+
+        Args:
+            reference_loss: held-out loss in nats that an earlier run of the recipe ended with; None: not judged.
+            tolerance: nats that this one may lie above it.
+            score: how the earlier run was scored. budget: its own, as in ``60 steps``; None where nobody knows.
 
         Raises:
             RunFailed: it failed, is lost, or has not ended.
-            TargetMissed: it ended above its target loss.
+            TargetMissed: it ended above its target loss, worse than the reference, or is scored in another way.
         """
         if self["state"] not in ENDED_WELL:
             raise RunFailed(self.verdict)
         if self["target_met"] is False:
             raise TargetMissed(self.verdict)
+        what = plain(self["name"])
+        if reference_loss is not None and score is not None and score != self["score"]:
+            raise TargetMissed(f"{what} is scored by '{self['score']}', the original by '{score}': their losses do not "
+                               "compare; set reference_loss to None, or to a loss of this score")  # fmt: skip
+        require_as_good(what, self["heldout_loss"], reference_loss, tolerance, note=self._other_budget(budget))
+
+    def _other_budget(self, before: str | None) -> str:
+        """That the budget is not the one of before, which explains a worse end; empty where it is."""
+        known = (self["recipe"] or {}).get("budget") or {}
+        now = spent_text(known.get("amount"), known.get("unit"))
+        return "" if before is None or now == before else f"its budget was changed to {now} from {before}"
 
     def write(self, path: str | Path) -> Path:
         """Write it as JSON at ``path`` and as JUnit XML beside it (``.xml``), each whole or not at all.

@@ -11,6 +11,7 @@ from workbench.experiments.result import ExperimentResult
 from workbench.experiments.trained_on import trained_on
 from workbench.plots.pareto import front_of
 from workbench.printable import plain
+from workbench.runs.regression import TOLERANCES, require_as_good
 from workbench.sweeping.early_stopping import Audit, audit
 from workbench.sweeping.importance import METHOD, importance
 from workbench.sweeping.plan import SweepPlan
@@ -159,6 +160,30 @@ class SweepResult(ExperimentResult):
             error=error,
             summary=summary(plan, now, status, note, spared),
         )
+
+    def require(
+        self, reference_score: float | None = None, tolerance: float | None = None, *, budget: str | None = None
+    ) -> None:
+        """Raise unless it ended, its best point no worse than that of an earlier sweep.
+
+        Args:
+            reference_score: of the earlier sweep's best point, in this one's unit; None: not judged.
+            tolerance: how much higher this one's may be; None for that of its unit
+                (:mod:`workbench.runs.regression`).
+            budget: of the earlier sweep, as text, empty for the recipe's own; None where nobody knows.
+
+        Raises:
+            RunFailed: it failed, was cancelled, or has not ended. TargetMissed: its best point is worse.
+        """
+        super().require()
+        changed = budget is not None and budget != self["budget"]
+        own = "the recipe's own"
+        note = f"its budget was changed to {self['budget'] or own} from {budget or own}" if changed else ""
+        best = self["best"] and self["best"]["score"]
+        require_as_good(
+            f"sweep '{self['sweep']}': the best point", best, reference_score,
+            TOLERANCES[self["score"]] if tolerance is None else tolerance, self["score"], note,
+        )  # fmt: skip
 
 
 def _finite(value: float) -> float | None:
