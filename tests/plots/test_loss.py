@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from workbench.plots.loss import loss_figure
+from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.quantities import run_colour
 from workbench.telemetry import Telemetry
 
@@ -24,6 +24,7 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
     assert list(traces["synthetic, held-out loss at [MASK] (learned: context)"].x) == [50, 100, 150, 200]
     assert traces["synthetic, held-out loss at [MASK] (learned: context)"].marker.symbol == "circle", "as on the page"
+    assert LOSS_LINES.endswith("smoothed exponentially. Circles: held-out text."), "as drawn, and as smooth() does"
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]
     assert list(traces[f"training without context {TRAINING_FLOOR:.2f}"].y) == [TRAINING_FLOOR, TRAINING_FLOOR]

@@ -18,6 +18,12 @@ from workbench.runs.measured import heldout_loss
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
+HELDOUT_SYMBOL = "circle"
+LOSS_LINES = (
+    f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text."
+)
+"""What the marks of a picture of losses are, for the words below it."""
+
 
 def loss_figure(
     views: Sequence[RunView],
@@ -97,7 +103,7 @@ def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" (learned: {word})" if word else "")
     return go.Scatter(
         x=points.x_N, y=points.y_N, mode="markers", name=name, legendgroup=view.id,
-        marker={"symbol": "circle", "size": 8, "color": "white", "line": {"color": run_colour(index), "width": 2}},
+        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "white", "line": {"color": run_colour(index), "width": 2}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 

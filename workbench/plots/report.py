@@ -19,7 +19,7 @@ from workbench.plots.curves import axes_of
 from workbench.plots.forecast_facts import compared, whole_forecast
 from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
-from workbench.plots.loss import loss_figure
+from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.plots.page import page_html, place
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
@@ -145,9 +145,9 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     axes = {x: f"over {label}" for x, label in axes_of(views).items()}
     places.append(
         place(
-            "loss", axes, "Thin: raw training loss. Thick: its moving mean. Diamonds: held-out text. Grey lines: what "
-            "word frequencies and the nearest words alone reach on held-out text, and, where it is another, what "
-            "training reaches without context: it shows some of the words that it asks for.",
+            "loss", axes, f"{LOSS_LINES} Grey lines: what word frequencies and the nearest words alone reach on "
+            "held-out text, and, where it is another, what training reaches without context: it shows some of the "
+            "words that it asks for.",
         )
     )  # fmt: skip
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
