@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from workbench.floors import Floors, Yardstick, learned
+from workbench.floors import Floors, Yardstick, learned, learned_in_words
 
 FLOORS = Floors(unigram=6.0, neighbours=4.0)
 
@@ -31,6 +31,7 @@ def test_a_neighbours_floor_above_the_unigram_floor_credits_nothing_to_a_model_t
 
 
 def test_without_a_neighbours_floor_context_is_never_claimed():
+    assert learned_in_words(5.0, Floors(unigram=6.0)) == "learning neighbours: 1.00 nats below word frequencies"
     assert learned(0.5, Floors(unigram=6.0)) == "neighbours"
 
 

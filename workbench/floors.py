@@ -51,6 +51,36 @@ def learned(loss: float, floors: Floors) -> Learned:
     return "context" if loss < floors.neighbours else "neighbours"
 
 
+def learned_briefly(word: Learned) -> str:
+    """A word of :func:`learned` where there is room for no number; of "neighbours" no floor was reached yet.
+
+    Example:
+        >>> [learned_briefly(word) for word in ("nothing yet", "neighbours", "context")]
+        ['learned: nothing yet', 'learning neighbours', 'uses context']
+    """
+    return {"neighbours": "learning neighbours", "context": "uses context"}.get(word, f"learned: {word}")
+
+
+def learned_in_words(loss: float, floors: Floors) -> str:
+    """Where a finite held-out loss in nats lies between the floors, claiming no floor that it has not reached.
+
+    Example:
+        >>> floors = Floors(unigram=6.37, neighbours=3.86)
+        >>> [learned_in_words(loss, floors) for loss in (6.36, 3.80)]
+        ['has learned word frequencies only', 'uses context: 0.06 nats below neighbour counts']
+        >>> learned_in_words(4.90, floors)
+        'learning neighbours: 1.47 nats below word frequencies, 1.04 above neighbour counts'
+    """
+    word = learned(loss, floors)
+    if word == "context":
+        return f"{learned_briefly(word)}: {floors.neighbours - loss:.2f} nats below neighbour counts"
+    if word == "neighbours":
+        above = loss - floors.neighbours
+        more = f", {above:.2f} above neighbour counts" if math.isfinite(above) else ""
+        return f"{learned_briefly(word)}: {floors.unigram - loss:.2f} nats below word frequencies{more}"
+    return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
+
+
 SCORE_VERSION = 2
 """Of the held-out score: 1 scored masked models at 80/10/10, where copying the visible labels passes for learning."""
 SCORE_TITLES = {

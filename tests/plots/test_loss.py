@@ -22,8 +22,8 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     traces = _traces(loss_figure([view], target=5.0))
     assert traces["synthetic, raw"].opacity < 0.5
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
-    assert list(traces["synthetic, held-out loss at [MASK] (learned: context)"].x) == [50, 100, 150, 200]
-    assert traces["synthetic, held-out loss at [MASK] (learned: context)"].marker.symbol == "circle", "as on the page"
+    assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150, 200]
+    assert traces["synthetic, held-out loss at [MASK] (uses context)"].marker.symbol == "circle", "as on the page"
     assert LOSS_LINES.endswith("smoothed exponentially. Circles: held-out text."), "as drawn, and as smooth() does"
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]

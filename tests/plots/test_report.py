@@ -41,7 +41,7 @@ def test_escaped(page):
 
 def test_says_what_matters(page):
     for words in (
-        "neighbours (nats)", "has learned word frequencies only", "has learned context: 2.17 nats", "0.25x", "torch",
+        "neighbours (nats)", "has learned word frequencies only", "uses context: 0.07 nats below", "0.25x", "torch",
         "layers 4-6 added as copies", "documents", "held-out loss (nats)", "prefers-color-scheme: dark",
     ):  # fmt: skip
         assert words in page, words

@@ -97,7 +97,7 @@ def test_runs_without_a_step_have_facts_and_no_picture(view, empty):
 def test_text_has_one_column_per_run(view, plateau, empty):
     text = summary_text([view, plateau, empty])
     line = next(line for line in text.splitlines() if line.startswith("what was learned"))
-    assert "has learned context: 2.17 nats" in line
+    assert "uses context: 0.07 nats below neighbour counts" in line
     assert "has learned word frequencies only" in line
     assert "not evaluated yet" in line
     assert "too early failed: RuntimeError" in text

@@ -26,8 +26,8 @@ def _ending_at(view, loss):
     [
         (ENTROPY + 0.5, "has learned nothing yet"),
         (ENTROPY - 0.09, "has learned word frequencies only"),
-        (ENTROPY - 0.5, "has learned neighbours: 0.50 nats below word frequencies"),
-        (NEIGHBOURS - 0.1, "has learned context: 2.20 nats below word frequencies"),
+        (ENTROPY - 0.5, "learning neighbours: 0.50 nats below word frequencies, 1.60 above neighbour counts"),
+        (NEIGHBOURS - 0.1, "uses context: 0.10 nats below neighbour counts"),
         ("nan", "diverged: the held-out loss is not a number"),
         (None, "not evaluated yet"),
     ],

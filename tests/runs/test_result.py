@@ -29,7 +29,7 @@ def test_finished_without_target(view):
     assert found["target_met"] is None
     assert found["steps"] == 200
     assert found.verdict.endswith(
-        "(word frequencies 6.200, neighbours 4.100): has learned context: 2.17 nats below word frequencies"
+        "(word frequencies 6.200, neighbours 4.100): uses context: 0.07 nats below neighbour counts"
     )
     assert (found["learned"], found["score"], found["unigram_entropy"], found["bigram_entropy"]) == (
         "context", "masked-only", 6.2, 4.1,

@@ -239,7 +239,7 @@ def summary(run: Run, result: Result) -> str:
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
         f"held-out loss {number('heldout_loss', '.4f')} nats{_scored_on(run, result)}; word frequencies "
         f"{number('unigram_entropy', '.4f')}, neighbours {number('bigram_entropy', '.4f')}"
-        + (f"; learned: {result['learned']}" if result.get("learned") else ""),
+        + (f"; {result['learned_in_words']}" if result.get("learned") else ""),
         f"run    {run.folder.path}",
     ]
     if run.folder.forecast.exists():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench.floors import learned_briefly
 from workbench.plots.curves import Curve, curve, heldout_curve, smooth, thin
 from workbench.plots.figure import finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
@@ -100,10 +101,11 @@ def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     points = heldout_curve(view, x)
     word = view.yardstick.learned(heldout_loss(view)) if len(points) else None
     # In the legend: beside its point the word would lie across the curves, which end there.
-    name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" (learned: {word})" if word else "")
+    name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" ({learned_briefly(word)})" if word else "")
     return go.Scatter(
         x=points.x_N, y=points.y_N, mode="markers", name=name, legendgroup=view.id,
-        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "white", "line": {"color": run_colour(index), "width": 2}},
+        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "white",
+                "line": {"color": run_colour(index), "width": 2}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
 

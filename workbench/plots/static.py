@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.floors import learned_briefly
 from workbench.plots.activity import stages
 from workbench.plots.curves import X_LABELS, curve, heldout_curve, smooth, thin, x_at_steps
 from workbench.plots.facts import facts
@@ -191,7 +192,7 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)
         word = view.yardstick.learned(heldout_loss(view))
-        label = _label(view) + (f", learned: {word}" if word else "")
+        label = _label(view) + (f", {learned_briefly(word)}" if word else "")
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
         # Rings, as the live view draws them.
         axes.plot(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.floors import learned_in_words as in_words
 from workbench.printable import count, plain
 from workbench.runs.state import ENDED_WELL
 from workbench.scored_text import part_mark
@@ -55,18 +56,15 @@ def measured(view: RunView, name: str) -> float | None:
 
 
 def learned_in_words(view: RunView) -> str:
-    """The one word of :func:`workbench.floors.learned` in a sentence, or why there is none."""
+    """What :func:`workbench.floors.learned_in_words` says of the latest held-out loss, or why nothing can be said."""
     yardstick, loss = view.yardstick, heldout_loss(view)
     if loss is None:
         return "not evaluated yet"
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
-    word = yardstick.learned(loss)
-    if word is None or yardstick.floors is None:
+    if yardstick.floors is None:
         return f"not known: nothing to hold the {yardstick.title} against"
-    below = f"{yardstick.floors.unigram - loss:.2f} nats below word frequencies"
-    more = {"neighbours": f": {below}", "context": f": {below}", "word frequencies": " only"}
-    return f"has learned {word}{more.get(word, '')}"
+    return in_words(loss, yardstick.floors)
 
 
 def failure(view: RunView) -> str:

@@ -24,7 +24,7 @@ from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_floors import text_floors
 from workbench.choices.progress import Progress
 from workbench.errors import DataError, WorkbenchError
-from workbench.floors import SCORE_TITLES, Yardstick
+from workbench.floors import SCORE_TITLES, Yardstick, learned_briefly
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import number
@@ -185,7 +185,7 @@ def main(argv: list[str] | None = None) -> int:
         print(
             f"step {answer['step']}: {SCORE_TITLES[answer['score']['kind']]} {answer['heldout_loss']:.4f} nats, "
             f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram floor {answer['unigram_entropy']:.3f}, "
-            f"neighbours' floor {answer['bigram_entropy']:.3f}; learned: {answer['learned']}"
+            f"neighbours' floor {answer['bigram_entropy']:.3f}; {learned_briefly(answer['learned'])}"
         )
     return 0
 
