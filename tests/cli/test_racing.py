@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import held, planned, root, tiny, written
+from tests.racing.conftest import Starter, held, planned, root, tiny, written
 from workbench.cli.command import main
 from workbench.forecasting import calibration
-from workbench.racing.plan import RacePlan
+from workbench.racing.advance import advance
+from workbench.racing.plan import Entry, RacePlan
+from workbench.racing.race import Race
+from workbench.racing.standing import run_folder
 from workbench.recipe import Recipe
+from workbench.runs.state import write_state
 
 __all__ = ["planned", "root", "tiny"]
 
@@ -63,6 +67,30 @@ def test_wrong_requests(
 ) -> None:
     assert main(["race", *arms, *options, "--runs", str(root)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_failed_race_has_no_verdict_and_is_shown_as_failed(
+    planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = planned()
+    folder, starter = written(plan), Starter(plan, lambda entry: 2.0)
+    advance(folder, starter)
+    starter.end_all()
+    write_state(run_folder(plan, Entry("mine", 0)), status="failed", error="the loss became nan")
+    advance(folder, starter)
+    assert Race(folder).status == "failed"
+    asked = ["race", plan.id, "--runs", str(root), "--results", str(tmp_path / "race.json")]
+    for more in ([], ["--show"], ["--show", "--fail-on", "worse"]):
+        (tmp_path / "race.json").unlink(missing_ok=True)
+        assert main([*asked, *more]) == 1
+        out, err = capsys.readouterr()
+        assert "nothing could be judged" in out
+        assert "mine failed, so there is no verdict" in err
+        found = json.loads((tmp_path / "race.json").read_text())
+        assert (found["status"], found["verdict"], [each["verdict"] for each in found["verdicts"]]) == (
+            "failed", None, [None],
+        )  # fmt: skip
+    assert "none (failed)" in Race(folder).html()
 
 
 def test_a_race_that_is_there_is_shown_and_fails_as_asked(

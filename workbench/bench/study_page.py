@@ -24,7 +24,7 @@ def rows(section: Mapping[str, Any]) -> list[tuple[str, ...]]:
         numbers = ("", "") if estimate is None else (
             f"{estimate['mean']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})", str(estimate["seeds"])
         )  # fmt: skip
-        word = each["verdict"] + (f" ({each['reason']})" if each["reason"] else "")
+        word = (each["verdict"] or "none") + (f" ({each['reason']})" if each["reason"] else "")
         ratio = each["speedup"]["text"] if each["speedup"] else ""
         rate = f"{section['recipes'][name]['optimizer']['lr']:g}"
         row = (name, word, ratio, *numbers, rate, f"{section['shares'][name]['seconds_per_step'] / pace:.2f}x")

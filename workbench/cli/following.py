@@ -78,6 +78,9 @@ def followed(held: Held, options: argparse.Namespace) -> int:
     try:
         if not options.show:
             result.require(*judged)
+        elif held.status == "failed":
+            # How it stands is no judgement of a verdict, but there is none of what has failed.
+            result.require(*(["never"] if judged else []))
     except RunFailed as error:
         # The JSON object on stdout says it all; a second one would break its readers.
         print(f"error: {error}", file=sys.stderr)

@@ -125,9 +125,10 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         numbers = ("", "", "") if found is None else (
             f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
         )  # fmt: skip
-        reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)", "failed": " (failed)"}
+        reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)"}
+        word = "none (failed)" if verdict.reason == "failed" else verdict.verdict + reason[verdict.reason]
         ratio = verdict.speedup.budget if verdict.speedup else ""
-        rows.append((plain(name), verdict.verdict + reason[verdict.reason], *numbers, ratio,
+        rows.append((plain(name), word, *numbers, ratio,
                      verdict.to_target.against if verdict.to_target else ""))  # fmt: skip
     cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]
     titles = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in head)

@@ -48,7 +48,8 @@ class RaceResult(ExperimentResult):
     Keys:
         race, name, status, score, budget, clock, seeds, looks, alpha, margin, baseline: as asked.
         arms: recipe and share of the budget, by name.
-        verdicts: of each arm, see :class:`~workbench.racing.standing.Verdict`. runs: see :func:`rows`.
+        verdicts: of each arm, see :class:`~workbench.racing.standing.Verdict`; None for one that failed. runs: see
+            :func:`rows`.
         trained_on: see :func:`~workbench.experiments.trained_on.trained_on`. cost, warnings, note, error, summary.
         verdict, difference, interval, speedup, to_target, p: of the first arm beside the baseline, for races of two;
             None where unknown.
@@ -65,7 +66,7 @@ class RaceResult(ExperimentResult):
             race=plan.id,
             name=plan.name,
             status=status,
-            verdict=first.verdict,
+            verdict=verdict_as_json(plan, first)["verdict"],
             difference=found.mean if found else None,
             interval=[found.low, found.high] if found else None,
             p=found.p if found else None,
@@ -170,13 +171,14 @@ def check_fail_on(fail_on: str) -> None:
 
 
 def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
-    """A verdict with its sentence, JSON-able."""
+    """A verdict with its sentence, JSON-able; of an arm that failed there is none, which is not undecided."""
     found = verdict.estimate
     ratio, target = ({**asdict(each), "text": each.text} if each else None
                      for each in (verdict.speedup, verdict.to_target))  # fmt: skip
+    word = None if verdict.reason == "failed" else verdict.verdict
     return {
-        **asdict(verdict), "estimate": found._asdict() if found else None, "speedup": ratio, "to_target": target,
-        "sentence": sentence(plan, verdict),
+        **asdict(verdict), "verdict": word, "estimate": found._asdict() if found else None, "speedup": ratio,
+        "to_target": target, "sentence": sentence(plan, verdict),
     }  # fmt: skip
 
 
