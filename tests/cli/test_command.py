@@ -31,6 +31,7 @@ from workbench.runs.state import write_state
         (["watch", "../../etc"], "no run 'etc'"),
         (["stop", "a" * 65], "not of the form"),
         (["export", "x", "out"], "no run 'x'"),
+        (["compare", "nosuch"], "has the id or name 'nosuch'. `workbench runs` lists them"),
         (["train"], "--preset NAME or --recipe FILE; presets: bert_tiny"),
         (["train", "--preset", "fst"], "did you mean 'fast'"),
         (["train", "--preset", "fast", "--recipe", "x"], "not allowed with"),

@@ -31,7 +31,7 @@ def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run
     found = list(dict.fromkeys(run for each in given for run in _runs(each, runs_dir)))
     if not found:
         known = runs(runs_dir)
-        here = f"{known.root} holds {len(known)}, see `wb.runs()`" if known else f"{known.root} holds none"
+        here = f"{known.root} holds {len(known)}, see `workbench runs`" if known else f"{known.root} holds none"
         raise RunError(f"no run is given; {here}. Launch one, or name another folder with runs_dir")
     return found
 
@@ -68,6 +68,6 @@ def _called(text: str, runs_dir: str | Path | None) -> list[Run]:
     if not found:
         names = list(dict.fromkeys(name for run in known for name in (run.name, run.id)))
         raise RunError(
-            f"no run in {known.root} has the id or name '{text}'{nearest(text, names)}. `wb.runs()` lists them"
+            f"no run in {known.root} has the id or name '{text}'{nearest(text, names)}. `workbench runs` lists them"
         )
     return found
