@@ -74,7 +74,9 @@ def _run(argv: list[str]) -> int:
     if options.command == "tag" and not any(text.startswith("--") for text in rest):
         options.changes, rest = options.changes + rest, []
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        bare = options.command == "set" and "=" not in options.assignment
+        hint = f"; write {options.assignment}={rest[0]}" if bare else ""
+        raise WorkbenchError(f"unrecognized arguments: {' '.join(rest)}{hint}; see `{options.prog} --help`")
     # Only the verb's own module is imported: listing runs must not wait for torch.
     module_name, _, function = options.verb.partition(":")
     verb: Verb = getattr(importlib.import_module(f"workbench.cli.{module_name}"), function)
@@ -103,7 +105,7 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         legal = [str(choice) for choice in action.choices or ()]
         if legal and value not in legal:
-            raise WorkbenchError(unknown("command" if action.dest == "command" else action.dest, value, legal))
+            self.error(unknown(action.dest, value, legal))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -195,7 +197,7 @@ _REQUESTS = {
 
 def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
-    parser.set_defaults(verb=function)
+    parser.set_defaults(verb=function, prog=parser.prog)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
     if runs:
         parser.add_argument("--runs", metavar="DIR", help="the runs folder (else $WORKBENCH_RUNS, else ./runs)")
