@@ -45,6 +45,8 @@ def test_a_dry_run_says_what_it_would_take(
         (["fsat", "--over", "optimizer.lr=1"], "did you mean 'fast'"),
         (["fast", "--over", "optimizer.lr=1e-3", "--sampler", "gird"], "did you mean 'grid'"),
         (["fast", "--over", "optimizer.lr=1e-3", "--seeds", "many"], "neither a number of seeds nor a list"),
+        (["fast", "--over", "optimizer.lr=1e-4..1e-2"], "a range needs another sampler: random, tpe, gp, stepwise\n"),
+        (["fast", "--over", "optimizer.lr=1e-4..1e-2", "--sampler", "random"], "may try: runs=20, or --points 20\n"),
         (["nope", "--cancel"], "no sweep 'nope'; sweeps here: none"),
         (["--show"], "which sweep? Here: none"),
     ],

@@ -69,5 +69,5 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(RecipeError, match=said):
             check_sampler(sampler, space, runs)
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(WorkbenchError, match=r"pip install 'workbench\[sweep\]'`, or take sampler='random'"):
+    with pytest.raises(WorkbenchError, match=r"pip install 'workbench\[sweep\]'`, or take the sampler 'random'"):
         check_sampler("tpe", listed, 3)

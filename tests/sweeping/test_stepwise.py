@@ -76,5 +76,5 @@ def test_knobs_that_the_present_choice_does_not_have_wait_for_it(planned: Planne
 
 
 def test_one_seed_is_refused(planned: Planned, tiny: Recipe) -> None:
-    with pytest.raises(RecipeError, match="every point needs at least two; write seeds=2"):
+    with pytest.raises(RecipeError, match="every point needs at least two: seeds=2, or --seeds 2"):
         planned(SPACE, tiny, sampler="stepwise", runs=5)

@@ -37,6 +37,7 @@ def test_a_budget_that_is_too_small_says_what_it_takes(planned: Planned) -> None
         RecipeError, match=r"budget '1 min' is too small: the first 3 settings \(optimizer.lr\)"
     ) as said:
         planned("1 min", each="5 s")
+    assert str(said.value).endswith("or less time to each run (each, or --each; now 5 s)")
     needed = str(said.value).partition("give it at least ")[2].partition(" min")[0]
     plan, _ = planned(f"{float(needed) * 1.01:.4f} min", each="5 s")
     assert (plan.division.points, len(plan.race_seeds)) == (3, 4)

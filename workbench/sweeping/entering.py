@@ -75,7 +75,7 @@ def enter(
     chosen, rule = seeds_of(seeds, "sweep", TUNING_SEED, 1, MOST_SEEDS), check_rule(early_stopping)
     if sampler == STEPWISE and len(chosen) < FEWEST_SEEDS:
         raise RecipeError("seeds: sampler 'stepwise' keeps what pays by more than seeds differ, so every point needs "
-                          "at least two; write seeds=2")  # fmt: skip
+                          "at least two: seeds=2, or --seeds 2")  # fmt: skip
     if not is_whole(seed) or seed < 0:
         raise RecipeError(f"seed: the sampler's is a whole number from 0 on, got {seed!r:.60}")
     if runs is not None and not is_whole(runs):
@@ -84,7 +84,7 @@ def enter(
         raise RecipeError("early_stopping compares losses in the middle of runs, which are in nats; take score='nats'")
     if (whole := size(found)) and sampler == "grid" and whole > MOST_POINTS:
         raise RecipeError(f"this grid has {whole:,} points, and a sweep has at most {MOST_POINTS:,}; take "
-                          "sampler='random' and a number of runs")  # fmt: skip
+                          "the sampler 'random' and fewer points: runs=50, or --points 50")  # fmt: skip
     plan = SweepPlan(
         id=new_run_id(name or "sweep", base.hash), name=name or f"{base.name}: {', '.join(found)}"[:80],
         recipe=base.to_dict(), space=found, sampler=sampler, runs=check_sampler(sampler, found, runs), seeds=chosen,
@@ -119,7 +119,7 @@ def _distinct_points(base: Recipe, plan: SweepPlan) -> list[Values]:
         drawn = distinct(functools.partial(draw, plan.space, plan.seed, index), key, set(found))
         if drawn is None:
             raise RecipeError(f"runs: this space has hardly more than {len(found)} different points, and {plan.runs} "
-                              "are asked; take sampler='grid', or fewer runs")  # fmt: skip
+                              "are asked; take the sampler 'grid', or fewer points")  # fmt: skip
         found[key(drawn)] = drawn
     return list(found.values())
 

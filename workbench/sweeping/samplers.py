@@ -50,12 +50,13 @@ def check_sampler(sampler: str, space: Space, runs: int | None) -> int:
     if sampler == "grid":
         ranges = [path for path, knob in space.items() if not knob.values]
         if whole is None:
-            raise RecipeError(f"{ranges[0]}: a grid needs a list of values; a range needs sampler='random' or 'tpe'")
+            others = ", ".join(each for each in FIXED + ADAPTIVE if each != "grid")
+            raise RecipeError(f"{ranges[0]}: a grid needs a list of values; a range needs another sampler: {others}")
         if runs is not None and runs != whole:
-            raise RecipeError(f"runs: this grid has {whole} points, got {runs}; sampler='random' takes some of them")
+            raise RecipeError(f"runs: this grid has {whole} points, got {runs}; the sampler 'random' takes some")
         runs = whole
     if runs is None:
-        raise RecipeError(f"runs: say how many points sampler '{sampler}' may try, for example runs=20")
+        raise RecipeError(f"runs: say how many points sampler '{sampler}' may try: runs=20, or --points 20")
     if not 1 <= runs <= MOST_POINTS:
         raise RecipeError(f"runs: a sweep has 1 to {MOST_POINTS:,} points, got {runs:,}")
     if sampler in _OPTUNAS:
@@ -151,7 +152,7 @@ def _optuna() -> Any:
     except ImportError:
         raise WorkbenchError(
             f"samplers {' and '.join(_OPTUNAS)} are Optuna's, which is not installed: `pip install "
-            "'workbench[sweep]'`, or take sampler='random'"
+            "'workbench[sweep]'`, or take the sampler 'random'"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

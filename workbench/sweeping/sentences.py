@@ -67,7 +67,7 @@ def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
             "every other point is further away than twice the standard error"
         ))  # fmt: skip
     elif len(plan.seeds) == 1:
-        lines.append("one seed each: how much of the differences is luck is not known; seeds=2 says it")
+        lines.append("one seed each: how much of the differences is luck is not known; two would say it")
     lines += _edges(plan, now)
     if not best.left_floor:
         lines.append("not even the best has got 0.1 nats below word frequencies: a larger budget may rank the points "

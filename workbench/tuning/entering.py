@@ -100,7 +100,7 @@ def enter(
             f"budget '{budget}' is too small: the first {fewest} settings ({next(iter(sweep.space))}) on "
             f"{len(chosen)} seeds of {text} each take about {duration(costs.tuning(fewest))}, and the race of "
             f"{len(raced)} seeds that says what was found is worth takes up to {duration(costs.race(len(raced)))}; "
-            f"give it at least {least / 60:.3g} min, or a shorter time to each run (now each='{text}')"
+            f"give it at least {least / 60:.3g} min, or less time to each run (each, or --each; now {text})"
         )
     points = min(costs.points(total - costs.race(len(raced))), MOST_POINTS, _enough(sweep))
     runs, race_runs = points * len(chosen), len(raced) * race.cost.runs // len(race.seeds)
