@@ -44,7 +44,7 @@ def seeds_of(seeds: object, noun: str, first: int, fewest: int, most: int, hint:
         chosen = list(seeds)
     if (not is_whole(seeds) and not chosen) or not all(is_whole(each) and 0 <= each < 2**31 for each in chosen):
         raise RecipeError(f"seeds: {seeds!r:.60} is neither a number of seeds nor a list of them, each from 0 to "
-                          "2**31 - 1; write seeds=6 or seeds=[10, 11], in the terminal --seeds 6 or --seeds 10,11")  # fmt: skip
+                          "2**31 - 1; write seeds=6 or [10, 11], in the terminal --seeds 6 or 10,11")  # fmt: skip
     if not fewest <= len(chosen) <= most or len(set(chosen)) < len(chosen):
         raise RecipeError(f"seeds: a {noun} takes {fewest} to {most} different ones, got {seeds!r:.60}{hint}")
     return tuple(map(int, chosen))

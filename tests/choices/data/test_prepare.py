@@ -103,9 +103,8 @@ def test_what_takes_long_is_named_and_how_long_it_took_is_remembered(corpus, cac
     said: list[str] = []
     assert usual_seconds(data) is None
     prepare(data, say=said.append)
-    assert [line.partition(", once")[0] for line in said[:3]] == [
-        "reading the text and splitting it", "learning the vocabulary", "turning the text into tokens",
-    ]  # fmt: skip
+    doing = ("reading the text and splitting it", "learning the vocabulary", "turning the text into tokens")
+    assert said[:3] == [f"{what}, once" for what in doing]
     assert usual_seconds(data) >= 0
     # Of the same text, however it is split; of other text nobody knows.
     assert usual_seconds(data.model_copy(update={"heldout_fraction": 0.2, "batch_size": 3})) is not None

@@ -144,7 +144,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     say("reading the text and splitting it, once")
     sides = _Sides(data)
     repeats = Repeats(sides.texts(heldout=True))
-    say(f"learning the vocabulary, once ({type(data.tokenizer).summary()})")
+    say(f"{data.tokenizer.doing}, once")
     target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
     training = repeats.watch(sides.texts(heldout=False))

@@ -13,6 +13,8 @@ class TokenizerChoice(Choice):
     """Base of the tokenizers."""
 
     axis: ClassVar[str] = "tokenizer"
+    doing: ClassVar[str] = "getting the tokenizer"
+    """What :meth:`make` does, for those who wait for it."""
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
         """What decides the tokenizer, for the cache key; a trained one depends on the corpus, a given one does not.

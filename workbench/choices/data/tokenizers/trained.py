@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -30,6 +30,7 @@ DOCUMENT_CHARACTERS = 1_000_000
 class TrainedTokenizer(TokenizerChoice):
     """A vocabulary learned from the corpus itself and cached."""
 
+    doing: ClassVar[str] = "learning the vocabulary"
     kind: Literal["trained"] = "trained"
     algorithm: Literal["wordpiece", "bpe"] = knob("wordpiece", "WordPiece (BERT) or byte-level BPE (GPT-2, RoBERTa)")
     vocabulary_size: int = knob(8192, "ids, padded to a multiple of 64", unit="ids", ge=64, le=1 << 20, scale="log")
