@@ -65,6 +65,11 @@ def test_as_text(compared: Any) -> None:
     ))  # fmt: skip
 
 
+def test_of_a_single_run_the_text_has_its_choices(root: Path) -> None:
+    _, recipe = repr(wb.compare(NAMES[0], runs_dir=root)).split("\nRecipe\n")
+    assert re.search(r"^optimizer +adamw +.*lr 0\.1", recipe, re.MULTILINE)
+
+
 def test_bad_input_is_one_error(root: Path) -> None:
     with pytest.raises(RunError, match="nearest: 'every layer'"):
         wb.compare("evry layer", runs_dir=root)

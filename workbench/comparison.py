@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.printable import plain
+from workbench.printable import aligned, plain
 from workbench.runs import comparison
-from workbench.runs.folder import read_object
+from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.frame import frame
 from workbench.runs.in_force import in_force
 from workbench.runs.report import report
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DRAWN = 8
 """Runs in one picture: nobody tells more colours and dashes apart."""
+_LONGEST = 2000
+"""Characters of all knobs of a choice, which terminals wrap."""
 _NUMBERS = (
     "run", "name", "state", "heldout_loss", "train_loss", "bits_per_byte", "unigram_entropy", "bigram_entropy",
     "learned", "tokens_per_second", "mfu", "steps", "tokens", "seconds", "parameters",
@@ -105,6 +107,7 @@ class Comparison:
         from workbench.plots.static import summary_text
 
         lines = [f"{path}: {' | '.join(map(_shown, values))}" for path, values in self.knobs.items()]
+        lines = lines if len(self.runs) > 1 else [_choices(self.runs[0].folder)]
         return "\n".join([summary_text(self._views), "", *self._notes, self._difference, *lines])
 
     def _ipython_display_(self) -> None:
@@ -152,6 +155,14 @@ class Comparison:
             knobs = table(titles([run.folder for run in self.runs]), rows) if rows else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes)
         return f"{notes}<p><strong>{self._difference}</strong></p>{knobs}"
+
+
+def _choices(folder: RunFolder) -> str:
+    """A run's recipe as text, a line per axis."""
+    from workbench.plots.tables import choices
+
+    rows = choices(read_object(folder.recipe), in_force(folder))
+    return aligned([tuple(plain(cell, _LONGEST) for cell in row) for row in rows]) if rows else "not known"
 
 
 def _shown(value: Any) -> str:

@@ -148,6 +148,11 @@ def test_an_empty_log_says_so(alive: RunFolder, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing yet\n"
     assert main(["log", alive.id, "--runs", str(alive.path.parent), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["log"] == ""
+    # A progress bar that was wiped leaves a line without words.
+    alive.log.write_text("\n \n")
+    write_state(alive, status="finished")
+    assert main(["log", alive.id, "--runs", str(alive.path.parent)]) == 0
+    assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing\n"
 
 
 def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,7 +141,7 @@ def log(options: argparse.Namespace) -> int:
     run = Run(options.run, options.runs)
     text = run.tail(options.lines)
     nothing = f"run '{run.id}' has logged nothing{'' if run.status in FINAL else ' yet'}"
-    _print(options, text or nothing, run=run.id, log=text)
+    _print(options, text if text.strip() else nothing, run=run.id, log=text)
     return 0
 
 

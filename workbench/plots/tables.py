@@ -55,7 +55,12 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
 
 
 def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
-    """A recipe as JSON has it, one row per axis: the choice and its knobs in a line.
+    """:func:`choices` as a table."""
+    return table(["choice", "knobs"], [(axis, cells) for axis, *cells in choices(recipe, knobs)])
+
+
+def choices(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> list[tuple[str, str, str]]:
+    """A recipe as JSON has it, one row per axis: axis, choice, and its knobs in a line.
 
     Args:
         knobs: of a run, where they may have been steered since it was launched.
@@ -70,8 +75,8 @@ def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
         fields = {path.removeprefix(start): knob for path, knob in flat.items() if path.startswith(start)}
         said = [f"{path.replace('_', ' ')} {_value(knob)}" for path, knob in fields.items() if path != "kind"]
         kind = str(fields["kind"]) if "kind" in fields else ("" if fields else _value(flat.get(axis, value)))
-        rows.append((axis, [kind, ", ".join(said)]))
-    return table(["choice", "knobs"], rows)
+        rows.append((axis, kind, ", ".join(said)))
+    return rows
 
 
 def heldout_table(view: RunView) -> str:
