@@ -32,6 +32,10 @@ def test_bounds_units_and_types_are_told(capsys: pytest.CaptureFixture[str]) -> 
     main(["choices", "optimizer", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["optimizer"]
+    schedules = {choice["kind"]: choice["fields"]["schedule"] for choice in found["optimizer"]}
+    assert {(field["help"], field["unit"]) for field in schedules.values()} == {
+        ("shape of the learning rate, as a factor on lr", "\u00d7 lr")
+    }
     fields = {choice["kind"]: choice["fields"] for choice in found["optimizer"]}["adamw"]
     assert fields["lr"]["gt"] == 0
     assert fields["lr"]["type"] == "float"

@@ -43,7 +43,7 @@ def _list(options: argparse.Namespace) -> Answer:
         "paused": [_as_data(ticket) for ticket in found.paused],
         "ending": [_as_data(ticket) for ticket in found.ending],
         "waiting": [
-            {**_as_data(ticket), "position": place.position, "expected_start_seconds": place.seconds}
+            {**_as_data(ticket), "position": place.position, "expected_start_seconds": place.expected_seconds}
             for ticket in found.waiting
             for place in (found.places[ticket.folder],)
         ],

@@ -128,6 +128,11 @@ def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRu
         turn.leave()
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(None, None), (0.0, 5), (1.2, 5), (13.0, 15), (62.0, 60), (170.0, 180)])
+def test_a_start_is_expected_in_round_seconds_and_never_in_none(seconds: float | None, said: int | None) -> None:
+    assert Place(1, seconds).expected_seconds == said
+
+
 def test_a_run_that_waits_says_where_it_stands(queue: Queue, new_run: NewRun) -> None:
     first, second = new_run("a"), new_run("b")
     write_json(first.recipe, {"budget": {"amount": 170, "unit": "seconds"}, "execution": {"threads": 1}})

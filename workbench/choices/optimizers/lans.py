@@ -95,6 +95,7 @@ class Lans(OptimizerChoice):
     )
     schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
         help="shape of the learning rate, as a factor on lr",
+        unit="\u00d7 lr",
         default_factory=lambda: WarmupHoldDecay(warmup=0.4265, hold=0.2735),
     )
     clip_norm: float | None = knob(None, "global gradient norm is clipped to this; empty means no clipping", gt=0)

@@ -89,10 +89,7 @@ def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:
     place = place_of(folder) if status == "queued" else None
     if place is None:
         return {"queue_position": None, "expected_start_seconds": None}
-    # Rounded, so that a table that sends what has changed is quiet for most looks.
-    step = 5 if (place.seconds or 0.0) < 60 else 60
-    seconds = None if place.seconds is None else step * round(place.seconds / step)
-    return {"queue_position": place.position, "expected_start_seconds": seconds}
+    return {"queue_position": place.position, "expected_start_seconds": place.expected_seconds}
 
 
 def owner_of(folder: RunFolder) -> str:

@@ -53,6 +53,17 @@ class Place:
     preparing: str = ""
 
     @property
+    def expected_seconds(self) -> int | None:
+        """:attr:`seconds` rounded, so that a table that sends what has changed is quiet for most looks.
+
+        Never 0: it waits, and what should have ended by now goes on.
+        """
+        if self.seconds is None:
+            return None
+        step = 5 if self.seconds < 60 else 60
+        return max(step * round(self.seconds / step), 5)
+
+    @property
     def text(self) -> str:
         """In words, without the word "queued"."""
         if self.seconds is not None:
