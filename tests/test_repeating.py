@@ -28,6 +28,7 @@ from workbench.runs.run import Run
 from workbench.sweeping.entering import enter as enter_sweep
 from workbench.sweeping.results import SweepResult
 from workbench.sweeping.sweep import begin
+from workbench.telemetry import TelemetryWriter
 from workbench.tuning.entering import enter as enter_tuning
 from workbench.tuning.tune import begin as begin_tuning
 
@@ -117,6 +118,19 @@ def test_what_a_recipe_does_not_say_is_said(corpus: Path, root: Path, notebook: 
     title, parameters, *_ = (cell.source for cell in nbformat.read(notebook(run.id), as_version=4).cells)
     assert "reference_loss = None  # the original continued another run" in parameters
     assert "forked from `20250101-000000-parent-000000-0000` at step 1,200" in title
+
+
+@pytest.mark.parametrize(("changes", "times"), [(1, "once"), (2, "2 times")])
+def test_how_often_it_was_steered_is_said(
+    changes: int, times: str, corpus: Path, root: Path, notebook: Callable[..., Path]
+) -> None:
+    run = finished(tiny_recipe(corpus), root)
+    writer = TelemetryWriter(run.folder.telemetry)
+    for step in range(changes):
+        writer.event(step, "knob", "optimizer.lr: 0.1")
+    writer.close()
+    title = nbformat.read(notebook(run.id), as_version=4).cells[0].source
+    assert f"Knobs of that run were changed {times} while it trained" in title
 
 
 def test_a_race_is_planned_again(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:

@@ -38,6 +38,7 @@ def test_a_regression_fails_it_and_leaves_everything_behind(
     assert "mine is worse than baseline" in (tmp_path / "out" / "race.html").read_text()
     assert target.stat().st_size < MOST_OUTPUT_BYTES
     cells: dict[str, Any] = {cell.id: cell for cell in nbformat.read(target, as_version=4).cells}
+    assert not any(each.output_type == "execute_result" for each in cells["begin"].outputs), "a stray {}"
     (shown,) = (each for each in cells["result"].outputs if "text/html" in each.get("data", {}))
     assert "data:image/png;base64," in shown.data["text/html"]
     assert "mine is worse" in shown.data["text/plain"]

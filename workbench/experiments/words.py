@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+IDLE = "on a machine that does nothing else"
+"""What a forecast of time supposes: under a load it takes several times as long."""
 UNITS = {"nats": "nats", "bits_per_byte": "bits per byte"}
 
 

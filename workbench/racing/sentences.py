@@ -8,7 +8,7 @@ from statistics import median
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import underway
 from workbench.experiments.turns import START_SECONDS
-from workbench.experiments.words import UNITS, duration
+from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.printable import plain
 from workbench.racing.plan import Entry, RacePlan
@@ -25,7 +25,8 @@ def cost_lines(plan: RacePlan) -> list[str]:
     early = f"; {duration(cost.first_seconds)} if {looks[0]} seeds decide" if cost.first_runs < cost.runs else ""
     hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
     lines = [
-        f"{cost.runs} runs{_where_from(plan)}, {plan.at_once} at a time: about {duration(cost.seconds)}{hours}{early}"
+        f"{cost.runs} runs{_where_from(plan)}, {plan.at_once} at a time: about {duration(cost.seconds)} "
+        f"{IDLE}{hours}{early}"
     ]
     lines += budget_lines(plan)
     if plan.initial:

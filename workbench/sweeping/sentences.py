@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from workbench.experiments.readings import underway
-from workbench.experiments.words import UNITS, duration
+from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.printable import plain
 from workbench.sweeping.early_stopping import Audit
 from workbench.sweeping.plan import Point, SweepPlan
@@ -25,7 +25,7 @@ def cost_lines(plan: SweepPlan, points: list[Point]) -> list[str]:
     seeds = f" on {len(plan.seeds)} seeds each" if len(plan.seeds) > 1 else ""
     most = "at most " if plan.sampler == STEPWISE else ""
     lines = [f"{most}{plan.runs} points{seeds}, {cost.runs} runs, {plan.at_once} at a time: about "
-             f"{duration(cost.seconds)}{hours}"]  # fmt: skip
+             f"{duration(cost.seconds)} {IDLE}{hours}"]  # fmt: skip
     lines += [f"  {path}: {knob}" for path, knob in plan.space.items()]
     shares = [point.share for point in points if point.share is not None and not point.error]
     if shares:

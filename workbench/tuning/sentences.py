@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.words import UNITS, duration
+from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.floors import MARGIN_NATS
 from workbench.printable import plain
 from workbench.racing.sentences import progress as race_progress
@@ -35,7 +35,7 @@ def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str
              f"and a whole round is {first_round}: the last axes may not get their turn")  # fmt: skip
     return [
         f"budget {plan.budget}: {parts.tuning_runs + parts.race_runs} runs of {plan.each}, about {duration(all_of)} at "
-        f"most{hours}{rest}",
+        f"most {IDLE}{hours}{rest}",
         f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings on seeds {seeds}, "
         f"{reach}; scored on text that is held back from training, never on what results are scored on",
         f"  2. race, about {duration(parts.race_seconds)}: what was found against the recipe as it is, on fresh seeds "
