@@ -26,6 +26,7 @@ from workbench.plots import terminal
 from workbench.plots.facts import facts
 from workbench.plots.report import write_report
 from workbench.printable import decimal, plain
+from workbench.quantities import SECONDS_TRAINED
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
 from workbench.runs.measured import heldout_loss, learned_in_words, measured
@@ -163,7 +164,7 @@ def table(views: Sequence[RunView]) -> Table:
     speeds = [measured(view, "tokens_per_second") for view in views]
     first = speeds[0]
     shown.add_row("ratio", *(f"{speed / first:.2f}x" if speed and first else "-" for speed in speeds))
-    for label in ("MFU", "tokens", "seconds", "parameters"):
+    for label in ("MFU", "tokens", SECONDS_TRAINED, "parameters"):
         shown.add_row(label, *(Text(row[label]) for row in rows))
     return shown
 

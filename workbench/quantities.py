@@ -39,6 +39,8 @@ LEVEL_HELP = {
     "target": "the held-out loss to reach",
 }
 """What the lines say, for whoever points at one."""
+SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds, machine idle"
+"""Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 SMOOTHING = 0.012
 """Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""
 RAMP = ("#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379")

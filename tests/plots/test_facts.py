@@ -25,4 +25,5 @@ def test_facts_of_a_run_and_of_nothing(view, empty):
     assert said["parameters"] == "4.20M"
     assert list(said) == list(facts(empty))
     assert facts(empty)["what was learned"] == "not evaluated yet"
-    assert facts(empty)["status"] == "failed"
+    assert "seconds of training" in facts(empty)
+    assert facts(empty)["state"] == "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.printable import UNKNOWN, count, decimal
+from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.measured import bits_per_byte, heldout_loss, learned_in_words, measured
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def facts(view: RunView) -> dict[str, str]:
         parameters = view.environment.get("parameters")
     steps = measured(view, "steps") or measured(view, "step")
     return {
-        "status": str(view.status),
+        "state": str(view.status),
         "held-out loss (nats)": decimal(heldout_loss(view), 3),
         "score": view.yardstick.title,
         "bits per byte": decimal(bits_per_byte(view), 3),
@@ -31,6 +32,6 @@ def facts(view: RunView) -> dict[str, str]:
         "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
         "steps": count(steps),
         "tokens": count(measured(view, "tokens")),
-        "seconds": decimal(measured(view, "seconds"), 1),
+        SECONDS_TRAINED: decimal(measured(view, "seconds"), 1),
         "parameters": count(parameters),
     }

@@ -15,9 +15,9 @@ from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
 from workbench.plots.pareto import front_of
-from workbench.quantities import REFERENCE_COLOUR, run_colour
+from workbench.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
 
-COSTS = {"seconds": "seconds of training", "memory_bytes": "memory (bytes, forecast)", "parameters": "parameters"}
+COSTS = ("seconds", "memory_bytes", "parameters")
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 _MOST_PANELS = 4
 
@@ -48,6 +48,7 @@ class SweepPicture:
     Attributes:
         unit: of scores. dots: points with a score. knobs: paths, as asked. log: those on a logarithmic axis.
         importance: by path, from the largest. importance_method: what that is, in words.
+        seconds: whose seconds those of the dots are.
     """
 
     unit: str
@@ -56,6 +57,12 @@ class SweepPicture:
     log: Sequence[str] = ()
     importance: Mapping[str, float] = field(default_factory=dict)
     importance_method: str = ""
+    seconds: str = SECONDS_TRAINED
+
+    @property
+    def costs(self) -> dict[str, str]:
+        """Titles of :data:`COSTS`."""
+        return {"seconds": self.seconds, "memory_bytes": "memory (bytes, forecast)", "parameters": "parameters"}
 
     @property
     def best(self) -> int | None:
@@ -146,9 +153,9 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
                                      (kept, "on the front", run_colour(0), "lines+markers")):  # fmt: skip
         _add_dots(figure, picture, [x[at] for at in dots], dots, name, colour, mode, beside)
     figure.update_traces(line_shape="hv", selector={"name": "on the front"})
-    figure.update_xaxes(title=COSTS[cost])
+    figure.update_xaxes(title=picture.costs[cost])
     figure.update_yaxes(title=f"score ({picture.unit})")
-    return _finish(figure, f"Score against {COSTS[cost]}: lower left is better", bool(kept))
+    return _finish(figure, f"Score against {picture.costs[cost]}: lower left is better", bool(kept))
 
 
 def figures(picture: SweepPicture) -> dict[str, go.Figure]:
@@ -179,7 +186,7 @@ def sweep_png(picture: SweepPicture) -> bytes:
     pareto.step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0), label="front")
     for at in kept:
         pareto.annotate(str(picture.dots[at].index), (x[at], y[at]), (4, 4), textcoords="offset points", fontsize=8)
-    pareto.set_xlabel(COSTS["seconds"], fontsize=9)
+    pareto.set_xlabel(picture.seconds, fontsize=9)
     pareto.set_ylabel(f"score ({picture.unit})", fontsize=9)
     pareto.legend(fontsize=8, frameon=False)
     for axes, path in zip(panels, knobs, strict=True):

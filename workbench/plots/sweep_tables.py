@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from workbench.plots.pareto import front_of
-from workbench.plots.sweep import COSTS, SweepPicture
+from workbench.plots.sweep import SweepPicture
 from workbench.plots.tables import table
 from workbench.printable import count, decimal, plain
 
@@ -24,7 +24,7 @@ def pareto_table(picture: SweepPicture, cost: str) -> str:
     for at in sorted((at for at in range(len(x)) if math.isfinite(x[at])), key=x.__getitem__):
         shown = decimal(x[at], 1) if cost == "seconds" else count(x[at])
         rows.append((_name(picture, at), [shown, f"{y[at]:.3f}", "on the front" if at in kept else "beaten in both"]))
-    return table([COSTS[cost], f"score ({picture.unit})", "front"], rows, corner="point")
+    return table([picture.costs[cost], f"score ({picture.unit})", "front"], rows, corner="point")
 
 
 def knob_table(picture: SweepPicture, path: str) -> str:

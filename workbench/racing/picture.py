@@ -20,6 +20,7 @@ from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race
 from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.static import experiment_html
 from workbench.printable import plain
+from workbench.quantities import SECONDS_AHEAD
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sentences import budget_lines, progress, sentence
 from workbench.racing.standing import Standing, run_folder
@@ -63,7 +64,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
             gap = replace(gap, mean=estimate.mean, low=estimate.low, high=estimate.high, text=verdict.verdict)
         gaps.append(gap)
     return RacePicture(
-        UNITS[plan.score], "seconds of this machine, idle (forecast)", arms, gaps, plan.margin, floors,
+        UNITS[plan.score], SECONDS_AHEAD, arms, gaps, plan.margin, floors,
         *_reaches(plan, now),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from statistics import fmean, median
 from workbench.experiments.words import UNITS
 from workbench.plots.tables import table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain
+from workbench.quantities import SECONDS_AHEAD, SECONDS_TRAINED
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import Standing
 
@@ -20,8 +21,8 @@ def arms(plan: RacePlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     share the machine with each other and with everything else. When an arm has the score that the baseline ends with:
     see :mod:`workbench.racing.target`.
     """
-    planned = "time planned (s)" if plan.shares[plan.baseline].unit == "seconds" else "time, machine idle (s)"
-    titles = ["arm", "steps", "tokens", "TFLOP", planned, "time measured (s)", f"held-out ({UNITS[plan.score]})",
+    planned = f"{SECONDS_TRAINED}, planned" if plan.shares[plan.baseline].unit == "seconds" else SECONDS_AHEAD
+    titles = ["arm", "steps", "tokens", "TFLOP", planned, SECONDS_TRAINED, f"held-out ({UNITS[plan.score]})",
               "seeds", f"steps to {END}", f"time to {END}"]  # fmt: skip
     lines = []
     for arm in (plan.baseline, *plan.others):

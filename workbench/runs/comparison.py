@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.floors import SCORE_TITLES, Yardstick, is_causal
+from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.catalogue.listing import columns_of
 from workbench.runs.folder import RunFolder, read_json, read_object
 from workbench.runs.in_force import in_force
@@ -28,7 +29,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("MFU (%)", "mfu", "high"),
     ("steps", "steps", None),
     ("tokens", "tokens", None),
-    ("seconds", "seconds", None),
+    (SECONDS_TRAINED, "seconds", None),
     ("parameters", "parameters", None),
 )
 _NATS = ("heldout_loss", "train_loss")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.atomic import write_bytes
 from workbench.errors import RunFailed, TargetMissed
 from workbench.printable import count, decimal, plain, plain_lines
+from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.folder import write_json
 from workbench.runs.measured import bits_per_byte, failure, heldout_loss, last_result, learned_in_words, measured
 from workbench.runs.regression import TOLERANCES, require_as_good, spent_text
@@ -207,7 +208,7 @@ class Result(dict[str, Any]):
             "neighbours (nats)": decimal(self["bigram_entropy"], 3),
             "what was learned": self["learned_in_words"],
             "tokens/s": count(self["tokens_per_second"]),
-            "seconds": decimal(self["seconds"], 1),
+            SECONDS_TRAINED: decimal(self["seconds"], 1),
             "folder": self["path"],
             "error": self["error"],
         }

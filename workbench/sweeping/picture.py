@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.plots.sweep import (
-    COSTS,
     Dot,
     SweepPicture,
     importance_figure,
@@ -22,7 +21,7 @@ from workbench.plots.sweep_tables import importance_table, knob_table, parallel_
 from workbench.printable import plain
 from workbench.sweeping.importance import METHOD
 from workbench.sweeping.plan import SweepPlan
-from workbench.sweeping.results import seconds_of, shares
+from workbench.sweeping.results import seconds_of, seconds_title, shares
 from workbench.sweeping.standing import PointStanding, Standing
 from workbench.sweeping.tables import table_html
 
@@ -44,7 +43,8 @@ def picture_of(plan: SweepPlan, now: Standing) -> SweepPicture:
                 each.point.index, each.point.label, each.point.values, each.score, each.scores, seconds_of(plan, each),
                 share.memory_bytes, share.parameters,
             ))  # fmt: skip
-    return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), shares(plan, now), METHOD)
+    return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), shares(plan, now), METHOD,
+                        seconds_title(plan))  # fmt: skip
 
 
 def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> Shown:
@@ -52,7 +52,7 @@ def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> 
     picture = picture_of(plan, now)
     # By what is asked first: what is worth paying for, then each knob, then all of them.
     draw: dict[str, tuple[str, Callable[[], go.Figure], Callable[[], str]]] = {}
-    for cost, words in COSTS.items():
+    for cost, words in picture.costs.items():
         draw[f"pareto/{cost}"] = (f"score against {words}", partial(pareto_figure, picture, cost),
                                   partial(pareto_table, picture, cost))  # fmt: skip
     for path in plan.space:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench.plots.page import page_html, place, write_page
 from workbench.plots.static import experiment_html
-from workbench.plots.sweep import COSTS, figures, sweep_png
+from workbench.plots.sweep import figures, sweep_png
 from workbench.plots.tables import choices_table
 from workbench.printable import plain
 from workbench.sweeping.picture import picture_of
@@ -41,8 +41,9 @@ def write_report(plan: SweepPlan, now: Standing, summary: str, path: str | Path)
 
 def report_html(plan: SweepPlan, now: Standing, summary: str) -> str:
     """The page as text; no address outside the page."""
+    picture = picture_of(plan, now)
     variants = {
-        "pareto": {cost: f"against {words}" for cost, words in COSTS.items()},
+        "pareto": {cost: f"against {words}" for cost, words in picture.costs.items()},
         "knob": {path: f"against {path}" for path in plan.space},
         "parallel": {"all": "all knobs"},
         "importance": {"all": "all knobs"},
@@ -54,4 +55,4 @@ def report_html(plan: SweepPlan, now: Standing, summary: str) -> str:
         f"<h2>Pictures</h2>{places}<h2>Recipe that all points start from</h2>{choices_table(plan.recipe)}</main>\n"
         f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
     )
-    return page_html(title, body, figures(picture_of(plan, now)))
+    return page_html(title, body, figures(picture))

@@ -11,6 +11,7 @@ from workbench.experiments.result import ExperimentResult
 from workbench.experiments.trained_on import trained_on
 from workbench.plots.pareto import front_of
 from workbench.printable import plain
+from workbench.quantities import SECONDS_AHEAD, SECONDS_TRAINED
 from workbench.runs.regression import TOLERANCES, require_as_good
 from workbench.sweeping.early_stopping import Audit, audit
 from workbench.sweeping.importance import METHOD, importance
@@ -58,6 +59,11 @@ def seconds_of(plan: SweepPlan, each: PointStanding) -> float:
     if plan.clock == "measured" or each.point.share is None:
         return each.seconds
     return each.point.share.seconds
+
+
+def seconds_title(plan: SweepPlan) -> str:
+    """Whose seconds those of :func:`seconds_of` are."""
+    return SECONDS_TRAINED if plan.clock == "measured" else SECONDS_AHEAD
 
 
 def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:

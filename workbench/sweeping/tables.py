@@ -8,7 +8,7 @@ from workbench.experiments.words import UNITS
 from workbench.plots.static import inline_table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.sweeping.plan import SweepPlan
-from workbench.sweeping.results import fronts, rows
+from workbench.sweeping.results import fronts, rows, seconds_title
 from workbench.sweeping.space import shown
 from workbench.sweeping.standing import Standing
 
@@ -19,8 +19,8 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the best point first, those without a score in their order behind."""
     found = rows(plan, now)
     kept = fronts(found)
-    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", f"seconds ({plan.clock})", "memory (GiB)",
-              "parameters", "front", "status"]  # fmt: skip
+    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", seconds_title(plan), "memory (GiB)",
+              "parameters", "front", "state"]  # fmt: skip
     lines = []
     for row in sorted(
         found, key=lambda row: (row["status"] != "done", math.inf if row["score"] is None else row["score"])
