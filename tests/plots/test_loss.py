@@ -24,7 +24,7 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
     assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150, 200]
     assert traces["synthetic, held-out loss at [MASK] (uses context)"].marker.symbol == "circle", "as on the page"
-    assert LOSS_LINES.endswith("smoothed exponentially. Circles: held-out text."), "as drawn, and as smooth() does"
+    assert "smoothed exponentially. Circles: held-out text. Vertical lines: events" in LOSS_LINES, "as drawn"
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]
     assert list(traces[f"training without context {TRAINING_FLOOR:.2f}"].y) == [TRAINING_FLOOR, TRAINING_FLOOR]
@@ -102,3 +102,12 @@ def test_boundaries_of_stages_are_named_for_a_single_run(view, plateau):
     (line,) = [shape for shape in figure.layout.shapes if shape.line.dash == "dash"]
     assert (note.text, note.x) == ("stage 2 of 2", line.x0)
     assert not loss_figure([view, plateau]).layout.annotations
+
+
+def test_events_stand_in_the_legend_once(view, plateau):
+    figure = loss_figure([view, plateau])
+    marks = [trace for trace in figure.data if trace.name == "events"]
+    assert marks
+    assert [trace.showlegend for trace in marks] == [True, *[False] * (len(marks) - 1)]
+    assert marks[0].marker.symbol == "triangle-up"
+    assert "triangle" in LOSS_LINES

@@ -24,6 +24,8 @@ _REQUESTS_SHOWN = ("checkpoint", "evaluate")
 MOST_MARKS = 60
 MODEBAR_PX = 32
 """Pixels that Plotly's buttons take above a picture."""
+EVENTS = "events"
+"""Name of the marks that say on hover what happened."""
 _EVENT_LINE = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
 _STAGE_LINE = {"color": REFERENCE_COLOUR, "width": 2, "dash": "dash"}
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
@@ -150,7 +152,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
     # Hover needs points, shapes have none: markers on an axis of their own that spans the panel's height.
     figure.add_trace(
         go.Scatter(
-            x=where_K, y=[0.02] * len(events), yaxis="y99", mode="markers", showlegend=False, name="events",
+            x=where_K, y=[0.02] * len(events), yaxis="y99", mode="markers", showlegend=False, name=EVENTS,
             marker={"symbol": "triangle-up", "size": 9, "color": REFERENCE_COLOUR},
             text=texts, hovertemplate="%{text}<extra></extra>",
         )

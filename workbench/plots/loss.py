@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from workbench.floors import learned_briefly
 from workbench.plots.curves import Curve, curve, heldout_curve, smooth, thin
-from workbench.plots.figure import finish, label_stages, require, span, x_title
+from workbench.plots.figure import EVENTS, finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import placed, plotly_dash, plotly_text
 from workbench.quantities import LEVEL_DASHES, LEVEL_HELP, REFERENCE_COLOUR, SMOOTHING, run_colour, run_dash
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 HELDOUT_SYMBOL = "circle"
 LOSS_LINES = (
-    f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text."
+    f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text. "
+    "Vertical lines: events, such as a changed knob (dotted) or a new stage (dashed); point at the triangle at the foot "
+    "to read which."
 )
 """What the marks of a picture of losses are, for the words below it."""
 
@@ -69,6 +71,9 @@ def loss_figure(
     if shown is not None:
         figure.update_yaxes(range=list(np.log10(shown)) if log else list(shown))
     finish(figure, views, x, height=460)
+    # Once, of however many runs: without a word in the legend nobody knows what the triangles and their lines are.
+    for events in [trace for trace in figure.data if trace.name == EVENTS][:1]:
+        events.showlegend = True
     # Of several runs, names of stages would lie over each other; their lines tell them on hover.
     return label_stages(figure, views[0], x, reach) if reach is not None and len(views) == 1 else figure
 
