@@ -143,6 +143,31 @@ test("a table holds the window, newest first", () => {
   assert.equal(tableOf([], "step").note, "Nothing recorded yet.");
 });
 
+test("a table has no value where none was measured: after the end of a run, between two scores", () => {
+  const steps = (count, every = 1) => Float64Array.from({ length: count }, (_, i) => (i + 1) * every);
+  const line = (name, x) => ({ name, x, y: x.map((at) => at / 100), format: String });
+  const lines = [line("short", steps(261)), line("long", steps(562)), line("held-out", Float64Array.of(100, 261, 562))];
+  const { head, rows, note } = tableOf(lines, "step");
+  const at = Object.fromEntries(rows.map(([x, ...cells]) => [x, cells]));
+  assert.deepEqual(head.slice(1), ["short", "long", "held-out"]);
+  assert.deepEqual(at["step 562"], ["–", "5.62", "5.62"]);
+  assert.deepEqual(at["step 261"], ["2.61", "2.61", "2.61"], "each run's end, every score");
+  assert.deepEqual(at["step 100"], ["1", "1", "1"]);
+  assert.deepEqual(at["step 547"], ["–", "5.47", "–"]);
+  assert.ok(rows.every(([x, ...cells]) => cells.every((text) => text === "–" || Math.round(Number(text) * 100) === Number(x.slice(5)))), "each value is of its row");
+  assert.deepEqual(rows.map(([x]) => Number(x.slice(5))), [...rows.map(([x]) => Number(x.slice(5)))].sort((a, b) => b - a));
+  assert.ok(rows.length <= 42 && note === `${rows.length} of 562 records, newest first`);
+});
+
+test("a table over time has rows of every run, whose records never fall on one another", () => {
+  const slow = { name: "slow", x: Float64Array.from({ length: 100 }, (_, i) => 7 * i + 3), y: new Float64Array(100).fill(2), format: String };
+  const fast = { name: "fast", x: Float64Array.from({ length: 700 }, (_, i) => 2 * i), y: new Float64Array(700).fill(1), format: String };
+  const { rows } = tableOf([slow, fast], "seconds");
+  assert.equal(new Set(rows.map(([x]) => x)).size, rows.length, "no two rows read the same");
+  assert.ok(rows.filter(([, value]) => value === "2").length >= 20 && rows.filter(([, , value]) => value === "1").length >= 20);
+  assert.deepEqual(rows[0].slice(1), ["–", "1"], "the slow run had ended by then");
+});
+
 test("a smoothed line is kept for as long as its numbers are", () => {
   const line = run().line("loss", "step");
   assert.equal(smoothed(line, 0.1), smoothed(line, 0.1));

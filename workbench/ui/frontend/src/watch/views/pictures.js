@@ -4,7 +4,7 @@ import { stageOf } from "../activity.js";
 import { loss as lossText, xValue } from "../../format.js";
 import { brief } from "../knobs.js";
 import { AXES, LEVEL_DASHES, LEVEL_HELP } from "../../palette.js";
-import { extremes, smooth } from "../series.js";
+import { lowerBound, smooth } from "../series.js";
 
 /** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
 const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "↳", stop: "■", memory: "M", warning: "!", error: "✕" };
@@ -114,23 +114,41 @@ export function levelsOf({ runs, target }) {
 
 const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));
 
-/** Rows for "show as table": at most 40 x values of the longest line in the window, the closest earlier of the others. */
+/**
+ * Rows for "show as table", newest first: a value stands where it was measured and nowhere else.
+ * The longest line gives at most 40 x values, every line its last one, a line of few values (scores) all of them.
+ */
 export function tableOf(lines, kind, window = null) {
   const head = [X_HEADS[kind], ...lines.map((line) => line.name)];
-  const base = lines.reduce((longest, line) => (line.x.length > longest.x.length ? line : longest), lines[0]);
-  if (!base) return { head, rows: [], note: "Nothing recorded yet." };
-  const inside = base.x.filter((x) => !window || (x >= window[0] && x <= window[1]));
-  const stride = Math.max(1, Math.ceil(inside.length / TABLE_ROWS));
-  const rows = [];
-  for (let i = inside.length - 1; i >= 0; i -= stride) rows.push([xValue(inside[i], kind), ...lines.map((line) => cell(line, inside[i]))]);
-  const all = extremes(base.x, base.y, Infinity).length;
+  const inside = lines.map(({ x }) => x.filter((at) => !window || (at >= window[0] && at <= window[1])));
+  const longest = [...inside].sort((a, b) => b.length - a.length);
+  // Two x that read the same are one row.
+  const places = new Map();
+  for (const xs of longest) for (const x of wanted(xs, kind, places)) if (!places.has(xValue(x, kind))) places.set(xValue(x, kind), x);
+  const rows = [...places].sort(([, a], [, b]) => b - a).map(([text, x]) => [text, ...lines.map((line) => cell(line, x, kind))]);
+  if (!rows.length) return { head, rows, note: lines.length ? "" : "Nothing recorded yet." };
+  const all = new Set(lines.flatMap(({ x, y }) => Array.from(x).filter((_, i) => !Number.isNaN(y[i])))).size;
   return { head, rows, note: rows.length < all ? `${rows.length} of ${all} records${window ? " (zoomed)" : ""}, newest first` : "" };
 }
 
-function cell(line, x) {
-  let k = line.x.length - 1;
-  while (k >= 0 && line.x[k] > x) k--;
-  return k < 0 ? "–" : (line.format ?? lossText)(line.y[k]);
+/** The x of a line that get rows; few of a long line whose values stand in the rows that are there (text -> x). */
+function wanted(xs, kind, places) {
+  const stride = Math.max(1, Math.ceil(xs.length / TABLE_ROWS));
+  const picked = Array.from(xs.filter((_, i) => (xs.length - 1 - i) % stride === 0));
+  const within = [...places].filter(([, x]) => x >= xs[0] && x <= xs[xs.length - 1]);
+  const met = within.filter(([text, x]) => xValue(xs[closest(xs, x)], kind) === text);
+  return stride > 1 && within.length && met.length >= within.length / 2 ? picked.slice(-1) : picked;
+}
+
+function closest(xs, x) {
+  const next = Math.min(lowerBound(xs, x), xs.length - 1);
+  return next > 0 && x - xs[next - 1] < Math.abs(xs[next] - x) ? next - 1 : next;
+}
+
+/** What was measured at an x, as exactly as the table writes x; nothing is carried on from before. */
+function cell(line, x, kind) {
+  const k = line.x.length ? closest(line.x, x) : -1;
+  return k >= 0 && xValue(line.x[k], kind) === xValue(x, kind) ? (line.format ?? lossText)(line.y[k]) : "–";
 }
 
 /**
