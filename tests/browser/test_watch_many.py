@@ -268,3 +268,17 @@ def test_what_has_just_come_is_seen(
     reason = shown.locator(".wb-reason", has_text="not a number")
     expect(reason).to_be_visible()
     soon(lambda: in_sight(reason, table), True)
+
+
+def test_the_panel_of_a_run_that_has_ended_makes_room_for_the_next(shown: Locator, folders: list[RunFolder]) -> None:
+    shown.page.set_viewport_size(LARGE)  # type: ignore[arg-type]
+    old, new = (shown.get_by_role("region", name=f"Steer run {number}") for number in (4, 3))
+    shown.get_by_role("button", name="Steer: run 4").click()
+    expect(old).to_be_visible()
+    write_state(folders[4], status="stopped")
+    expect(old).to_contain_text("the run has ended")
+    shown.get_by_role("button", name="Steer: run 3").click()
+    expect(new).to_be_visible()
+    expect(old).to_be_hidden()
+    expect(shown.get_by_role("button", name="Steer: run 4")).to_have_attribute("aria-expanded", "false")
+    expect(new.get_by_role("button", name="Fork")).to_be_in_viewport()

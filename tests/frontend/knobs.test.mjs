@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { boundsInWords, brief, editsOf, legalInWords, read, textOf } from "../../workbench/ui/frontend/src/watch/knobs.js";
+import { boundsInWords, brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../../workbench/ui/frontend/src/watch/knobs.js";
 
 const LR = { path: "optimizer.lr", value: 0.003, types: ["number"], exclusiveMinimum: 0, maximum: 100 };
 const RATE = { path: "objective.mask_rate", value: { kind: "linear", start: 0.3 }, types: ["number", "schedule"], exclusiveMinimum: 0, exclusiveMaximum: 1 };
@@ -58,4 +58,10 @@ test("edits of a fork by line", () => {
   assert.equal(problems.length, 3);
   assert.match(problems[0], /^line 1: optimizer.lr must be a number > 0/);
   assert.match(problems[1], /^line 2: write PATH=VALUE/);
+});
+
+test("a fork begins at the step that the page shows, not at one saved since", () => {
+  assert.equal(forkStep(NEWEST, [395, 97]), 395);
+  assert.equal(forkStep("97", [395, 97]), 97);
+  assert.equal(forkStep(NEWEST, []), null);
 });

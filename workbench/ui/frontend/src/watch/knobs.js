@@ -116,3 +116,16 @@ export function editsOf(text, knobs) {
   }
   return { edits, problems };
 }
+
+/** Of the checkpoints to fork from, the choice that stands for whichever is newest. */
+export const NEWEST = "newest";
+
+/**
+ * The step that a fork begins at: the one that stands in the page, whatever the run has saved since.
+ * @param {string} choice NEWEST or a step
+ * @param {number[]} shown steps of the checkpoints, as the page shows them, newest first
+ * @returns {number | null} null: no checkpoint is shown
+ */
+export function forkStep(choice, shown) {
+  return choice === NEWEST ? (shown[0] ?? null) : Number(choice);
+}

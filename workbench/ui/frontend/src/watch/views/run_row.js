@@ -41,7 +41,7 @@ export class RunRow {
     this.numbers = Object.fromEntries(["loss", "heldout", "speed", "time"].map((name) => [name, el("span")]));
     this.learned = el("td", { class: "wb-col-learned" });
     this.buttons = el("span", { class: "wb-buttons" });
-    this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample());
+    this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample(), () => monitor.table.makeRoom(this));
     this.reason = el("p", { class: "wb-reason" });
     this.edit = el("button", { type: "button", text: "Edit and launch anew", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
     /** Below the line of a run that failed: why, in whole. */

@@ -61,6 +61,11 @@ export class RunTable {
     this.question.ask((status.status === "queued" ? cancelQuestion : stopQuestion)([name]), () => row.send("stop"));
   }
 
+  /** The panel that steers this run is about to open. */
+  makeRoom(row) {
+    for (const other of this.rows) if (other !== row) other.steer.makeRoom();
+  }
+
   /** Says something of one run (its id). */
   notice(id, text, error) {
     (this.rows.find(({ run }) => run.id === id) ?? this.rows[0])?.notice(text, error);

@@ -5,12 +5,11 @@ import "./steer.css";
 import { dropdown, el, say } from "../../dom.js";
 import { short } from "../../format.js";
 import { icon } from "../icons.js";
-import { brief, editsOf, legalInWords, read, textOf } from "../knobs.js";
+import { brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../knobs.js";
 import { Question } from "../../question.js";
 import { answerInWords, DONE, heldByOther, leaseInWords, outlived } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
-const NEWEST = "newest";
 let panels = 0;
 
 export class SteerPanel {
@@ -20,9 +19,10 @@ export class SteerPanel {
    * @param {() => void} redraw something here changed
    * @param {(made: object) => void} watch show the run that a fork made
    * @param {Element} sample of its line in the plots
+   * @param {() => void} opening this panel is about to open
    */
-  constructor(steering, name, redraw, watch, sample) {
-    Object.assign(this, { steering, redraw, watch });
+  constructor(steering, name, redraw, watch, sample, opening) {
+    Object.assign(this, { steering, redraw, watch, opening });
     this.id = `wb-steer-${(panels += 1)}`;
     this.who = el("span", { class: "wb-who-steers", role: "status" });
     this.take = el("button", { type: "button", text: "Take over…", "aria-label": `Take over: ${name}`, hidden: true, on: { click: () => this.#askTake() } });
@@ -69,6 +69,9 @@ export class SteerPanel {
     this.now.hint(trains ? "" : this.#waiting(run));
     this.#drawKnob(run, trains);
     this.#drawFork(run);
+    // Only now it is as high as what it says.
+    if (this.comes) requestAnimationFrame(() => this.root.scrollIntoView({ block: "nearest" }));
+    this.comes = false;
   }
 
   close() {
@@ -214,16 +217,20 @@ export class SteerPanel {
     this.edits.setAttribute("aria-describedby", this.forkLine.describe(`${this.id}-fork`));
     this.made = el("p", { class: "wb-made", hidden: true });
     this.step = NEWEST;
+    this.steps = [];
   }
 
   #drawFork(run) {
     const steps = [...(run.status.checkpoints ?? [])].reverse();
     if (this.step !== NEWEST && !steps.includes(Number(this.step))) this.step = NEWEST;
+    this.steps = steps;
     this.from.set([[NEWEST, steps.length ? `newest checkpoint (step ${steps[0]})` : "no checkpoint yet"], ...steps.map((step) => [step, `step ${step}`])], this.step);
     for (const control of [this.from.node, this.edits]) control.disabled = !steps.length;
     // What a fork has left to spend is what one asks first, and another checkpoint is another answer.
     if (steps.length && this.tried !== `${run.id} ${steps[0]}`) {
       this.tried = `${run.id} ${steps[0]}`;
+      // Budget left from an older checkpoint, beside the name of a newer one, would be wrong.
+      if (this.step === NEWEST && this.foretold) this.forkLine.said("", false);
       this.#try();
     }
     this.forkButton.disabled = !steps.length || this.forking || Boolean(this.wrong);
@@ -253,12 +260,13 @@ export class SteerPanel {
         const wrong = answer.error && edits.length > 0;
         this.edits.setAttribute("aria-invalid", String(wrong));
         this.forkLine.said(answer.text, wrong);
+        this.foretold = true;
       });
     }, CHECK_AFTER_MS);
   }
 
   #stepAsked() {
-    return this.step === NEWEST ? null : Number(this.step);
+    return forkStep(this.step, this.steps);
   }
 
   #fork() {
@@ -267,6 +275,7 @@ export class SteerPanel {
     if (problems.length) return;
     this.forking = true;
     this.made.hidden = true;
+    this.foretold = false;
     this.forkLine.said("fork: being made", false);
     this.steering.fork(this.run, this.#stepAsked(), edits, (answer) => {
       this.forking = !DONE.includes(answer.state);
@@ -293,14 +302,20 @@ export class SteerPanel {
 
   // The panel.
 
+  /** Of a run that has ended, when another panel opens: it would push that one out of sight. */
+  makeRoom() {
+    if (this.open && this.run?.final && !this.forking && !this.edits.value.trim()) this.#flip(false);
+  }
+
   #flip(open = !this.open) {
+    if (open) this.opening();
     this.body.hidden = !open;
     this.toggle.setAttribute("aria-expanded", String(open));
     this.shut.hidden = !open;
     this.root.hidden = !open;
     if (open) {
       this.root.parentElement.hidden = false;
-      this.root.scrollIntoView({ block: "nearest" });
+      this.comes = true;
       return this.redraw();
     }
     this.question.close();
