@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 LONGEST_NAME = 48
 UNKNOWN = "-"
+MOST_DECIMALS = 6
 
 
 def plain(text: object, longest: int = LONGEST_NAME) -> str:
@@ -29,6 +30,22 @@ def plain_lines(text: object) -> str:
 def decimal(value: float | None, digits: int) -> str:
     """Fixed decimals, or a dash for what is not known."""
     return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
+    """Fixed decimals, more of them where different numbers would else read the same.
+
+    Args:
+        digits: at least. Numbers that agree in :data:`MOST_DECIMALS` decimals read the same.
+
+    Example:
+        >>> distinct([0.17, 0.21, 3.0])
+        ['0.17', '0.21', '3.00']
+    """
+    closest = len({f"{value:.{MOST_DECIMALS}f}" for value in values})
+    while digits < MOST_DECIMALS and len({f"{value:.{digits}f}" for value in values}) < closest:
+        digits += 1
+    return [f"{value:.{digits}f}" for value in values]
 
 
 def count(value: float | None) -> str:

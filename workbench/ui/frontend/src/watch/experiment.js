@@ -7,6 +7,8 @@ import { Question } from "../question.js";
 import { bindDots } from "./dots.js";
 
 const FIGURE = ".js-plotly-plot";
+/** The numbers of the picture that stands above. */
+const NUMBERS = ".lab-experiment-figure + .lab-experiment-table";
 const THEMES = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
 
 /** How to ask whether an experiment is to be cancelled. */
@@ -37,7 +39,7 @@ class Controls {
     this.rest = el("div");
     this.more = el("details", { class: "lab-experiment-more" }, el("summary", { text: "More about these numbers" }), this.rest);
     this.figures = dropdown("picture", (figure) => ask({ do: "figure", figure }));
-    this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => ask({ do: "numbers", on: !model.get("numbers") }) } });
+    this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => this.tabulate(!model.get("numbers")) } });
     this.picks = dropdown("point", (pick) => ask({ do: "pick", pick }));
     const watch = el("button", { type: "button", text: "Watch run", title: "its curves", on: { click: () => this.watch() } });
     this.picked = el("span", { class: "lab-experiment-group" }, this.picks.node, watch, button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
@@ -87,6 +89,18 @@ class Controls {
       bindDots(node, (pick) => this.model.send({ do: "dot", pick }));
     }
     this.output?.previousElementSibling?.classList.toggle("lab-drawn-below", this.panel.querySelector(FIGURE) !== null);
+    const table = this.tabulating && this.panel.querySelector(`${NUMBERS} table`);
+    if (!table) return;
+    this.tabulating = false;
+    // Below the picture it would come out of sight, as if nothing had happened.
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    table.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+  }
+
+  /** The numbers of the picture as a table: shown and scrolled to, or taken away. */
+  tabulate(on) {
+    this.tabulating = on;
+    this.model.send({ do: "numbers", on });
   }
 
   /** The kernel writes its colours into the picture. */
