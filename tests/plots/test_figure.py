@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from workbench.plots.curves import Curve
-from workbench.plots.figure import mark_events, require, run_line, span, template
+from workbench.plots.figure import finish, mark_events, require, run_line, span, template
 from workbench.plots.palette import plotly_dash
 from workbench.quantities import run_colour, run_dash
 
@@ -23,6 +23,20 @@ def test_events_are_marked_where_they_happened(view):
         "run: stage 2 of 2: layers 4-6 added as copies of 1-3",
         "run: knob: optimizer.lr 0.003 -&gt; 0.002",
     ]
+
+
+def test_events_of_several_runs_have_their_colours_and_words_wherever_their_lines_are_pointed_at(view, plateau):
+    figure = finish(go.Figure(go.Scatter(x=[0], y=[0])), [view, plateau], "step")
+    signs = [trace for trace in figure.data if trace.name == "events"]
+    assert [trace.marker.color for trace in signs] == [run_colour(0), run_colour(1)]
+    assert {shape.line.color for shape in figure.layout.shapes} == {run_colour(0), run_colour(1)}
+    along = next(trace for trace in figure.data if trace.name == "events, along their lines")
+    assert set(along.text) == set(signs[0].text)
+    assert along.marker.opacity == 0
+    heights = sorted({*along.y, *signs[0].y})
+    # Lines of a figure are 250 pixels and more; Plotly answers within 20 of a point.
+    assert (heights[0], heights[-1]) == pytest.approx((0.02, 0.98))
+    assert max(np.diff(heights)) < 0.1
 
 
 def test_what_people_asked_for_is_marked_and_what_a_run_does_by_itself_is_not(view):

@@ -40,6 +40,22 @@ def test_what_was_learned_stands_in_the_legend_and_no_words_lie_across_the_curve
     assert "would score" in traces[f"neighbours {NEIGHBOURS:.2f}"].hovertemplate
 
 
+def test_a_legend_of_many_runs_leaves_the_plot_its_height(view, plateau):
+    few = loss_figure([view]).layout.height
+    four = [dataclasses.replace(each, id=f"{each.id}-{n}") for n, each in enumerate([view, plateau, view, plateau])]
+    figure = loss_figure(four)
+    entries = [trace for trace in figure.data if trace.legendgroup and trace.showlegend is not False]
+    assert len(entries) == 8, "one per run and kind"
+    # Each further run takes two lines of 19 pixels and the gap between groups, 10.
+    assert figure.layout.height >= few + 3 * (2 * 19 + 10)
+
+
+def test_scores_are_joined_as_on_the_page_and_their_rings_are_hollow_on_any_ground(view):
+    ring = next(trace for trace in loss_figure([view]).data if "held-out" in trace.name)
+    assert (ring.mode, ring.line.dash) == ("lines+markers", "2px,4px")
+    assert ring.marker.color == "rgba(0,0,0,0)"
+
+
 def test_runs_keep_the_colours_that_they_are_watched_in(view, plateau):
     figure = loss_figure([dataclasses.replace(view, place=3), dataclasses.replace(plateau, place=1)])
     colours = {trace.legendgroup: trace.line.color for trace in figure.data if trace.legendgroup and trace.line.color}

@@ -34,8 +34,8 @@ def test_every_point_of_the_curves_stands_in_a_row() -> None:
     assert cells(html) == [
         ["reference seconds", "baseline", "&lt;b&gt;mine"],
         ["1.0", "4.000 (3.000 to 5.000)", "2.000 (2.000 to 2.000)"],
-        ["1.5", "–", "1.000 (1.000 to 1.000)"],
-        ["2.0", "3.000 (2.000 to 4.000)", "–"],
+        ["1.5", "-", "1.000 (1.000 to 1.000)"],
+        ["2.0", "3.000 (2.000 to 4.000)", "-"],
         ["the baseline&#x27;s final score, 3.000, after", "", "0.8 s (0.7 to 0.95)"],
     ]
     assert 'scope="row"' in html

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import plotly.graph_objects as go
 
 from workbench.plots.activity import boundary_labels, stages
 from workbench.plots.curves import X_LABELS, Curve, check_axis, curve, x_at_steps
-from workbench.plots.palette import plotly_dash, plotly_text
+from workbench.plots.palette import placed, plotly_dash, plotly_text
 from workbench.quantities import REFERENCE_COLOUR, RUN_COLOURS, run_colour, run_dash
 from workbench.telemetry import data_of
 
@@ -26,8 +28,12 @@ MODEBAR_PX = 32
 """Pixels that Plotly's buttons take above a picture."""
 EVENTS = "events"
 """Name of the marks that say on hover what happened."""
-_EVENT_LINE = {"color": REFERENCE_COLOUR, "width": 1, "dash": "dot"}
-_STAGE_LINE = {"color": REFERENCE_COLOUR, "width": 2, "dash": "dash"}
+_EVENT_LINE = {"width": 1, "dash": "dot"}
+_STAGE_LINE = {"width": 2, "dash": "dash"}
+# Where along its line an event is told under the pointer, as shares of the height; at the lowest stands a sign.
+_SIGN, *_ALONG = np.linspace(0.02, 0.98, 13).tolist()
+# Of a legend under the axes: one entry, and the gap between two runs.
+_ENTRY_PX, _GROUP_GAP_PX = 20, 10
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
@@ -92,16 +98,30 @@ def finish(
         figure: changed in place and returned.
         views: the runs whose events are marked.
         x: ``step``, ``tokens`` or ``seconds``.
-        height: in pixels.
+        height: in pixels, with the legend of one run; each further one that has several entries adds theirs.
         panels: axis numbers (``""``, ``"2"``, ...) of the subplots whose x axis is time.
     """
     # The legend's groups are runs: one click hides the raw, the smoothed and the held-out line together.
-    figure.update_layout(template=template(), height=height, hovermode="closest", legend_groupclick="togglegroup")
+    figure.update_layout(
+        template=template(),
+        height=height + _further_legend_px(figure),
+        hovermode="closest",
+        legend_groupclick="togglegroup",
+    )
     if not any(_has_points(trace) for trace in figure.data):
         say_nothing(figure, "nothing was measured" if all(view.final for view in views) else "nothing measured yet")
-    for view in views:
-        mark_events(figure, view, x, panels, whose=f"{plotly_text(view.name)}: " if len(views) > 1 else "")
+    several = len(views) > 1
+    for index, view in placed(views):
+        whose, colour = (f"{plotly_text(view.name)}: ", run_colour(index)) if several else ("", REFERENCE_COLOUR)
+        mark_events(figure, view, x, panels, whose, colour)
     return figure
+
+
+def _further_legend_px(figure: go.Figure) -> int:
+    """What the legend takes from the plot for runs after the first; those with one entry stand side by side."""
+    entries = Counter(trace.legendgroup for trace in figure.data if trace.legendgroup and trace.showlegend is not False)
+    heights = [_ENTRY_PX * count + _GROUP_GAP_PX for count in entries.values() if count > 1]
+    return sum(heights[1:])
 
 
 def say_nothing(figure: go.Figure, why: str) -> None:
@@ -117,7 +137,14 @@ def _is_shown_request(event: Record) -> bool:
     return event.get("kind") == "request" and data.get("done") is True and data.get("verb") in _REQUESTS_SHOWN
 
 
-def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] = ("",), whose: str = "") -> None:
+def mark_events(
+    figure: go.Figure,
+    view: RunView,
+    x: str,
+    panels: Sequence[str] = ("",),
+    whose: str = "",
+    colour: str = REFERENCE_COLOUR,
+) -> None:
     """A dotted line where a stage, knob change, pause or warning happened; its words on hover in the first panel.
 
     Args:
@@ -125,7 +152,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
         view: the run; its stages and at most its latest :data:`MOST_MARKS` other events are drawn.
         x: ``step``, ``tokens`` or ``seconds``.
         panels: as in :func:`finish`.
-        whose: put before the words, already safe for Plotly.
+        whose: put before the words, already safe for Plotly. colour: of the lines and signs.
     """
     marked = [event for event in view.telemetry.events if event.get("kind") in MARKED or _is_shown_request(event)]
     # Stages are few and explain the picture: however many knobs were turned since, none of them goes.
@@ -138,7 +165,7 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
     shapes = [
         {
             "type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "xref": f"x{panel}", "yref": f"y{panel} domain",
-            "line": _STAGE_LINE if event["kind"] == "stage" else _EVENT_LINE,
+            "line": (_STAGE_LINE if event["kind"] == "stage" else _EVENT_LINE) | {"color": colour},
         }
         for panel in panels
         for at, event in zip(where_K.tolist(), events, strict=True)
@@ -149,12 +176,19 @@ def mark_events(figure: go.Figure, view: RunView, x: str, panels: Sequence[str] 
     texts = [
         f"{whose}{kind}{plotly_text(event.get('text', ''), 160)}" for kind, event in zip(kinds, events, strict=True)
     ]
-    # Hover needs points, shapes have none: markers on an axis of their own that spans the panel's height.
+    # Hover needs points, shapes have none: on an axis of their own that spans the panel's height, one with a sign, and
+    # unseen ones all along the line, where somebody points at it.
+    shared = {"yaxis": "y99", "mode": "markers", "showlegend": False, "hovertemplate": "%{text}<extra></extra>"}
     figure.add_trace(
         go.Scatter(
-            x=where_K, y=[0.02] * len(events), yaxis="y99", mode="markers", showlegend=False, name=EVENTS,
-            marker={"symbol": "triangle-up", "size": 9, "color": REFERENCE_COLOUR},
-            text=texts, hovertemplate="%{text}<extra></extra>",
+            x=where_K, y=[_SIGN] * len(events), name=EVENTS, text=texts,
+            marker={"symbol": "triangle-up", "size": 9, "color": colour}, **shared,
+        )
+    )  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=np.repeat(where_K, len(_ALONG)), y=_ALONG * len(events), name="events, along their lines",
+            text=[text for text in texts for _ in _ALONG], marker={"size": 6, "opacity": 0, "color": colour}, **shared,
         )
     )  # fmt: skip
     figure.update_layout(yaxis99={"range": [0, 1], "visible": False, "overlaying": "y", "fixedrange": True})

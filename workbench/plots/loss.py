@@ -26,6 +26,8 @@ LOSS_LINES = (
     "read which."
 )
 """What the marks of a picture of losses are, for the words below it."""
+_HELDOUT_DASH = (2, 4)
+"""Between two scores nothing was measured; as on the page."""
 
 
 def loss_figure(
@@ -108,8 +110,10 @@ def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
     # In the legend: beside its point the word would lie across the curves, which end there.
     name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" ({learned_briefly(word)})" if word else "")
     return go.Scatter(
-        x=points.x_N, y=points.y_N, mode="markers", name=name, legendgroup=view.id,
-        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "white",
+        x=points.x_N, y=points.y_N, mode="lines+markers", name=name, legendgroup=view.id,
+        line={"color": run_colour(index), "width": 1.25, "dash": plotly_dash(_HELDOUT_DASH)},
+        # Not filled: white would shine on a dark page.
+        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "rgba(0,0,0,0)",
                 "line": {"color": run_colour(index), "width": 2}},
         hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from workbench.plots.race import RacePicture, band
 from workbench.plots.tables import table
-from workbench.printable import distinct, plain
-
-_NOT_SCORED = "–"
+from workbench.printable import UNKNOWN, distinct, plain
 
 
 def curves_table(picture: RacePicture) -> str:
@@ -16,7 +14,7 @@ def curves_table(picture: RacePicture) -> str:
     found: dict[float, list[str]] = {}
     for place, (x_P, *others) in enumerate(bands):
         for x, mean, low, high in zip(x_P, *others, strict=True):
-            cells = found.setdefault(float(x), [_NOT_SCORED] * len(bands))
+            cells = found.setdefault(float(x), [UNKNOWN] * len(bands))
             cells[place] = f"{mean:.3f} ({low:.3f} to {high:.3f})"
     rows = list(zip(distinct(sorted(found)), (found[x] for x in sorted(found)), strict=True))
     if picture.target is not None:
