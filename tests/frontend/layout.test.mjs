@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Layout, readable } from "../../workbench/ui/frontend/src/watch/layout.js";
+import { wholeRows } from "../../workbench/ui/frontend/src/watch/pane.js";
 
 /** What a browser's storage does, and can refuse. */
 function storage(held = {}) {
@@ -48,4 +49,14 @@ test("what is damaged, or not ours, is as at first", () => {
   const layout = new Layout(full);
   layout.set({ x: "tokens" });
   assert.equal(layout.now.x, "tokens", "for as long as the page is open");
+});
+
+test("a table of watched runs ends with a whole row, and shows four runs whole", () => {
+  const bottoms = (count) => Array.from({ length: count }, (_, i) => 20 + 25 * (i + 1));
+  assert.equal(wholeRows(bottoms(4), 108), 120);
+  assert.equal(wholeRows(bottoms(6), 108), 95);
+  assert.equal(wholeRows(bottoms(6), 130), 120);
+  assert.equal(wholeRows(bottoms(6), 60), 95, "three in however little room");
+  assert.equal(wholeRows(bottoms(2), 400), 70);
+  assert.equal(wholeRows([], 100), 0);
 });

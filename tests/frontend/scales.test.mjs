@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisRange, inWindow, outside, robustRange } from "../../workbench/ui/frontend/src/watch/scales.js";
+import { axisRange, axisSize, inWindow, outside, robustRange } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 /** A loss between 6 and 7 over 400 steps, some of them changed. */
 function lossOf(changed = {}) {
@@ -69,4 +69,10 @@ test("each axis has the range of its own lines, and a level nearby is in sight",
   assert.deepEqual(axisRange([line, rate], "right", { zero: true, headroom: 1.6 }), [0, 0.4 * 1.6]);
   assert.ok(axisRange([line], "y", {}, [{ y: 5.8 }])[0] < 5.8);
   assert.ok(axisRange([line], "y", {}, [{ y: 1.2 }])[0] > 5);
+});
+
+test("a narrow plot keeps no more room beside it than its numbers take", () => {
+  assert.equal(axisSize(250, 54, 21.3, 8), 34);
+  assert.equal(axisSize(250, 54, 60, 8), 54);
+  assert.equal(axisSize(700, 54, 21.3, 8), 54, "plots below one another begin at one place");
 });

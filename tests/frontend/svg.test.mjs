@@ -5,6 +5,7 @@ import { Run } from "../../workbench/ui/frontend/src/store.js";
 import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/scales.js";
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
+import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
 import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
 import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
@@ -133,6 +134,22 @@ test("layers leave as CSV, one row per record and layer", () => {
   const layers = new Layers(2, ["state", "keep"]);
   layers.append({ steps: [10], values: new Map([["state", Uint8Array.of(0, 255)], ["keep", Float32Array.of(0.5, NaN)]]) });
   assert.equal(csvOfLayers(layers, ["running"]), "step,layer,state,keep\r\n10,1,running,0.5\r\n10,2,,\r\n");
+});
+
+test("a ring at the edge of a saved picture is whole", () => {
+  const x = Float64Array.of(0, 4);
+  const made = picture({ lines: [{ name: "held-out", x, y: Float64Array.of(5, 1), stroke: "#123456", points: true, format: String }] });
+  const svg = drawn(made);
+  const clipped = /<g clip-path[^>]*>(.*?)<\/g>/s.exec(svg)[1];
+  assert.ok(!clipped.includes("<circle"));
+  assert.equal(svg.slice(svg.indexOf(clipped) + clipped.length).match(/<circle/g).length, 2);
+  const zoomed = drawn({ ...made, window: [0, 2] });
+  assert.equal(zoomed.slice(zoomed.indexOf("</g>")).match(/<circle/g).length, 1, "what lies outside is not drawn beside the picture");
+});
+
+test("a file is named for all of its runs, how many there are first", () => {
+  assert.equal(fileName(["Loss", ...whose(["quickstart", "lansy", "dropper", "steered"])], "png"), "loss-4-runs-quickstart-lansy-dropper-steered.png");
+  assert.equal(fileName(["Loss", ...whose(["one"])], "png"), "loss-one.png");
 });
 
 test("a table holds the window, newest first", () => {

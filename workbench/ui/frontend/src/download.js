@@ -13,6 +13,11 @@ export function download(name, blob) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+/** Whose numbers are in a file, for its name: of several runs, how many there are comes before what may be cut off. */
+export function whose(names) {
+  return names.length > 1 ? [`${names.length} runs`, ...names] : names;
+}
+
 /** A name that every system takes. */
 export function fileName(parts, ending) {
   const words = parts.join(" ").toLowerCase().replace(/[^a-z0-9._-]+/g, "-").replace(/^[-.]+|-+$/g, "");

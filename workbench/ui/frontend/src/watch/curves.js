@@ -8,7 +8,7 @@ import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
 import { Readout } from "./readout.js";
 import { join, visible } from "./series.js";
-import { axisRange, outside, xRange, xTicks, yTicks } from "./scales.js";
+import { axisRange, axisSize, outside, xRange, xTicks, yTicks } from "./scales.js";
 
 export const LEFT_AXIS = 54;
 const RIGHT_PAD = 16;
@@ -16,6 +16,8 @@ const RIGHT_PAD = 16;
 export const MAIN_RIGHT = 84;
 const RIGHT_AXIS = 54;
 const TOP_PAD = 10;
+// Between the numbers of an axis and the plot.
+const GAP = 8;
 const MARKS_PAD = 20;
 // Of the signs at the edge for samples beyond it: half their width, and how close two of them may stand.
 const STRAY = 4;
@@ -177,6 +179,7 @@ export class Curves {
     const grid = { stroke: theme.grid, width: 1 };
     const values = (format) => (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick)));
     const ticks = { show: false };
+    const sized = (usual) => (u, texts) => axisSize(this.host.clientWidth, usual, widest(u.ctx, theme.font, texts ?? []), GAP);
     const axes = [
       {
         ...look,
@@ -190,8 +193,8 @@ export class Curves {
       {
         ...look,
         scale: "y",
-        size: LEFT_AXIS,
-        gap: 8,
+        size: sized(LEFT_AXIS),
+        gap: GAP,
         ticks,
         grid,
         splits: (_, __, low, high) => yTicks(left, low, high),
@@ -204,8 +207,8 @@ export class Curves {
         ...look,
         scale: "right",
         side: 1,
-        size: RIGHT_AXIS,
-        gap: 8,
+        size: sized(RIGHT_AXIS),
+        gap: GAP,
         ticks,
         grid: { show: false },
         splits: (_, __, low, high) => yTicks(right, low, high),
@@ -316,6 +319,15 @@ export class Curves {
     this.plot.setCursor({ left: this.plot.valToPos(xs[idx], "x"), top: 20 });
     this.monitor.tell(this.readout.root);
   }
+}
+
+/** Pixels of the page that the longest of some texts takes. */
+function widest(ctx, font, texts) {
+  ctx.save();
+  ctx.font = font;
+  const width = texts.reduce((most, text) => Math.max(most, ctx.measureText(text).width), 0);
+  ctx.restore();
+  return width;
 }
 
 /** A straight line on a canvas; widths and dashes in pixels of the page. */

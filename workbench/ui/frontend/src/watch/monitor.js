@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import "./monitor.css";
 
 import { lacking } from "./detail.js";
-import { download, fileName } from "../download.js";
+import { download, fileName, whose } from "../download.js";
 import { el, rowsOf, say, segments, themeOf } from "../dom.js";
 import { loss, short, standing } from "../format.js";
 import { AXES, palette } from "../palette.js";
@@ -150,7 +150,7 @@ class Monitor {
   }
 
   saveText(what, text) {
-    download(fileName([what, ...this.scene.runs.slice(0, 2).map((run) => run.name)], "csv"), new Blob([text], { type: "text/csv;charset=utf-8" }));
+    download(fileName([what, ...whose(this.scene.runs.map((run) => run.name))], "csv"), new Blob([text], { type: "text/csv;charset=utf-8" }));
   }
 
   /** Draw soon: at most every 90 ms for news, at once for what the user does, and never while the page is hidden. */
@@ -283,7 +283,8 @@ class Monitor {
     const none = !this.runs.length;
     this.welcome.draw(none && this.live && this.model.get("example"));
     for (const part of [this.table.root, this.toolbar, this.grid]) part.hidden = none;
-    this.root.style.setProperty("--pane", `${paneHeight(this.root)}px`);
+    const pane = paneHeight(this.root);
+    this.root.style.setProperty("--pane", `${pane}px`);
     const extent = extentOf(shown, this.x);
     this.range = followed(this.range, this.extent, extent);
     this.extent = extent;
@@ -294,6 +295,7 @@ class Monitor {
       target: this.model.get("target_loss"),
       theme,
       colours: palette(theme.dark),
+      pane,
       now,
       live: this.live,
       kernelSilentSince: this.session.store.silentSince(now),

@@ -19,3 +19,14 @@ export function heightLeft(root, plot) {
   const above = plot.getBoundingClientRect().top - root.getBoundingClientRect().top;
   return Math.floor(paneHeight(root) - above - SPARE);
 }
+
+/**
+ * How high a table of runs is so that it ends with a whole row.
+ * @param {number[]} bottoms of its rows, from the top of its head
+ * @param {number} limit pixels that it may take
+ * @param {number} always rows that it shows however little that is; `rather`: all rows, when there are no more than these
+ */
+export function wholeRows(bottoms, limit, always = 3, rather = 4) {
+  const fit = Math.max(always, bottoms.filter((bottom) => bottom <= limit).length);
+  return bottoms[(bottoms.length <= Math.max(fit, rather) ? bottoms.length : fit) - 1] ?? 0;
+}

@@ -1,6 +1,6 @@
 // The frame of one view: title, legend, its own controls, a menu of what can be taken away, the same data as a table.
 
-import { download, fileName, toPng } from "../download.js";
+import { download, fileName, toPng, whose } from "../download.js";
 import { el } from "../dom.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
@@ -170,7 +170,7 @@ export class Panel {
     const who = runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
     const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...who, ...(this.items ?? [])], width, height, theme };
     const svg = sheetSvg({ ...sheet, body: (top) => body(width, height, top, sheet.theme) });
-    const name = fileName([this.title, ...runs.slice(0, 2).map((run) => run.name)], kind);
+    const name = fileName([this.title, ...whose(runs.map((run) => run.name))], kind);
     const size = /height="([\d.]+)"/.exec(svg);
     download(name, kind === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await toPng(svg, width, Number(size[1])));
   }

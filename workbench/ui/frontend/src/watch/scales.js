@@ -5,6 +5,20 @@ import { lowerBound } from "./series.js";
 /** Lines within this share of the values' span are shown with them; as workbench/plots/levels.py has it. */
 const NEAR = 0.35;
 
+/** Plots narrower than this keep no more room beside them than their numbers take. */
+const NARROW = 340;
+
+/**
+ * Pixels for the numbers of a vertical axis.
+ * @param {number} width of the whole plot
+ * @param {number} usual pixels in a plot with room
+ * @param {number} text pixels of the widest number
+ * @param {number} gap between the numbers and the plot
+ */
+export function axisSize(width, usual, text, gap) {
+  return width < NARROW ? Math.min(usual, Math.ceil(text) + gap + 4) : usual;
+}
+
 /** At most about `count` round numbers within [low, high]. */
 export function niceTicks(low, high, count) {
   if (!(high > low)) return Number.isFinite(low) ? [low] : [];

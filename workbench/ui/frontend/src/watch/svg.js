@@ -76,12 +76,14 @@ export function curvesSvg(picture, width, height, top) {
   const lines = picture.lines.map((line) => ({ ...line, ...visible(line, picture.window, 1600) }));
   const place = { x: linear(xRange(picture), [box.left, box.right]), ...scalesOf(picture, box) };
   const clip = `wb-clip-${Math.round(top)}`;
-  const clipped = [...(picture.levels ?? []).map((level) => levelLine(level, box, place.y, picture.theme)), ...lines.map((line) => curve(line, place, box, picture.theme))];
+  const clipped = [...(picture.levels ?? []).map((level) => levelLine(level, box, place.y, picture.theme)), ...lines.map((line) => curve(line, place, box))];
   return [
     gridLines(picture, place, box),
     tag("clipPath", { id: clip }, tag("rect", { x: box.left, y: box.top - 1, width: box.right - box.left, height: box.bottom - box.top + 2 })),
     eventMarks(picture, place.x, box),
     tag("g", { "clip-path": `url(#${clip})` }, clipped.join("")),
+    // Not clipped: one at the edge, as the last score is, would be cut in half.
+    ...lines.map((line) => rings(line, place, box, picture.theme)),
     strayMarks(picture, place, box),
     tag("text", { x: (box.left + box.right) / 2, y: box.bottom + 34, fill: picture.theme.muted, "text-anchor": "middle" }, X_TITLES[picture.x]),
   ].join("");
@@ -164,7 +166,7 @@ function strayMarks({ lines, window }, place, box) {
   return [...new Set(marks)].join("");
 }
 
-function curve(line, place, box, theme) {
+function curve(line, place, box) {
   const y = place[line.scale ?? "y"];
   const points = Array.from(line.x, (x, i) => [place.x(x), y(line.y[i])]);
   const strokes = { stroke: line.stroke, "stroke-width": line.width ?? 2, "stroke-dasharray": (line.dash ?? []).join(" "), "stroke-linejoin": "round" };
@@ -175,9 +177,16 @@ function curve(line, place, box, theme) {
     const area = `${pathOf(points)}L${last.toFixed(2)} ${base}L${first.toFixed(2)} ${base}Z`;
     return tag("path", { d: area, fill: line.fill, stroke: "none" }) + path;
   }
-  if (!line.points) return path;
-  const rings = points.filter(([, at]) => Number.isFinite(at)).map(([cx, cy]) => tag("circle", { cx, cy, r: 3.2, fill: theme.ground, stroke: line.stroke, "stroke-width": 1.8 }));
-  return path + rings.join("");
+  return path;
+}
+
+/** The samples of a line of few, where they lie within the picture. */
+function rings(line, place, box, theme) {
+  if (!line.points) return "";
+  const y = place[line.scale ?? "y"];
+  const inside = ([cx, cy]) => cx >= box.left - 0.5 && cx <= box.right + 0.5 && cy >= box.top - 0.5 && cy <= box.bottom + 0.5;
+  const points = Array.from(line.x, (x, i) => [place.x(x), y(line.y[i])]).filter(inside);
+  return points.map(([cx, cy]) => tag("circle", { cx, cy, r: 3.2, fill: theme.ground, stroke: line.stroke, "stroke-width": 1.8 })).join("");
 }
 
 /** A path that ends where there is no number and begins anew behind. */

@@ -7,6 +7,7 @@ import { Question } from "../../question.js";
 import { roving } from "../../roving.js";
 import { newcomers, scrollFor } from "../../runs/rows.js";
 import { cancelQuestion, stopQuestion } from "../../steering.js";
+import { wholeRows } from "../pane.js";
 import { RunRow } from "./run_row.js";
 
 const HEADS = [
@@ -21,6 +22,9 @@ const HEADS = [
   ["time", "Time left"],
   ["buttons", "Actions"],
 ];
+
+/** Of the table's frame, above and below. */
+const BORDERS = 2;
 
 export class RunTable {
   constructor(monitor) {
@@ -45,6 +49,7 @@ export class RunTable {
     const before = this.rows.length ? this.rows.map(({ run }) => run.id) : null;
     if (key !== this.key) this.#arrange(scene, key);
     this.rows.forEach((row, i) => row.draw(scene.runs[i], scene));
+    this.#size(scene.pane);
     this.#reveal(newcomers(scene.runs.map(({ id }) => id), before));
     this.settle();
     // Some may be out of sight, as the table takes but a part of the pane.
@@ -73,6 +78,18 @@ export class RunTable {
 
   close() {
     for (const row of this.rows) row.close();
+  }
+
+  /** At most a fifth of the pane, and no row cut through; one that explains why it has failed takes what it needs. */
+  #size(pane) {
+    const explains = this.rows.some(({ why }) => !why.hidden);
+    const key = `${pane} ${explains} ${this.rows.length}`;
+    if (key === this.sized) return;
+    const bottoms = this.rows.map(({ root }) => root.offsetTop + root.offsetHeight);
+    // Not laid out yet: it is measured when it is.
+    if (!bottoms[0]) return;
+    this.sized = key;
+    this.scroller.style.maxHeight = explains ? "" : `${wholeRows(bottoms, pane / 5 - BORDERS) + BORDERS}px`;
   }
 
   /** What has just come is seen: a run that was added, and above all why one has failed. */

@@ -9,7 +9,7 @@ import { emptyWords } from "./empty.js";
 import { latest, named, ofRun, smoothed } from "./pictures.js";
 
 const MODES = [
-  ["rate", "tokens/s and MFU"],
+  ["rate", "tokens/s, MFU"],
   ["split", "time of a step"],
   ["memory", "memory"],
 ];
