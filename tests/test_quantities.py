@@ -102,7 +102,8 @@ def test_states_are_seen_in_light_and_in_dark(ground):
         assert (high + 0.05) / (low + 0.05) > 2.2, state.name
 
 
-@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+# White, JupyterLab's dark ground, the report's.
+@pytest.mark.parametrize("ground", ["#ffffff", "#212121", "#14171b", "#111111"])
 def test_runs_are_seen_in_light_and_in_dark_since_both_show_one_list(ground):
     for colour in RUN_COLOURS:
         low, high = sorted((_luminance(colour), _luminance(ground)))

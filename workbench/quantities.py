@@ -18,7 +18,7 @@ from typing import Any, Literal
 PAGE_FILE = Path(__file__).parent / "ui" / "frontend" / "src" / "quantities.json"
 """The same for the page's bundle."""
 
-RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#603CF0", "#E00043", "#6C79F0", "#756471")
+RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7848F8", "#E00043", "#6C79F0", "#307878")
 RUN_DASHES: tuple[tuple[int, ...], ...] = (
     (), (9, 4), (3, 3), (11, 3, 3, 3), (6, 2), (2, 5), (14, 4), (8, 3, 2, 3, 2, 3),
 )  # fmt: skip

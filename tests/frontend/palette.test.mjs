@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { markOf, placesOf, watchedRuns } from "../../workbench/ui/frontend/src/palette.js";
+import { faded, faint, markOf, placesOf, watchedRuns } from "../../workbench/ui/frontend/src/palette.js";
 
 test("a run keeps its place while others come and go, and a free one is taken again", () => {
   assert.deepEqual(placesOf(["a", "b"]), { a: 0, b: 1 });
@@ -26,4 +26,18 @@ test("a table elsewhere on the page learns which line a run is drawn as", () => 
   runs.tell("other", null);
   runs.tell("view", null);
   assert.deepEqual([runs.markOf("b", ["b"]), heard], [null, 4]);
+});
+
+test("what was measured is seen behind its smoothed line, in light and in dark", () => {
+  const channel = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = (rgb) => rgb.map(channel).reduce((sum, value, i) => sum + value * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = { true: [33, 33, 33], false: [255, 255, 255] };
+  for (const dark of [true, false]) {
+    for (let place = 0; place < 8; place++) {
+      const [r, g, b, opacity] = faded(markOf(place).stroke, faint(4, dark)).match(/[\d.]+/g).map(Number);
+      const mixed = [r, g, b].map((value, i) => opacity * value + (1 - opacity) * ground[dark][i]);
+      const [low, high] = [luminance(mixed), luminance(ground[dark])].sort((one, other) => one - other);
+      assert.ok((high + 0.05) / (low + 0.05) > (dark ? 1.35 : 1.2), `${place} ${dark}`);
+    }
+  }
 });

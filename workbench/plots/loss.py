@@ -28,6 +28,8 @@ LOSS_LINES = (
 """What the marks of a picture of losses are, for the words below it."""
 _HELDOUT_DASH = (2, 4)
 """Between two scores nothing was measured; as on the page."""
+_RAW_OPACITY = 0.45
+"""Behind the smoothed line, and still seen on a dark page: one figure is shown on both."""
 
 
 def loss_figure(
@@ -89,7 +91,7 @@ def _training(view: RunView, index: int, x: str, smoothing: float) -> list[go.Sc
     faint = thin(raw)
     # Without hover: two answers under one pointer, the noisy one on top, would only confuse.
     behind = go.Scatter(
-        x=faint.x_N, y=faint.y_N.astype("float32"), mode="lines", opacity=0.3, showlegend=False,
+        x=faint.x_N, y=faint.y_N.astype("float32"), mode="lines", opacity=_RAW_OPACITY, showlegend=False,
         legendgroup=view.id, name=f"{name}, raw", line={"color": run_colour(index), "width": 1}, hoverinfo="skip",
     )  # fmt: skip
     return [behind, _line(smooth(raw, smoothing), view, index, name)]

@@ -87,6 +87,12 @@ export function watchedRuns(page = globalThis) {
   return (page[OF_PAGE] ??= new WatchedRuns());
 }
 
+/** Opacity of what was measured, behind its smoothed line: many such lines cover each other, and on dark they are hard to see. */
+export function faint(runs, dark) {
+  if (dark) return runs > 3 ? 0.45 : 0.55;
+  return runs > 3 ? 0.2 : 0.32;
+}
+
 /** `colour` (#rrggbb) with an opacity. */
 export function faded(colour, opacity) {
   const [r, g, b] = rgb(colour);

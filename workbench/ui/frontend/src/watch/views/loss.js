@@ -3,7 +3,7 @@
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
 import { loss } from "../../format.js";
-import { faded, SMOOTHING } from "../../palette.js";
+import { faded, faint, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
 import { latest, levelsOf, named, ofRun, smoothed } from "./pictures.js";
@@ -62,7 +62,7 @@ export class LossView extends CurvesView {
     if (raw) {
       const width = Number(this.width);
       if (width > 0 && raw.x.length > 1) {
-        lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), edge: stroke, width: 1, format: loss, quiet: runs.length > 1 });
+        lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke: faded(stroke, faint(runs.length, colours.dark)), edge: stroke, width: 1, format: loss, quiet: runs.length > 1 });
         lines.push({ ...raw, ...whose, y: smoothed(raw, width), smooth: true, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
       } else lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }

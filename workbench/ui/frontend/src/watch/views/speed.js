@@ -2,7 +2,7 @@
 
 import { dropdown } from "../../dom.js";
 import { percent, short } from "../../format.js";
-import { faded, SMOOTHING, STEP_PARTS } from "../../palette.js";
+import { faded, faint, SMOOTHING, STEP_PARTS } from "../../palette.js";
 import { interpolate } from "../series.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
@@ -90,7 +90,7 @@ export class SpeedView extends CurvesView {
     const tokens = run.line("tokens_per_second", x);
     const mfu = run.line("mfu", x);
     if (tokens) {
-      lines.push({ ...tokens, ...whose, name: named(runs, run, "tokens/s"), stroke: faded(stroke, runs.length > 3 ? 0.2 : 0.32), edge: stroke, width: 1, format: short, quiet: runs.length > 1 });
+      lines.push({ ...tokens, ...whose, name: named(runs, run, "tokens/s"), stroke: faded(stroke, faint(runs.length, colours.dark)), edge: stroke, width: 1, format: short, quiet: runs.length > 1 });
       lines.push({ ...tokens, ...whose, y: smoothed(tokens, SMOOTHING, true), smooth: true, name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
     }
     if (mfu) {
