@@ -199,7 +199,12 @@ def test_a_sweep_in_a_cell_shows_one_picture(page: Page, server: Server, sweep: 
     )
     # The arrow takes some 20 of them.
     assert chosen.evaluate("select => select.clientWidth") > chosen.evaluate(words) + 20
+    expect(page.locator(".lab-experiment-ring")).to_be_visible()
     page.screenshot(path=RESULTS / "sweep-cell.png")
+    # What opens does so below, and is scrolled to.
+    page.get_by_role("button", name="Compose recipe").click()
+    expect(page.locator(".lab-experiment-answer")).to_contain_text("open in the Lab below")
+    expect(page.get_by_role("button", name="Launch", exact=True)).to_be_in_viewport()
     # Without its kernel's widgets the static one stands there.
     page.evaluate("document.querySelector('.lab-experiment .js-plotly-plot').remove()")
     expect(static).to_be_visible()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bindDots, dotOf, lineOf } from "../../workbench/ui/frontend/src/watch/dots.js";
+import { bindDots, dotOf, lineOf, placeOfDot, ringDot } from "../../workbench/ui/frontend/src/watch/dots.js";
 
 const LINES = [{ type: "parcoords", customdata: ["4", "2", "7"] }];
 
@@ -46,4 +46,20 @@ test("a click on a line or beside it picks it, a stretch dragged along an axis d
   assert.deepEqual(picked, ["7", "7"], "a line is one pixel wide");
   node.heard.plotly_click({ points: [{ customdata: "4" }] });
   assert.deepEqual(picked, ["7", "7", "4"]);
+});
+
+test("the dot that is picked has a ring, wherever its picture has it", () => {
+  const data = [{ x: [9], y: [9] }, { customdata: ["4", "2"], x: [1, 2], y: [30, 40], xaxis: "x2" }];
+  assert.deepEqual(placeOfDot(data, "2"), { x: 2, y: 40, axes: ["x2", "y"] });
+  assert.equal(placeOfDot(data, "7"), null);
+  assert.equal(placeOfDot(LINES, "4"), null, "a line has no place");
+  const axis = (offset, scale) => ({ d2p: (value) => value * scale, _offset: offset, _length: 100 });
+  const node = { data, _fullLayout: { xaxis2: axis(50, 10), yaxis: axis(20, 2) } };
+  const ring = { style: {} };
+  ringDot(node, ring, "2");
+  assert.deepEqual(ring, { style: { left: "70px", top: "100px" }, hidden: false });
+  ringDot(node, ring, "7");
+  assert.equal(ring.hidden, true);
+  ringDot({ data, _fullLayout: { xaxis2: axis(50, 10), yaxis: axis(20, 3) } }, ring, "2");
+  assert.equal(ring.hidden, true, "zoomed out of sight");
 });

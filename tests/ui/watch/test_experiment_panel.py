@@ -142,10 +142,15 @@ def test_points_of_a_sweep_are_picked_and_dots_tell(planned_sweep: Any, panel_of
     panel = panel_of(sweep, {"dot": asked.append, "compose": compose}, whole=False)
     panel.refresh()
     assert (panel.controls.pick, sweep.best) == ("3", 3)
+    # What was best a moment ago is not meant any more; what somebody picks stays.
+    panel.controls.pick = "0"
+    panel.refresh()
+    assert panel.controls.pick == "3"
     assert (panel.controls.shown["picked"], panel.controls.shown["report"]) == ("point", False)
     assert panel.controls.shown["picks"][3][1].endswith(": 1.910 - best")
     say(panel.controls, {"do": "pick", "pick": "1"})
-    assert asked == []
+    panel.refresh()
+    assert (panel.controls.pick, asked) == ("1", [])
     say(panel.controls, {"do": "compose"})
     assert (panel.controls.pick, panel.controls.answer) == ("1", "composed 1")
     say(panel.controls, {"do": "dot", "pick": "2"})

@@ -9,7 +9,7 @@ from tests.sweeping.conftest import Planned, held, planned, root, tiny
 from tests.ui.messages import say
 from tests.ui.watch.test_experiment_view import Cell, cell
 from workbench.runs.run import Run
-from workbench.ui.watch import experiment_view, sweep_view
+from workbench.ui.watch import experiment_panel, experiment_view, sweep_view
 from workbench.ui.watch.sweep_view import SweepView
 
 __all__ = ["cell", "planned", "root", "tiny"]
@@ -36,10 +36,35 @@ def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monk
     assert below.children[1:] == (view.panel, view.opened)
     wait_until(lambda: view.panel.controls.pick == "3", what="the best point")  # type: ignore[union-attr]
     say(view.panel.controls, {"do": "dot", "pick": "2"})
+    assert view.panel.controls.answer == "the run of point 2 is shown below"
     say(view.panel.controls, {"do": "compose"})
+    assert view.panel.controls.answer == "the recipe of point 2 is open in the Lab below"
     assert shown[1] == sweep.run(2).id
     assert shown[2].composer.recipe == sweep.recipe(2)
     shown[2].close()
     view.watch("99")
     assert "has no point 99" in shown[3]["text/plain"]
+    view.panel.close()
+
+
+def test_its_words_are_never_behind_its_picture(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look tells both: first the words, then the picture."""
+    sweep, told = held(planned()), []
+    monkeypatch.setattr(type(sweep), "status", property(lambda _: "sweeping"))
+
+    class Place:
+        def update(self, value: dict[str, str], **options: object) -> None:
+            told.append(value["text/plain"])
+
+    monkeypatch.setattr(sweep_view, "display", lambda value, **options: None)
+    monkeypatch.setattr(sweep_view, "in_page", lambda: True)
+    monkeypatch.setattr(experiment_view, "headless", lambda: False)
+    monkeypatch.setattr(experiment_view, "display", lambda value, **options: Place())
+    monkeypatch.setattr(experiment_panel, "_follow", lambda *_: None)
+    view = SweepView(sweep).show()
+    assert told == [], "no reader of its own"
+    assert view.panel is not None
+    monkeypatch.setattr(view.panel, "_show", lambda found: told.append("picture"))
+    view.panel.refresh()
+    assert ("best of 6: point 3" in told[0], told[1]) == (True, "picture")
     view.panel.close()

@@ -58,6 +58,7 @@ class ExperimentPanel(ipywidgets.VBox):
         on: what the page's buttons do: ``close``; ``report``, where one can be had; ``watch`` and ``compose`` with a
             pick; ``dot`` with a setting that was clicked in a picture: of a run there, ``watch`` is asked.
         follow: look again by itself; else when :meth:`refresh` is called.
+        first: called before each look: what else tells how it stands, so that it is not behind the picture.
     """
 
     def __init__(
@@ -67,8 +68,11 @@ class ExperimentPanel(ipywidgets.VBox):
         *,
         whole: bool = True,
         follow: bool = True,
+        first: Callable[[], object] = lambda: None,
     ) -> None:
-        self.experiment, self._on = experiment, on
+        self.experiment, self._on, self._first = experiment, on, first
+        # Until somebody picks, the best so far is meant.
+        self._picked = False
         # None until a page says which: Plotly's megabytes would keep the page from drawing the controls.
         self._dark: bool | None = None
         self._drawn = ""
@@ -92,6 +96,7 @@ class ExperimentPanel(ipywidgets.VBox):
         """Look at it now and show what is new; returns whether it has ended."""
         try:
             ended = self.experiment.ended()
+            self._first()
             self._show(self.experiment.shown())
         except (WorkbenchError, RuntimeError, OSError) as error:
             # Deleted, or its drivers end without a word.
@@ -125,7 +130,7 @@ class ExperimentPanel(ipywidgets.VBox):
         with controls.hold_sync():
             if controls.figure not in found.figures:
                 controls.figure = next(iter(found.figures))
-            if controls.pick not in self._picks and found.picks:
+            if found.picks and (controls.pick not in self._picks or not self._picked):
                 controls.pick = found.picks[0].key if found.best is None else found.best
             controls.shown = told
         self._fill(self.table, found.table)
@@ -163,7 +168,7 @@ class ExperimentPanel(ipywidgets.VBox):
         elif verb == "numbers":
             controls.numbers = message.get("on") is True
         elif verb in ("pick", "dot") and (pick := self._picks.get(str(message.get("pick")))) is not None:
-            controls.pick = pick.key
+            controls.pick, self._picked = pick.key, True
             if verb == "dot":
                 self._do("watch" if pick.single else verb)
         elif verb == "cancel":

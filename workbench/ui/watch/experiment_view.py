@@ -28,6 +28,7 @@ class ExperimentView:
     def __init__(self, experiment: Experiment[Any, Any]) -> None:
         self.experiment = experiment
         self._shown = False
+        self._last = ""
 
     def show(self) -> ExperimentView:
         """Show it in the present cell, and keep it up to date until it ends or the kernel does."""
@@ -35,7 +36,7 @@ class ExperimentView:
             {"text/html": self.experiment.html(), "text/plain": self.experiment.summary}, raw=True, display_id=True
         )
         if shown is not None and not headless() and self.experiment.status not in ENDED:
-            threading.Thread(target=self._follow, args=(shown,), name=THREAD, daemon=True).start()
+            self._begin(shown)
         self._shown = True
         return self
 
@@ -45,20 +46,25 @@ class ExperimentView:
             self.show()
         self._shown = False
 
+    def _begin(self, shown: Any) -> None:
+        """Have what is shown (a display handle) kept up to date."""
+        threading.Thread(target=self._follow, args=(shown,), name=THREAD, daemon=True).start()
+
     def _follow(self, shown: Any) -> None:
         pause = threading.Event()
-        last = ""
-        while True:
-            try:
-                ended, summary = self.experiment.ended(), self.experiment.summary
-                if summary != last or ended:
-                    shown.update({"text/html": self.experiment.html(), "text/plain": summary}, raw=True)
-                last = summary
-            except (WorkbenchError, RuntimeError, OSError) as error:
-                # Deleted, or its drivers end without a word: the cell says so, where nobody reads a thread's traceback.
-                text = str(error)
-                shown.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
-                return
-            if ended:
-                return
+        while not self._write(shown):
             pause.wait(SECONDS)
+
+    def _write(self, shown: Any) -> bool:
+        """Show what is new; returns whether nothing more will be."""
+        try:
+            ended, summary = self.experiment.ended(), self.experiment.summary
+            if summary != self._last or ended:
+                shown.update({"text/html": self.experiment.html(), "text/plain": summary}, raw=True)
+            self._last = summary
+        except (WorkbenchError, RuntimeError, OSError) as error:
+            # Deleted, or its drivers end without a word: the cell says so, where nobody reads a thread's traceback.
+            text = str(error)
+            shown.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
+            return True
+        return ended

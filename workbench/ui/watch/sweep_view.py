@@ -34,32 +34,49 @@ class SweepView(ExperimentView):
         self.sweep = sweep
         self.panel: ExperimentPanel | None = None
         self.opened = ipywidgets.Output()
+        self._text: Any = None
 
     def show(self) -> SweepView:
         """Show it in the present cell, and keep it up to date until the sweep ends or the kernel does."""
         super().show()
         if in_page():
             on = {"watch": self.watch, "dot": self.watch, "compose": self.compose}
-            self.panel = ExperimentPanel(self.sweep, on, whole=False)
+            self.panel = ExperimentPanel(self.sweep, on, whole=False, first=self._write_text)
             below = ipywidgets.VBox([Page(), self.panel, self.opened])
             below.add_class("lab-root")
             cell_widgets.shown(below)
             display(below)
         return self
 
-    def watch(self, pick: str) -> None:
-        """Show the run of a point, by its index as text, below."""
-        self._open(lambda: self.sweep.run_of(pick).watch())
+    def watch(self, pick: str) -> str:
+        """Show the run of a point, by its index as text, below; returns words for it."""
+        return self._open(lambda: self.sweep.run_of(pick).watch(), f"the run of point {pick} is shown below")
 
-    def compose(self, pick: str) -> None:
-        """Open a Lab with the recipe of a point below."""
-        self._open(lambda: display(Lab(self.sweep.recipe_of(pick), self.sweep.plan.runs_dir)))
+    def compose(self, pick: str) -> str:
+        """Open a Lab with the recipe of a point below; returns words for it."""
 
-    def _open(self, show: Any) -> None:
+        def show() -> None:
+            display(Lab(self.sweep.recipe_of(pick), self.sweep.plan.runs_dir))
+
+        return self._open(show, f"the recipe of point {pick} is open in the Lab below")
+
+    def _begin(self, shown: Any) -> None:
+        # The panel below reads for both: of two readers one would be behind, and they would contradict each other.
+        self._text = shown
+        if not in_page():
+            super()._begin(shown)
+
+    def _write_text(self) -> None:
+        if self._text is not None and self._write(self._text):
+            self._text = None
+
+    def _open(self, show: Any, words: str) -> str:
         with self.opened:
             clear_output()
             try:
                 show()
+                return words
             except WorkbenchError as error:
                 text = str(error)
                 display({"text/html": f"<p role='alert'>{escape(text)}</p>", "text/plain": text}, raw=True)
+        return ""

@@ -48,3 +48,28 @@ export function bindDots(node, pick) {
     if (within(down, STILL_PX) && within(crossed?.at, NEAR_PX)) pick(crossed.line);
   }, true);
 }
+
+/**
+ * Where the dot of a setting or run lies, or null: {x, y} as its picture has them, and its trace's axes.
+ * @param {object[]} data of the figure
+ * @param {string | null} pick
+ */
+export function placeOfDot(data, pick) {
+  for (const trace of data ?? []) {
+    const at = trace.type === "parcoords" ? -1 : Array.from(trace.customdata ?? []).indexOf(pick);
+    if (at >= 0 && trace.x?.[at] !== undefined) return { x: trace.x[at], y: trace.y[at], axes: [trace.xaxis ?? "x", trace.yaxis ?? "y"] };
+  }
+  return null;
+}
+
+/** Puts a ring around the dot that is picked; away where it is not in the picture, or out of sight. */
+export function ringDot(node, ring, pick) {
+  const place = placeOfDot(node.data, pick);
+  const axis = (name) => node._fullLayout?.[`${name[0]}axis${name.slice(1)}`];
+  const [across, up] = place ? place.axes.map(axis) : [];
+  const [left, top] = across?.d2p && up?.d2p ? [across.d2p(place.x), up.d2p(place.y)] : [NaN, NaN];
+  ring.hidden = !(left >= 0 && left <= across?._length && top >= 0 && top <= up?._length);
+  if (ring.hidden) return;
+  ring.style.left = `${across._offset + left}px`;
+  ring.style.top = `${up._offset + top}px`;
+}

@@ -4,9 +4,11 @@ import "./experiment.css";
 
 import { dropdown, el, say, themeOf } from "../dom.js";
 import { Question } from "../question.js";
-import { bindDots } from "./dots.js";
+import { bindDots, ringDot } from "./dots.js";
 
 const FIGURE = ".js-plotly-plot";
+/** What a button of a sweep in a cell opens below it. */
+const OPENED = ".lab-whole, .wb-monitor, .wb-static-picture, [role='alert']";
 /** The numbers of the picture that stands above. */
 const NUMBERS = ".lab-experiment-figure + .lab-experiment-table";
 const THEMES = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
@@ -42,7 +44,7 @@ class Controls {
     this.numbers = el("button", { type: "button", text: "As a table", title: "the numbers of this picture", on: { click: () => this.tabulate(!model.get("numbers")) } });
     this.picks = dropdown("point", (pick) => ask({ do: "pick", pick }));
     const watch = el("button", { type: "button", text: "Watch run", title: "its curves", on: { click: () => this.watch() } });
-    this.picked = el("span", { class: "lab-experiment-group" }, this.picks.node, watch, button("compose", "Compose recipe", "its recipe in the forms; undo takes it back"));
+    this.picked = el("span", { class: "lab-experiment-group" }, this.picks.node, watch, el("button", { type: "button", text: "Compose recipe", title: "its recipe in the forms; undo takes it back", on: { click: () => this.compose() } }));
     this.tools = el("div", { class: "lab-experiment-tools" }, el("span", { class: "lab-experiment-group" }, this.figures.node, this.numbers), this.picked);
     this.answer = el("p", { class: "lab-experiment-answer", role: "status" });
     host.classList.add("lab-experiment-controls");
@@ -52,6 +54,7 @@ class Controls {
     this.themes = new MutationObserver(() => this.look());
     this.themes.observe(document.body, THEMES);
     this.bound = new WeakSet();
+    this.ring = el("span", { class: "lab-experiment-ring", "aria-hidden": "true", hidden: true });
     this.waiting = requestAnimationFrame(() => this.attach(600));
     this.draw();
   }
@@ -86,7 +89,13 @@ class Controls {
     for (const node of this.panel.querySelectorAll(FIGURE)) {
       if (this.bound.has(node) || !node.on) continue;
       this.bound.add(node);
-      bindDots(node, (pick) => this.model.send({ do: "dot", pick }));
+      bindDots(node, (pick) => {
+        this.expect();
+        this.model.send({ do: "dot", pick });
+      });
+      node.append(this.ring);
+      node.on("plotly_afterplot", () => this.mark());
+      this.mark();
     }
     this.output?.previousElementSibling?.classList.toggle("lab-drawn-below", this.panel.querySelector(FIGURE) !== null);
     const table = this.tabulating && this.panel.querySelector(`${NUMBERS} table`);
@@ -95,6 +104,33 @@ class Controls {
     // Below the picture it would come out of sight, as if nothing had happened.
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     table.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+  }
+
+  /** Around the dot that the buttons are about. */
+  mark() {
+    const node = this.panel?.querySelector(FIGURE);
+    if (node) ringDot(node, this.ring, this.model.get("pick"));
+  }
+
+  compose() {
+    this.expect();
+    this.model.send({ do: "compose" });
+  }
+
+  /** In a cell, what opens does so below the picture, out of sight: it is scrolled to when it is there. */
+  expect() {
+    const place = this.panel?.nextElementSibling;
+    if (this.model.get("whole") || !place) return;
+    this.expecting?.disconnect();
+    const before = place.querySelector(OPENED);
+    this.expecting = new MutationObserver(() => {
+      const opened = place.querySelector(OPENED);
+      if (!opened || opened === before) return;
+      this.expecting.disconnect();
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      place.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    });
+    this.expecting.observe(place, { childList: true, subtree: true });
   }
 
   /** The numbers of the picture as a table: shown and scrolled to, or taken away. */
@@ -133,10 +169,12 @@ class Controls {
     this.picks.node.setAttribute("aria-label", picked);
     this.picks.node.title = PICKED[picked];
     this.picks.set(picks, model.get("pick"));
+    this.mark();
     say(this.answer, model.get("answer"));
   }
 
   watch() {
+    this.expect();
     this.model.send({ do: "watch" });
     // In the Lab the curves take its place.
     if (this.model.get("whole")) this.back();
@@ -157,6 +195,7 @@ class Controls {
     this.model.off(CHANGES, this.heard);
     this.themes.disconnect();
     this.figuresDrawn?.disconnect();
+    this.expecting?.disconnect();
     this.output?.previousElementSibling?.classList.remove("lab-drawn-below");
     this.panel?.removeEventListener("keydown", this.pressed);
   }
