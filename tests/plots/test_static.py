@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from PIL import Image
 from workbench.plots.static import (
     DOTS_PER_INCH,
     SIZE_INCHES,
+    _draw_layers,
     _draw_loss,
     facts_html,
     summary_html,
@@ -33,6 +35,19 @@ def _pixels(png: bytes) -> np.ndarray:
 def _near(pixels: np.ndarray, colour: str) -> int:
     target = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
     return int((np.abs(pixels - target).sum(-1) < 24).sum())
+
+
+def test_layers_are_over_the_time_of_their_neighbours_to_the_end_of_the_run(view):
+    telemetry = deepcopy(view.telemetry)
+    last = telemetry.scalars[-1]
+    # Layers are recorded every few steps: the last ones of a run have no record.
+    del telemetry.layers[-3:]
+    axes = Figure().subplots()
+    _draw_layers(axes, [replace(view, telemetry=telemetry)])
+    assert axes.get_xlabel() == "time of training (s)"
+    assert axes.get_xlim() == (pytest.approx(0, abs=last["seconds"] / 50), pytest.approx(last["seconds"]))
+    drawn = axes.collections[0].get_coordinates()[0, :, 0]
+    assert drawn[-1] < last["seconds"], "nothing is made up of what was not recorded"
 
 
 def test_png_is_small_and_shows_the_runs(view, plateau):

@@ -20,6 +20,7 @@ from workbench.plots.activity import (
     state_codes,
     work,
 )
+from workbench.plots.curves import x_at_steps
 from workbench.plots.palette import matplotlib_text
 from workbench.quantities import LAYER_STATES, SLICES, LayerState
 
@@ -43,25 +44,28 @@ class Activity:
     """What a picture of layer activity shows of one run.
 
     Attributes:
-        codes_LK: of states. edges: where columns begin and end, (K + 1,), in steps.
-        stages: as announced. done: work of all records, not of the columns alone.
+        codes_LK: of states. edges: where columns begin and end, (K + 1,), on the x axis.
+        stages: as announced. where: their positions on the x axis. done: work of all records, not of the columns alone.
         columns: the records shown.
     """
 
     codes_LK: np.ndarray
     edges: np.ndarray
     stages: list[Stage]
+    where: list[float]
     done: Work
     columns: np.ndarray
 
     @classmethod
-    def of(cls, view: RunView) -> Activity:
-        """Of a run with at least one record that tells the layers' states."""
+    def of(cls, view: RunView, x: str = "step") -> Activity:
+        """Of a run with at least one record that tells the layers' states, over ``step``, ``tokens`` or ``seconds``."""
         records = [record for record in view.telemetry.layers if record.get("state")]
         codes_LK, found = state_codes(matrix(records, "state")), stages(view.telemetry.events)
         columns = chosen_columns(stage_starts(codes_LK), MOST_COLUMNS)
-        edges = column_edges([records[k]["step"] for k in columns], [stage.step for stage in found])
-        return cls(codes_LK[:, columns], edges, found, work(records), columns)
+        starts = [stage.step for stage in found]
+        edges = x_at_steps(view, column_edges([records[k]["step"] for k in columns], starts).tolist(), x)
+        where = x_at_steps(view, starts, x).tolist()
+        return cls(codes_LK[:, columns], edges, found, where, work(records), columns)
 
     @property
     def present(self) -> list[LayerState]:
@@ -83,8 +87,8 @@ class Activity:
         self.mark(axes, needs=needs)
 
     def mark(self, axes: Axes, labelled: bool = True, needs: float = 0.1) -> None:
-        """Boundaries of stages, over steps."""
-        mark_stages(axes, self.stages, [float(stage.step) for stage in self.stages], labelled, needs)
+        """Boundaries of stages."""
+        mark_stages(axes, self.stages, self.where, labelled, needs)
 
     def legend(self, axes: Axes, fontsize: float, above: float) -> None:
         """The states that occur, in words, above the panel: a legend of what a method does not do explains nothing."""

@@ -271,13 +271,18 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
         _say_nothing_yet(axes, views)
         return
     whose = f": {_label(shown, 20)}" if len(views) > 1 else ""
-    picture = Activity.of(shown)
+    # As the panels around it, and as far as they go: layers are recorded more seldom.
+    reach = curve(shown, "loss", "seconds").x_N
+    x = "seconds" if len(reach) and reach[-1] > 0 else "step"
+    picture = Activity.of(shown, x)
     # Above the names of the stages and the lines of the legend.
     pad = 20 + 12 * -(-len(picture.present) // ENTRIES)
     axes.set_title(f"layer activity{whose}", fontsize=10, loc="left", pad=pad)
     picture.draw(axes, LABEL)
     picture.legend(axes, fontsize=7, above=1.09)
-    axes.set_xlabel(X_LABELS["step"], fontsize=9)
+    if x == "seconds":
+        axes.set_xlim(picture.edges[0], max(picture.edges[-1], reach[-1]))
+    axes.set_xlabel(X_LABELS[x], fontsize=9)
 
 
 def _say_nothing_yet(axes: Axes, views: Sequence[RunView]) -> None:
