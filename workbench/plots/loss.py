@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 HELDOUT_SYMBOL = "circle"
 LOSS_LINES = (
     f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text. "
-    "Vertical lines: events, such as a changed knob (dotted) or a new stage (dashed); point at the triangle below one to "
-    "read which."
+    "Vertical lines: events, such as a changed knob (dotted) or a new stage (dashed); point at the triangle below one "
+    "to read which."
 )
 """What the marks of a picture of losses are, for the words below it."""
 
