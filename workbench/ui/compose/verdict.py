@@ -11,6 +11,7 @@ import traitlets
 from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
 from workbench.ui.compose.knob import Brought, brought_lines
+from workbench.ui.compose.recipe_editor import Edited
 from workbench.ui.light_widgets import Light
 
 
@@ -68,6 +69,7 @@ class Verdict(Light, ipywidgets.HTML):
         count: int,
         message: str,
         brought: Sequence[Brought] = (),
+        edited: Edited | None = None,
     ) -> None:
         """Where the recipe stands, and what is wrong first.
 
@@ -76,12 +78,16 @@ class Verdict(Light, ipywidgets.HTML):
             count: of knobs that were changed.
             message: what was just done.
             brought: what changed with them, by another choice.
+            edited: text on the page that is not applied, of which nothing else here speaks.
         """
         message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
         began = html.escape(composition.state.began)
         self._reset = reset = (
             f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
         )
+        if edited is not None:
+            self._show_edited(edited)
+            return
         if composition.recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
             if lines := brought_lines(brought):
@@ -99,6 +105,17 @@ class Verdict(Light, ipywidgets.HTML):
         go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
         # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
         self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
+
+    def _show_edited(self, edited: Edited) -> None:
+        self._around = None
+        change, why = html.escape(edited.change), html.escape(edited.why)
+        if why:
+            self.value = (
+                f"<span class='lab-bad' title='{why}'><b>cannot run</b> the {edited.language} as edited: {why}</span>"
+            )
+        else:
+            said = f"<b>edited, not applied</b>: Launch and Race apply it first: {change}"
+            self.value = f"<span class='lab-said' title='{change}'>{said}</span>"
 
     def _draw(self) -> None:
         doubt = html.escape(self.doubt)
