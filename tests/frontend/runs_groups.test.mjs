@@ -69,6 +69,26 @@ test("names of repetitions are called by what they have in common", () => {
   assert.equal(statsOf([]).size, 0);
 });
 
+test("a mean is of runs that have finished, each seed once, and the row says what is not in it", () => {
+  const named = [["5-again", "baseline seed 0", 0, 6.2], ["4", "baseline seed 3", 3, 9, "running"], ["3", "baseline seed 1", 1, 6.4], ["2", "baseline seed 0", 0, 6.0], ["1", "lansy", 2, 6.2], ["0", "baseline seed 2", 2, 7, "stopped"]];
+  const runs = named.map(([id, name, , heldout, status = "finished"]) => row(id, heldout, { name, status }));
+  const knobs = new Knobs({ runs: named.map(([id]) => id), same: { "optimizer.lr": 1 }, differ: { seed: named.map(([, , seed]) => seed), name: named.map(([, name]) => name) } });
+  const [group, none] = groupsOf(runs, BY_RECIPE, knobs);
+  assert.equal(none, undefined);
+  assert.equal(group.label, "baseline", "what most are called, without their seeds");
+  assert.equal(group.standing, "3 seeds, 1 repeated, 1 running, 1 stopped");
+  const { mean, count } = group.stats.get("heldout");
+  assert.ok(Math.abs(mean - 6.2) < 1e-12 && count === 3, "of two runs of a seed the first");
+  assert.equal(group.rows.length, 6);
+  const [running] = groupsOf(runs.slice(1, 2), BY_RECIPE, knobs);
+  assert.deepEqual([running.standing, running.stats.size, running.label], ["1 running", 0, "baseline"]);
+  assert.equal(groupsOf(runs, knobKey("optimizer.lr"), knobs)[0].standing, "3 runs, 1 repeated, 1 running, 1 stopped");
+});
+
+test("equal seeds of unlike recipes are no repetitions", () => {
+  assert.deepEqual(groupsOf(RUNS, knobKey("optimizer.kind"), KNOBS).map(({ standing }) => standing), ["5 runs"]);
+});
+
 test("groups of one name are called by what tells them from each other, kinds first", () => {
   const names = ["quickstart", "quickstart", "quickstart", "fast"];
   const runs = names.map((name, i) => row(`r${i}`, 1, { name }));

@@ -94,12 +94,13 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
     const cell = cells.get(column.key);
     if (column.key === "name") {
       const label = [group.label, group.unlike].filter(Boolean).join(" · ");
-      text(cell, `${closed ? "▸" : "▾"} ${label} (${named ? standingText(group.rows) : group.rows.length})`);
-      cell.title = label;
+      const told = `${label} (${named ? standingText(group.rows) : group.standing})`;
+      text(cell, `${closed ? "▸" : "▾"} ${told}`);
+      cell.title = told;
     } else if (column.mean) {
       const stat = group.stats.get(column.key);
       text(cell, statText(column, stat));
-      cell.title = stat ? [group.unlike, `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
+      cell.title = stat ? [group.unlike, `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count} finished`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
     } else text(cell, BY_KEY.has(column.key) ? "" : shared(column, group.rows));
   }
 }
