@@ -80,7 +80,9 @@ class Verdict(Light, ipywidgets.HTML):
             brought: what changed with them, by another choice.
             edited: text on the page that is not applied, of which nothing else here speaks.
         """
-        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
+        # Last: where there is no room for both, whether the recipe can run is what stays.
+        said = html.escape(message)
+        message = f" · <span class='lab-said' title='{said}'>{said}</span>" if message else ""
         began = html.escape(composition.state.began)
         self._reset = reset = (
             f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
@@ -93,18 +95,21 @@ class Verdict(Light, ipywidgets.HTML):
             if lines := brought_lines(brought):
                 short = ", ".join(line.partition(":")[0] for line in lines)
                 changed += f" <span title='{html.escape('; '.join(lines))}'>{short}</span>"
-            self._around = message, composition.recipe.hash, f"{changed} {reset}"
+            self._around = composition.recipe.hash, f"{changed} {reset}", message
             self._awaited = composition.recipe.hash
             self._draw()
             return
         self._around, self._awaited = None, ""
         problems = composition.problems
         first = (rest or problems)[0]
-        what = html.escape(f"{first.path}: {first.message}")
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
-        self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
+        path, what = html.escape(first.path), html.escape(f"{first.path}: {first.message}")
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        # The ways out come first: a long reason is cut, and whole in its tooltip.
+        told = f"<b>cannot run</b> {reset} {what}{more}"
+        if not rest:
+            # The knob says below itself what is wrong with it, and the line of help, too.
+            told = f"<b>cannot run</b>: {path}{more} <button class='lab-go' data-path='{path}'>show</button> {reset}"
+        self.value = f"<span class='lab-bad' title='{what}'>{told}</span>{message}"
 
     def _show_edited(self, edited: Edited) -> None:
         self._around = None
@@ -122,13 +127,14 @@ class Verdict(Light, ipywidgets.HTML):
         self.doubted = bool(doubt)
         if self._around is None:
             return
-        before, recipe, after = self._around
+        recipe, after, message = self._around
         if doubt:
             # The ways out come first: a long doubt is cut, and whole in its tooltip.
             bad = f"<span class='lab-bad' data-recipe='{recipe}' title='{doubt}'>{doubt}</span>"
-            self.value = f"{before}{after} · {bad}"
+            self.value = f"{after} · {bad}{message}"
             return
         word, title = "ready", ""
         if self.awaits_forecast and self._judged[0] != self._awaited:
             word, title = "valid, forecast pending", "it breaks no rule; whether it fits here is being worked out"
-        self.value = f"{before}<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span> {after}"
+        state = f"<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span>"
+        self.value = f"{state} {after}{message}"
