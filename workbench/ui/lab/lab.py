@@ -194,7 +194,7 @@ class Lab(ipywidgets.Box):
         self.race_button = light(ipywidgets.Button, description="Race…")
         self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
-        self.race_form = RaceForm(self._runs_dir, self._raced)
+        self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
         self.composer.dock([self.forecast], [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
