@@ -138,6 +138,17 @@ test("a steered run stands with none that always had the value, by knob and by r
   assert.deepEqual(recipes.map(({ label }) => label), ["s · lr 0.001 → 0.002", "always · lr 0.002"]);
 });
 
+test("a budget is told with its unit", () => {
+  const runs = ["s", "always", "never"].map((id) => row(id, 1, { name: "steered" }));
+  const differ = { "budget.unit": ["seconds", "steps", "steps"], "budget.amount": [90, 25, 1] };
+  const knobs = new Knobs({ runs: runs.map(({ id }) => id), same: { "optimizer.lr": 1 }, differ });
+  assert.deepEqual(groupsOf(runs, BY_RECIPE, knobs).map(({ label }) => label), ["steered · 90 s", "steered · 25 steps", "steered · 1 step"]);
+  const column = columnOf(knobKey("budget.amount"), knobs);
+  assert.deepEqual([column.title, runs.map(column.text), runs.map(column.value)], ["budget", ["90 s", "25 steps", "1 step"], [90, 25, 1]]);
+  const alike = new Knobs({ runs: runs.map(({ id }) => id), same: { "budget.amount": 30 }, differ: { "budget.unit": ["seconds", "steps", "steps"] } });
+  assert.deepEqual(groupsOf(runs, BY_RECIPE, alike).map(({ label }) => label), ["steered · 30 s", "steered · 30 steps"]);
+});
+
 test("a group whose runs trained for different lengths says so", () => {
   const knobs = (amounts) => new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.unit": "seconds" }, differ: { "budget.amount": amounts } });
   assert.equal(groupsOf(STEERED, LR, knobs([150, 20, 20]))[0].unlike, "unlike budgets: 20 seconds, 150 seconds");

@@ -2,7 +2,7 @@
 // that have finished, each seed once.
 // Pure.
 
-import { BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf } from "./columns.js";
+import { AMOUNT, BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
 import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
@@ -40,7 +40,8 @@ export function groupsOf(rows, by, knobs, sort = null) {
     return { id, rows: members, stats: statsOf(counted), standing: countedText(members, counted, recipes ? "seed" : "run"), unlike: budgetsText(counted, knobs) };
   });
   // Those alone by which these groups differ: what all rows shown have in common tells none from another.
-  const varied = asked.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
+  const told = [...new Set(asked.map((path) => (path === UNIT ? AMOUNT : path)))];
+  const varied = told.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
   if (by === BY_RECIPE) labelRecipes(groups, varied, knobs);
   else for (const group of groups) group.label = knobLabel(by, group.rows[0], knobs);
   const mean = sort && columnOf(sort.key, knobs)?.mean;
@@ -217,7 +218,7 @@ function telling(groups, paths, knobs) {
 
 /** "lr 0.003", and "lans" for a kind. */
 function knobWords(path, value) {
-  return isKind(path) && value ? value : `${titleOf(path)} ${value || "none"}`;
+  return (isKind(path) || path === AMOUNT) && value ? value : `${titleOf(path)} ${value || "none"}`;
 }
 
 /** What names of repetitions have in common, without their seeds, else what most of them are called. */
