@@ -59,6 +59,8 @@ test("the line of an experiment says how its runs stand, without being unfolded"
 
 test("groups have room for a mean with its spread", () => {
   assert.equal(widened(BY_KEY.get("heldout")).width > BY_KEY.get("heldout").width, true);
+  // In bold digits, with the padding of a cell.
+  assert.ok(widened(BY_KEY.get("heldout")).width >= 8.2 * "~13.215 ± 0.012".length + 16);
   assert.equal(widened(BY_KEY.get("state")).width, BY_KEY.get("state").width);
 });
 
@@ -144,6 +146,8 @@ test("a budget is told with its unit", () => {
   const knobs = new Knobs({ runs: runs.map(({ id }) => id), same: { "optimizer.lr": 1 }, differ });
   assert.deepEqual(groupsOf(runs, BY_RECIPE, knobs).map(({ label }) => label), ["steered · 90 s", "steered · 25 steps", "steered · 1 step"]);
   const column = columnOf(knobKey("budget.amount"), knobs);
+  assert.deepEqual(groupsOf(runs, knobKey("budget.amount"), knobs).map(({ label }) => label), ["budget = 90 s", "budget = 25 steps", "budget = 1 step"]);
+  assert.equal(groupsOf(runs, knobKey("budget.amount"), new Knobs({ runs: runs.map(({ id }) => id), same: { "budget.amount": 30 }, differ: { "budget.unit": ["seconds", "steps", "steps"] } })).length, 2);
   assert.deepEqual([column.title, runs.map(column.text), runs.map(column.value)], ["budget", ["90 s", "25 steps", "1 step"], [90, 25, 1]]);
   const alike = new Knobs({ runs: runs.map(({ id }) => id), same: { "budget.amount": 30 }, differ: { "budget.unit": ["seconds", "steps", "steps"] } });
   assert.deepEqual(groupsOf(runs, BY_RECIPE, alike).map(({ label }) => label), ["steered · 30 s", "steered · 30 steps"]);

@@ -15,9 +15,9 @@ const NOT_ASKED = new Set(["seed", "name", "notes"]);
 const SEED = /[\s._-]*\bseed[\s._=-]*\d+$/i;
 const STATE = BY_KEY.get("state");
 const SPREAD = COLUMNS.filter((column) => column.mean);
-// Of a label with its knobs, and of "3.215 ± 0.012", in pixels.
+// Of a label with its knobs, and of "~13.215 ± 0.012", in pixels.
 const LABEL_WIDTH = 240;
-const STAT_WIDTH = 118;
+const STAT_WIDTH = 140;
 // More knobs than these fit into no line.
 const NAMED_KNOBS = 3;
 
@@ -34,7 +34,7 @@ export function groupsOf(rows, by, knobs, sort = null) {
   const recipes = by === BY_RECIPE ? recipesOf(knobs, asked) : null;
   const column = recipes ? null : columnOf(by, knobs);
   const asks = recipes ?? recipesOf(knobs, asked);
-  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from]));
+  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from, column.text(row)]));
   const groups = [...held(rows, (row) => `group:${key(row)}`)].map(([id, members]) => {
     const counted = countedOf(members, asks, knobs);
     return { id, rows: members, stats: statsOf(counted), standing: countedText(members, counted, recipes ? "seed" : "run"), unlike: budgetsText(counted, knobs) };
