@@ -112,6 +112,15 @@ def test_every_digit_of_a_recipe_is_repeated(recipe: Recipe, root: Path, noteboo
     assert names["recipe"] == recipe
 
 
+def test_that_a_budget_of_time_depends_on_the_machine_is_said(
+    corpus: Path, root: Path, notebook: Callable[..., Path]
+) -> None:
+    run = finished(tiny_recipe(corpus).with_(budget="20 s"), root)
+    title = nbformat.read(notebook(run.id), as_version=4).cells[0].source
+    assert "a slower or busier machine takes fewer steps" in title
+    assert "the 200 steps that it took" in title
+
+
 def test_what_a_recipe_does_not_say_is_said(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
     run = finished(tiny_recipe(corpus), root)
     write_json(run.folder.origin, {"run": "20250101-000000-parent-000000-0000", "step": 1200, "diff": {}})

@@ -1,6 +1,6 @@
 """What every picture shows: quantities of telemetry, horizontal axes, layer states, colours and dashes.
 
-Plots and tables read it here, the page through ``ui/frontend/src/quantities.json``, which
+Plots and tables read it here, the page through ``ui/frontend/src/quantities.js``, which
 ``python -m workbench.quantities`` writes. Standard library only.
 
 Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair differs under the common forms of
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-PAGE_FILE = Path(__file__).parent / "ui" / "frontend" / "src" / "quantities.json"
+PAGE_FILE = Path(__file__).parent / "ui" / "frontend" / "src" / "quantities.js"
 """The same for the page's bundle."""
 
 RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7848F8", "#E00043", "#6C79F0", "#307878")
@@ -241,8 +241,9 @@ def declared() -> dict[str, Any]:
 
 
 def page_text() -> str:
-    """Content of :data:`PAGE_FILE`: JSON, one declaration a line."""
-    return "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in declared().items()) + "\n}\n"
+    """Content of :data:`PAGE_FILE`: a declaration a line, so that a bundle holds those alone that it uses."""
+    lines = [f"export const {name} = {json.dumps(value)};\n" for name, value in declared().items()]
+    return "// Written by `python -m workbench.quantities`.\n" + "".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { sought } from "../../workbench/ui/frontend/src/runs/chooser.js";
+import { offeredOf, sought } from "../../workbench/ui/frontend/src/runs/chooser.js";
 import { COLUMNS, STATES } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
 
@@ -126,4 +126,14 @@ test("a knob for a column is found by words of its path and of its help", () => 
 test("a run that is newer than the knobs has none yet", () => {
   assert.equal(knobs.value("seed", "c"), null);
   assert.equal(finds("lr>0", [row("c")]), "");
+});
+
+test("knobs that differ are offered as columns, and none is left out without a word", () => {
+  const differ = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`optimizer.knob${i}`, [1, 2]]));
+  const knobs = (more) => new Knobs({ runs: ["a", "b"], same: {}, differ: { name: ["a", "b"], "budget.amount": [9, 5], "budget.unit": ["steps", "seconds"], ...differ, ...more } });
+  assert.deepEqual(offeredOf(knobs({})), { paths: ["budget.amount", ...Object.keys(differ)], more: 0 });
+  const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`depth.knob${i}`, [1, 2]]));
+  assert.equal(offeredOf(knobs(many)).paths.length + offeredOf(knobs(many)).more, 30);
+  assert.equal(offeredOf(knobs(many)).more, 6);
+  assert.deepEqual(offeredOf(null), { paths: [], more: 0 });
 });

@@ -59,6 +59,8 @@ test("the line of an experiment says how its runs stand, without being unfolded"
 
 test("groups have room for a mean with its spread", () => {
   assert.equal(widened(BY_KEY.get("heldout")).width > BY_KEY.get("heldout").width, true);
+  // In bold digits, with the padding of a cell.
+  assert.ok(widened(BY_KEY.get("heldout")).width >= 8.2 * "~13.215 ± 0.012".length + 16);
   assert.equal(widened(BY_KEY.get("state")).width, BY_KEY.get("state").width);
 });
 
@@ -67,6 +69,26 @@ test("names of repetitions are called by what they have in common", () => {
   const knobs = new Knobs({ runs: ["r0", "r1"], same: { "optimizer.lr": 1 }, differ: { seed: [1, 2], name: runs.map(({ name }) => name) } });
   assert.equal(groupsOf(runs, BY_RECIPE, knobs)[0].label, "bert");
   assert.equal(statsOf([]).size, 0);
+});
+
+test("a mean is of runs that have finished, each seed once, and the row says what is not in it", () => {
+  const named = [["5-again", "baseline seed 0", 0, 6.2], ["4", "baseline seed 3", 3, 9, "running"], ["3", "baseline seed 1", 1, 6.4], ["2", "baseline seed 0", 0, 6.0], ["1", "lansy", 2, 6.2], ["0", "baseline seed 2", 2, 7, "stopped"]];
+  const runs = named.map(([id, name, , heldout, status = "finished"]) => row(id, heldout, { name, status }));
+  const knobs = new Knobs({ runs: named.map(([id]) => id), same: { "optimizer.lr": 1 }, differ: { seed: named.map(([, , seed]) => seed), name: named.map(([, name]) => name) } });
+  const [group, none] = groupsOf(runs, BY_RECIPE, knobs);
+  assert.equal(none, undefined);
+  assert.equal(group.label, "baseline", "what most are called, without their seeds");
+  assert.equal(group.standing, "3 seeds, 1 repeated, 1 running, 1 stopped");
+  const { mean, count } = group.stats.get("heldout");
+  assert.ok(Math.abs(mean - 6.2) < 1e-12 && count === 3, "of two runs of a seed the first");
+  assert.equal(group.rows.length, 6);
+  const [running] = groupsOf(runs.slice(1, 2), BY_RECIPE, knobs);
+  assert.deepEqual([running.standing, running.stats.size, running.label], ["1 running", 0, "baseline"]);
+  assert.equal(groupsOf(runs, knobKey("optimizer.lr"), knobs)[0].standing, "3 runs, 1 repeated, 1 running, 1 stopped");
+});
+
+test("equal seeds of unlike recipes are no repetitions", () => {
+  assert.deepEqual(groupsOf(RUNS, knobKey("optimizer.kind"), KNOBS).map(({ standing }) => standing), ["5 runs"]);
 });
 
 test("groups of one name are called by what tells them from each other, kinds first", () => {
@@ -116,6 +138,19 @@ test("a steered run stands with none that always had the value, by knob and by r
   const recipes = groupsOf(STEERED.slice(0, 2), BY_RECIPE, two);
   assert.deepEqual(members(recipes), [["s"], ["always"]]);
   assert.deepEqual(recipes.map(({ label }) => label), ["s · lr 0.001 → 0.002", "always · lr 0.002"]);
+});
+
+test("a budget is told with its unit", () => {
+  const runs = ["s", "always", "never"].map((id) => row(id, 1, { name: "steered" }));
+  const differ = { "budget.unit": ["seconds", "steps", "steps"], "budget.amount": [90, 25, 1] };
+  const knobs = new Knobs({ runs: runs.map(({ id }) => id), same: { "optimizer.lr": 1 }, differ });
+  assert.deepEqual(groupsOf(runs, BY_RECIPE, knobs).map(({ label }) => label), ["steered · 90 s", "steered · 25 steps", "steered · 1 step"]);
+  const column = columnOf(knobKey("budget.amount"), knobs);
+  assert.deepEqual(groupsOf(runs, knobKey("budget.amount"), knobs).map(({ label }) => label), ["budget = 90 s", "budget = 25 steps", "budget = 1 step"]);
+  assert.equal(groupsOf(runs, knobKey("budget.amount"), new Knobs({ runs: runs.map(({ id }) => id), same: { "budget.amount": 30 }, differ: { "budget.unit": ["seconds", "steps", "steps"] } })).length, 2);
+  assert.deepEqual([column.title, runs.map(column.text), runs.map(column.value)], ["budget", ["90 s", "25 steps", "1 step"], [90, 25, 1]]);
+  const alike = new Knobs({ runs: runs.map(({ id }) => id), same: { "budget.amount": 30 }, differ: { "budget.unit": ["seconds", "steps", "steps"] } });
+  assert.deepEqual(groupsOf(runs, BY_RECIPE, alike).map(({ label }) => label), ["steered · 30 s", "steered · 30 steps"]);
 });
 
 test("a group whose runs trained for different lengths says so", () => {

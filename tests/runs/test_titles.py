@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,15 @@ def test_kinds_first_then_numbers_then_seeds_times_and_ids(tmp_path: Path) -> No
     assert [title[-2:] for title in titles([first, second])] == ["01", "02"]
     ends = [run(tmp_path, f"20260101-000005-fast-wxy{k}") for k in (1, 2)]
     assert titles(ends) == ["fast · wxy1", "fast · wxy2"]
+
+
+def test_budgets_are_told_with_their_unit(tmp_path: Path) -> None:
+    folders = [run(tmp_path, name) for name in "abcd"]
+    budgets = ((90.0, "seconds"), (25.0, "steps"), (1.0, "steps"), (2.5e6, "tokens"))
+    for folder, (amount, unit) in zip(folders, budgets, strict=True):
+        recipe = json.loads(folder.recipe.read_text())
+        write_json(folder.recipe, recipe | {"budget": {"amount": amount, "unit": unit}})
+    assert titles(folders) == ["fast · 90 s", "fast · 25 steps", "fast · 1 step", "fast · 2,500,000 tokens"]
 
 
 def test_page_report_and_comparison_call_them_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

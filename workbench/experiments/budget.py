@@ -133,8 +133,8 @@ def check_size(whose: str, recipe: Recipe, share: Share, prepared: PreparedData,
     labels, entries = labels_of(recipe, share), prepared.vocabulary.size
     if share.steps < FEWEST_STEPS:
         raise RecipeError(
-            f"budget '{text}' is too small: {whose} gets {share.steps} steps for it, and schedules need at least "
-            f"{FEWEST_STEPS}"
+            f"budget '{text}' is too small: {whose} gets {share.steps} {'step' if share.steps == 1 else 'steps'} for "
+            f"it, and schedules need at least {FEWEST_STEPS}"
         )
     if labels < entries:
         raise RecipeError(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 NO_KNOBS = ("name", "notes", "schema_version")
 """Free text of the user's: different in nearly all runs, and no reason for a difference."""
 _MOST_KNOBS = 2
+_BUDGET = "budget"
+_SHORT_UNITS = {"seconds": "s"}
 _TIMES = ("%H:%M:%S", "%d %b %H:%M")
 
 
@@ -47,7 +49,7 @@ def titled(views: Sequence[RunView], folders: Sequence[RunFolder]) -> list[RunVi
 
 
 def _tails(folders: Sequence[RunFolder]) -> list[list[str]]:
-    knobs = [in_force(folder).told for folder in folders]
+    knobs = [_with_budget(in_force(folder).told) for folder in folders]
     differ = {path: values for path, values in differences(knobs).items() if path not in (*NO_KNOBS, "seed")}
     tails: list[list[str]] = [[] for _ in folders]
     parts = [list(range(len(folders)))]
@@ -64,6 +66,19 @@ def _tails(folders: Sequence[RunFolder]) -> list[list[str]]:
         for place, end in zip(part, ends, strict=True):
             tails[place].append(end)
     return tails
+
+
+def _with_budget(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Knobs with amount and unit of the budget as one: neither says anything without the other."""
+    rest = {path: value for path, value in told.items() if path not in ("budget.amount", "budget.unit")}
+    amount, unit = told.get("budget.amount"), told.get("budget.unit")
+    return rest if amount is None else rest | {_BUDGET: _budget(amount, unit)}
+
+
+def _budget(amount: Any, unit: Any) -> str:
+    number = f"{amount:,.0f}" if isinstance(amount, (int, float)) and float(amount).is_integer() else f"{amount}"
+    word = _SHORT_UNITS.get(str(unit), str(unit or ""))
+    return f"{number} {word.removesuffix('s') if number == '1' and word != 's' else word}".strip()
 
 
 def _repetitions(folders: Sequence[RunFolder], knobs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -88,6 +103,8 @@ def _parted(parts: Sequence[Sequence[int]], value: Callable[[int], Any]) -> list
 def _knob(path: str, value: Any) -> str:
     *axis, name = path.split(".")
     text = "none" if value is None else plain(value, 24)
+    if path == _BUDGET and value is not None:
+        return text
     if name != "kind" or not axis:
         return f"{name} {text}"
     return f"{axis[-1]} {text}" if value is None else text

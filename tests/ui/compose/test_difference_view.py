@@ -62,6 +62,24 @@ def test_rows_are_short_text_and_whole_values() -> None:
     }  # fmt: skip
 
 
+def test_a_choice_of_another_kind_is_followed_by_what_it_sets_otherwise() -> None:
+    taken: list[str] = []
+    table = DifferenceTable(taken.append)
+    lans = {"kind": "lans", "lr": 0.00675, "betas": [0.9, 0.99], "schedule": {"kind": "warmup_hold_decay", "warmup": 1}}
+    adamw = {"kind": "adamw", "lr": 0.0015, "fused": True, "schedule": {"kind": "warmup_hold_decay", "warmup": 2}}
+    table.show("preset fast", [Difference("optimizer", lans, adamw)])
+    assert [(row["path"], row["here"], row["there"], row.get("inside", False)) for row in table.rows] == [
+        ("optimizer", "lans", "adamw", False),
+        ("optimizer.lr", "0.00675", "0.0015", True),
+        ("optimizer.betas", "[0.9, 0.99]", "\N{EN DASH}", True),
+        ("optimizer.schedule.warmup", "1", "2", True),
+        ("optimizer.fused", "\N{EN DASH}", "on", True),
+    ]
+    say(table, {"take": "optimizer.lr"})
+    say(table, {"take": "optimizer"})
+    assert taken == ["optimizer"]
+
+
 def test_only_what_is_shown_can_be_taken() -> None:
     taken: list[str] = []
     table = DifferenceTable(taken.append)

@@ -43,7 +43,7 @@ def test_what_another_choice_brings_is_said_beside_what_was_changed() -> None:
     paths = {each.path: (each.before, each.now) for each in section.brought}
     assert "1 knob changed" in composer.verdict.value
     assert f"+{len(paths)} with lans</span>" in composer.verdict.value
-    assert f"1 changed +{len(paths)}" in section.badge.value
+    assert f"1<i> changed</i> +{len(paths)}" in section.badge.value
     # As a comparison of the two recipes counts them.
     assert composer.recipe is not None
     both = {path for path, (old, new) in presets.get("fast").diff(composer.recipe).items() if None not in (old, new)}

@@ -56,7 +56,7 @@ def test_counts_of_changes_and_problems() -> None:
     assert section.badge.value == ""
     knob.picker.value = "progressive_drop"
     section.update([], section.changes)
-    assert "1 changed" in section.badge.value
+    assert "1<i> changed</i>" in section.badge.value
     section.update([Problem("depth.theta", "too small"), Problem("data.paths", "missing")], section.changes)
     assert "1 to fix" in section.badge.value
     assert section.toggle.value

@@ -23,6 +23,25 @@ def test_a_thousand_runs_are_listed_without_opening_one(tmp_path: Path, monkeypa
     assert found == sorted(found, reverse=True)
 
 
+def test_what_the_table_knows_of_a_run_is_said_with_it(tmp_path: Path) -> None:
+    names = [
+        "20260131-081501-mine-s0-c0cb4199fa",
+        "20260131-081500-mine-s0-c0cb4199fb",
+        "20260131-081459-old-0a1b2c-3d4e",
+    ]
+    for name in names:
+        (tmp_path / name).mkdir()
+    rows = [
+        {"id": names[0], "name": "mine seed 0", "status": "failed", "step": 7},
+        {"id": names[1], "name": "mine seed 0 at 0.5x", "status": "stopped", "step": 0},
+    ]
+    assert [words for _, words in run_sources(tmp_path, rows)] == [
+        "mine seed 0 · 2026-01-31 08:15:01 UTC · failed",
+        "mine seed 0 at 0.5x · 2026-01-31 08:15:00 UTC · stopped at step 0",
+        "old · 2026-01-31 08:14:59 UTC",
+    ]
+
+
 def test_nothing_to_list() -> None:
     assert run_sources("/nonexistent") == []
 
@@ -30,6 +49,8 @@ def test_nothing_to_list() -> None:
 def test_words() -> None:
     assert run_label("20260131-081500-a-b-c-0a1b2c-3d4e") == "a-b-c · 2026-01-31 08:15:00 UTC"
     assert run_label("by-hand") == "by-hand"
+    assert run_label("20260131-081500-baseline-s0-c0cb4199fa") == "baseline seed 0 · 2026-01-31 08:15:00 UTC"
+    assert title_of("run:20260131-081500-baseline-s0-c0cb4199fa") == "run baseline seed 0"
     assert title_of("run:20260131-081500-a-b-c-0a1b2c-3d4e") == "run a-b-c"
     assert title_of("fast") == "preset fast"
     assert about("run:by-hand") == "recipe of run by-hand"

@@ -215,6 +215,53 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     assert lab.table.rows == []
 
 
+def test_text_that_is_not_applied_is_what_is_launched_or_the_reason_why_nothing_can_be(lab: Lab) -> None:
+    composer = lab.composer
+    started: list[tuple[str, int]] = []
+    lab._start = lambda recipe: started.append((recipe.name, recipe.seed))  # type: ignore[method-assign]
+    composer.show.value = "JSON"
+    text = composer.json.text
+    composer.json.draft = text.replace('"seed": 0', '"seed": -1')
+    assert lab.launch_button.disabled
+    assert lab.race_button.disabled
+    assert "cannot run" in composer.verdict.value
+    assert "seed: " in composer.verdict.value
+    assert "seed: " in lab.launch_button.tooltip
+    say(lab.frame, {"do": "launch"})
+    composer.show.value = "Form"
+    assert not lab.launch_button.disabled, "of a text that nobody sees nothing is launched"
+    composer.show.value = "JSON"
+    assert lab.launch_button.disabled
+    composer.json.draft = text.replace('"seed": 0', '"seed": 22')
+    assert not lab.launch_button.disabled
+    assert not lab.race_button.disabled
+    assert "lab-good" not in composer.verdict.value
+    assert "Launch and Race apply it first: seed 0" in composer.verdict.value
+    lab.launch_button.click()
+    assert composer.recipe is not None
+    assert started == [(composer.recipe.name, 22)]
+    assert f"applied and launched {composer.recipe.name}" in composer.verdict.value
+    said = composer.verdict.value
+    composer.json.draft = None  # the page has heard that it was applied
+    assert composer.verdict.value == said
+    composer.json.draft = text.replace('"seed": 0', '"seed": 23')
+    lab.race_button.click()
+    assert composer.recipe.seed == 23
+
+
+def test_text_stands_in_for_knobs_that_cannot_run(lab: Lab) -> None:
+    composer = lab.composer
+    sound = composer.fields
+    composer.enter(put(sound, "architecture.heads", 3))
+    composer.show.value = "JSON"
+    assert lab.launch_button.disabled
+    composer.json.draft = composer.json.text.replace('"heads": 3', '"heads": 2')
+    assert not lab.launch_button.disabled
+    composer.json.draft = None
+    assert lab.launch_button.disabled
+    assert "3 heads do not divide" in composer.verdict.value
+
+
 def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file where the folder should be")
     lab = Lab(presets.get("fast"), runs_dir=tmp_path / "runs")

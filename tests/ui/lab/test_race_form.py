@@ -65,23 +65,39 @@ def test_what_was_said_is_what_begins(
     say(form, {"start": 1})
     assert begun == [], "nothing has a cost yet"
     told = page.price()
-    assert told["lines"][0].startswith("16 runs (8 of the 2 arms on 4 seeds; 8 of baseline at 0.5x and 2x")
+    assert told["lines"][0].startswith(f"16 runs (8 of the 2 arms on 4 seeds; 8 of {tiny.name} at 0.5x and 2x")
     rate = tiny.to_dict()["optimizer"]["lr"]
-    assert told["lines"][1] == f"mine differs in optimizer.lr {rate} → 0.002"
+    assert told["lines"][1] == f"faster differs in optimizer.lr {rate} → 0.002"
     say(form, {"start": page.ask - 1})
     assert begun == [], "that was asked before something else was"
     say(form, {"start": page.ask})
     assert page.heard[-1] == {"begun": True}
     (race,) = begun
     plan = race.plan
-    assert (plan.name, plan.seeds, plan.baseline) == (f"faster against {tiny.name}", (0, 1, 2, 3), "baseline")
+    assert (plan.name, plan.seeds, plan.baseline) == (f"faster against {tiny.name}", (0, 1, 2, 3), tiny.name)
     rates = {arm: recipe["optimizer"]["lr"] for arm, recipe in plan.arms.items()}
-    assert rates == {"baseline": tiny.optimizer.lr, "mine": 2e-3}
+    assert rates == {tiny.name: tiny.optimizer.lr, "faster": 2e-3}
     say(form, {"start": page.ask})
     assert len(begun) == 1, "a second press is no second race"
     # Both are called alike: the knobs tell them apart.
     form.offer(tiny.with_(depth="progressive_drop", optimizer={"lr": 2e-3}), tiny, "preset tiny")
     assert page.heard[-1]["open"]["name"] == f"depth=progressive_drop, lr=0.002 against {tiny.name}"
+
+
+def test_arms_are_called_what_their_recipes_are_called(
+    form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert race_form._arms("quickstart", "quickstart") == ("quickstart", "mine")
+    assert race_form._arms("steered", "baseline") == ("baseline", "steered")
+    assert race_form._arms("mine", "mine") == ("baseline", "mine")
+    assert race_form._arms("lr=0.1, <b>", "mine") == ("baseline", "mine")
+    # The preset of that name, raced against another recipe.
+    page = Page(form, monkeypatch)
+    form.offer(tiny.with_(name="baseline", optimizer={"lr": 2e-3}), tiny, "preset tiny")
+    lines = page.price()["lines"]
+    assert any(line.startswith(f"  {tiny.name}: ") and line.endswith("(baseline)") for line in lines)
+    say(form, {"start": page.ask})
+    assert (begun[0].plan.baseline, list(begun[0].plan.arms)) == (tiny.name, [tiny.name, "mine"])
 
 
 def test_the_choice_the_rate_and_its_schedule_are_named_before_other_knobs(tiny: Recipe) -> None:

@@ -18,18 +18,18 @@ from workbench.printable import plain
 from workbench.recipe import AXES, Recipe
 from workbench.ui.compose.composition import Composition, State, described
 from workbench.ui.compose.difference_view import DifferenceView
-from workbench.ui.compose.differences import change_text
 from workbench.ui.compose.form import ChoiceKnob, Form
 from workbench.ui.compose.knob_finder import KnobFinder
 from workbench.ui.compose.knob_help import help_of
 from workbench.ui.compose.method_card import CardPanel
-from workbench.ui.compose.recipe_editor import RecipeEditor
-from workbench.ui.compose.recipe_reader import Read, read_json, read_python
-from workbench.ui.compose.recipe_text import as_html, as_json, as_python
+from workbench.ui.compose.recipe_editor import Edited
+from workbench.ui.compose.recipe_reader import Read
+from workbench.ui.compose.recipe_text import as_html
+from workbench.ui.compose.recipe_texts import VIEWS, RecipeTexts
 from workbench.ui.compose.section import Section
 from workbench.ui.compose.side_panel import SidePanel
 from workbench.ui.compose.source_picker import SourcePicker
-from workbench.ui.compose.sources import RUN, about, recipe_of, run_sources
+from workbench.ui.compose.sources import about, recipe_of, run_sources
 from workbench.ui.compose.verdict import Verdict
 from workbench.ui.light_widgets import Light, light
 from workbench.ui.page import Page
@@ -39,12 +39,6 @@ RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
 # What is changed most; with every section open the form is several screens long.
 _OPEN_AT_FIRST = ("architecture", "optimizer")
-_SHOW = {
-    "Form": "change knobs",
-    "Python": "Python that builds this recipe; edit it, or paste some",
-    "JSON": "the recipe as a run's folder holds it; edit it, or paste one",
-    "Difference": "knobs beside those of the preset, of another preset or of a run",
-}
 
 
 def default_recipe() -> Recipe:
@@ -91,8 +85,8 @@ class Composer(Light, ipywidgets.VBox):
         self.sections = self._make_sections()
         self.page = Page(self._heard)
         self.verdict = Verdict()
-        self.python = RecipeEditor("Python", read_python, self._take_over, self._preview)
-        self.json = RecipeEditor("JSON", read_json, self._take_over, self._preview)
+        self.texts = RecipeTexts(self.composition, self._take_over, self.settle)
+        self.python, self.json = self.texts.python, self.texts.json
         self.difference = DifferenceView(self.enter, runs_dir)
         self.card = CardPanel(lambda: self._show_card(""))
         self._forms = light(ipywidgets.VBox, [section.widget for section in self.sections])
@@ -134,9 +128,9 @@ class Composer(Light, ipywidgets.VBox):
             button.on_click(lambda _button, step=step: step())
         start = light(ipywidgets.HBox, [self.presets, self.undo_button, self.redo_button])
         start.add_class("lab-start")
-        self.show = light(ipywidgets.ToggleButtons, options=list(_SHOW), value="Form", tooltips=list(_SHOW.values()))
+        self.show = light(ipywidgets.ToggleButtons, options=list(VIEWS), value="Form", tooltips=list(VIEWS.values()))
         self.show.add_class("lab-show")
-        self.show.observe(lambda _change: self._display(), names="value")
+        self.show.observe(lambda _change: self._view_chosen(), names="value")
         views = light(ipywidgets.HBox, [self.show, self.finder.text])
         views.add_class("lab-views")
         head = light(ipywidgets.VBox, [start, views])
@@ -152,6 +146,23 @@ class Composer(Light, ipywidgets.VBox):
     def problems(self) -> list[Problem]:
         """Why there is no recipe, by path; empty when there is one."""
         return list(self.composition.problems)
+
+    @property
+    def edited(self) -> Edited | None:
+        """Text on the page that is not applied: neither :attr:`recipe` nor :attr:`problems` are of it."""
+        return self.texts.edited
+
+    @property
+    def hindrance(self) -> str:
+        """Why nothing on the page can be launched; empty where something can, be it :meth:`taken` over first."""
+        if self.edited is not None:
+            return self.edited.why
+        return "; ".join(f"{problem.path}: {problem.message}" for problem in self.problems)
+
+    def taken(self) -> Recipe | None:
+        """The recipe on the page: text that is not applied is taken over first. None while there are problems."""
+        self.texts.take()
+        return None if self.edited else self.recipe
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -267,7 +278,6 @@ class Composer(Light, ipywidgets.VBox):
         brought = [section.brought for section in self.sections]
         for section, count, more in zip(self.sections, changes, brought, strict=True):
             section.update(problems, count, more)
-        self.verdict.show(self.composition, rest, sum(changes), message, list(chain.from_iterable(brought)))
         for button, what, verb, keys in (
             (self.undo_button, self.composition.undoes, "undo", "Ctrl+Z"),
             (self.redo_button, self.composition.redoes, "redo", "Ctrl+Shift+Z"),
@@ -278,21 +288,20 @@ class Composer(Light, ipywidgets.VBox):
         self.finder.refresh()
         self._fill_card()
         self._display()
+        self.verdict.show(self.composition, rest, sum(changes), message, [*chain(*brought)], self.edited)
         self._on_change()
+
+    def _view_chosen(self) -> None:
+        before = self.edited
+        self._display()
+        if self.edited != before:
+            self.settle()
 
     def _display(self) -> None:
         """Show the chosen view; the others are brought up to date when they are chosen."""
         view, state = self.show.value, self.composition.state
-        sound = self.composition.recipe is not None
-        shown: ipywidgets.Widget = self._forms
-        if view == "Python":
-            preset = None if state.source is None or state.source.startswith(RUN) else state.source
-            self.python.show(as_python(state.fields, state.base.to_dict(), preset), sound)
-            shown = self.python
-        elif view == "JSON":
-            self.json.show(as_json(state.fields), sound)
-            shown = self.json
-        elif view == "Difference":
+        shown: ipywidgets.Widget = self.texts.show(view) or self._forms
+        if view == "Difference":
             self.difference.show(state)
             shown = self.difference
         # There are no knobs to explain or find in the other views, which take that room.
@@ -312,9 +321,6 @@ class Composer(Light, ipywidgets.VBox):
         else:
             self.composition.change(fields)
         self._put()
-
-    def _preview(self, read: Read) -> str:
-        return change_text(self.composition.state.fields, read.recipe.to_dict())
 
     def _picked(self, change: Any) -> None:
         source = change["new"]

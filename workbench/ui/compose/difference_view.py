@@ -11,8 +11,9 @@ import anywidget
 import ipywidgets
 import traitlets
 
+from workbench import fields
 from workbench.errors import WorkbenchError
-from workbench.fields import at, put
+from workbench.fields import at, flatten, put
 from workbench.recipe import Recipe
 from workbench.ui.bundles import script
 from workbench.ui.compose.composition import State
@@ -22,6 +23,36 @@ from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import recipe_of, run_sources, title_of
 from workbench.ui.light_widgets import Light
 
+_ABSENT = "\N{EN DASH}"
+"""In place of a knob that the other choice does not have."""
+
+
+def _rows(found: Difference) -> list[dict[str, Any]]:
+    """A knob; or a choice of another kind, and below it what it sets otherwise."""
+    path, *sides = found
+    if not any(isinstance(side, Mapping) and "kind" in side for side in sides):
+        return [_row(path, *map(value_text, sides), *sides)]
+    words = [side["kind"] if isinstance(side, Mapping) and "kind" in side else value_text(side) for side in sides]
+    columns = [flatten(side) for side in sides]
+    inner = [each for each in fields.differences(columns) if each != "kind"]
+    return [
+        _row(path, *words, *sides),
+        *(
+            _row(
+                f"{path}.{each}",
+                *(value_text(column[each]) if each in column else _ABSENT for column in columns),
+                *(column.get(each) for column in columns),
+            )
+            | {"inside": True}
+            for each in inner
+        ),
+    ]
+
+
+def _row(path: str, here: str, there: str, mine: Any, theirs: Any) -> dict[str, Any]:
+    full = {"there_full": json.dumps(theirs, ensure_ascii=False), "here_full": json.dumps(mine, ensure_ascii=False)}
+    return {"path": path, "there": there, "here": here, **full}
+
 
 class DifferenceTable(Light, anywidget.AnyWidget):
     """Shows differences and asks for the other side's values.
@@ -30,7 +61,8 @@ class DifferenceTable(Light, anywidget.AnyWidget):
         take: called with the path of a row whose value there is wanted here.
 
     Attributes:
-        rows: ``{path, there, here, there_full, here_full}``, all text.
+        rows: ``{path, there, here, there_full, here_full}``, all text; ``inside`` those that belong to the choice
+            above, which is taken whole.
         complaint: why there is nothing to compare with, else empty.
     """
 
@@ -47,23 +79,13 @@ class DifferenceTable(Light, anywidget.AnyWidget):
 
     def show(self, there: str, found: Sequence[Difference]) -> None:
         """Show what differs from the side that is called ``there``."""
-        rows = [
-            {
-                "path": path,
-                "there": value_text(theirs),
-                "here": value_text(mine),
-                "there_full": json.dumps(theirs, ensure_ascii=False),
-                "here_full": json.dumps(mine, ensure_ascii=False),
-            }
-            for path, mine, theirs in found
-        ]
-        self._set(rows, there, "")
+        self._set([row for each in found for row in _rows(each)], there, "")
 
     def complain(self, message: str) -> None:
         """Show why there is nothing to compare with."""
         self._set([], self.there, message)
 
-    def _set(self, rows: list[dict[str, str]], there: str, complaint: str) -> None:
+    def _set(self, rows: list[dict[str, Any]], there: str, complaint: str) -> None:
         # In one message, or the table would be drawn three times.
         with self.hold_sync():
             self.rows, self.there, self.complaint = rows, there, complaint
@@ -71,7 +93,7 @@ class DifferenceTable(Light, anywidget.AnyWidget):
     def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         path = content.get("take") if isinstance(content, dict) else None
         # Only what is on the page: anything else is a click on a row that has gone.
-        if isinstance(path, str) and any(row["path"] == path for row in self.rows):
+        if isinstance(path, str) and any(row["path"] == path and not row.get("inside") for row in self.rows):
             self._take(path)
 
 

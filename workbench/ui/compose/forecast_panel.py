@@ -271,11 +271,16 @@ class ForecastPanel(ipywidgets.VBox):
         wrong = price is not None and (not isinstance(price, (int, float)) or not price >= 0)
         known = None if wrong else price
         # Both stand in one small box, which has no room for the whole of either.
-        self.line.value = line_html(self._found, known, self._sharing, brief=bool(self.comparison.value))
+        self.line.value = line_html(self._found, known, self._sharing, brief=self._crowded)
         self.headline.value = headline_html(self._found, known, self._sharing)
         self.details.value = details_html(self._found)
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
         self._arrange()
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether more than the forecast has to stand in the Lab's four lines."""
+        return bool(self.beside.value) or self._offered
 
     def _dim(self, dim: bool) -> None:
         for part in (self.line, self.headline, self.details):
@@ -286,6 +291,7 @@ class ForecastPanel(ipywidgets.VBox):
         with self._lock:
             self.status.value = f"<span class='{kind}' role='{role}'>{html.escape(text)}</span>" if text else ""
             self._offered, self._failed = button, error
+            self._draw()
             self._arrange()
 
     def _arrange(self) -> None:

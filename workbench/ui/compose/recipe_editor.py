@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import anywidget
 import traitlets
@@ -14,6 +14,20 @@ from workbench.ui.compose.text_problems import TextError
 from workbench.ui.light_widgets import Light
 
 
+class Edited(NamedTuple):
+    """A text that was edited and is not applied.
+
+    Attributes:
+        language: what it is called.
+        change: what applying it would do; empty where it holds no recipe.
+        why: it holds none; else empty.
+    """
+
+    language: str
+    change: str
+    why: str
+
+
 class RecipeEditor(Light, anywidget.AnyWidget):
     """One language's view of a recipe.
 
@@ -22,6 +36,7 @@ class RecipeEditor(Light, anywidget.AnyWidget):
         read: reads such a text, or raises :class:`TextError`.
         apply: takes over what was read, on Apply or Ctrl+Enter.
         preview: says in a few words what applying would change.
+        edited: called when :attr:`edited` has changed because something was typed.
 
     Attributes:
         text: of the recipe as it is now.
@@ -39,12 +54,26 @@ class RecipeEditor(Light, anywidget.AnyWidget):
     note = traitlets.Unicode().tag(sync=True)
 
     def __init__(
-        self, language: str, read: Callable[[str], Read], apply: Callable[[Read], None], preview: Callable[[Read], str]
+        self,
+        language: str,
+        read: Callable[[str], Read],
+        apply: Callable[[Read], None],
+        preview: Callable[[Read], str],
+        edited: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(language=language)
-        self._read, self._apply, self._preview = read, apply, preview
+        self._read, self._apply, self._preview, self._tell = read, apply, preview, edited
+        # The draft that was applied last, which the page has not forgotten yet.
+        self._taken: str | None = None
         self.on_msg(self._on_message)
-        self.observe(lambda _change: self._judge(), names="draft")
+        self.observe(self._drafted, names="draft")
+
+    @property
+    def edited(self) -> Edited | None:
+        """What was typed here and is not applied; None where nothing was."""
+        if self.draft is None or self.draft == self._taken:
+            return None
+        return Edited(self.language, self.note, "; ".join(f"line {line}: {text}" for line, text in self.problems))
 
     def show(self, text: str, sound: bool) -> None:
         """Show the recipe's text; a draft stays what it is.
@@ -64,8 +93,23 @@ class RecipeEditor(Light, anywidget.AnyWidget):
         found = self._judged(text)
         if found is None:
             return False
+        self._taken = text
         self._apply(found)
         return True
+
+    def take(self) -> bool:
+        """Take over what was typed and not applied; False where it holds no recipe."""
+        if self.edited is None or self.draft is None:
+            return True
+        taken = self.apply(self.draft)
+        self.send({"applied": taken})
+        return taken
+
+    def _drafted(self, _change: Any) -> None:
+        if self.draft is None:
+            self._taken = None
+        self._judge()
+        self._tell()
 
     def _judge(self) -> None:
         found = self._judged(self.text if self.draft is None else self.draft)

@@ -89,7 +89,10 @@ class Section:
         bad = f"<span class='lab-bad'>{len(mine)} to fix</span>" if mine else ""
         title = html.escape("; ".join(["knobs that you changed", *brought_lines(brought)]))
         text = (
-            f"<span title='{title}'>{changes} changed{f' +{len(brought)}' if brought else ''}</span>" if changes else ""
+            # In a narrow column the word gives way to the name of the choice.
+            f"<span title='{title}'>{changes}<i> changed</i>{f' +{len(brought)}' if brought else ''}</span>"
+            if changes
+            else ""
         )
         # One of them: beside something wrong, the count of changes is no news.
         self.badge.value = bad or text

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from workbench import presets
 from workbench.choices.data.tuning_text import on_own_text
+from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.runs.find import find, run_ids
 from workbench.runs.folder import runs_root
@@ -15,16 +18,31 @@ from workbench.runs.folder import runs_root
 RUN = "run:"
 LISTED = 1000
 """Runs offered, the newest: a longer drop-down is no help to anybody, and each name crosses the wire."""
+# Of a race's, a sweep's and a tuning's, which follow from these.
+_HELD_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(.+)-s(\d+)-[0-9a-f]{10}")
 _ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
 
 
-def run_sources(runs_dir: str | Path | None = None) -> list[tuple[str, str]]:
+def run_sources(runs_dir: str | Path | None = None, rows: Iterable[Mapping[str, Any]] = ()) -> list[tuple[str, str]]:
     """``(source, words)`` of every run in the folder, newest first, at most :data:`LISTED`.
 
     The folder is listed and no file in it is opened: an id holds the time, the name and the recipe's hash.
+
+    Args:
+        rows: of the table of runs (:func:`workbench.runs.catalogue.summary.summary`), which know more.
     """
+    known = {row["id"]: row for row in rows}
     newest = sorted(run_ids(runs_root(runs_dir)), reverse=True)[:LISTED]
-    return [(RUN + run_id, run_label(run_id)) for run_id in newest]
+    return [(RUN + run_id, _told(run_id, known.get(run_id))) for run_id in newest]
+
+
+def _told(run_id: str, row: Mapping[str, Any] | None) -> str:
+    """A run's label; of one that has not finished, how far it came."""
+    if row is None:
+        return run_label(run_id)
+    _, *when = run_label(run_id).split(" · ")
+    at = {"finished": [], "failed": ["failed"]}.get(row["status"], [f"{row['status']} at step {row['step']:,}"])
+    return " · ".join([plain(row["name"]), *when, *at])
 
 
 def run_label(run_id: str) -> str:
@@ -33,11 +51,14 @@ def run_label(run_id: str) -> str:
     Example:
         >>> run_label("20260131-081500-bert-tiny-0a1b2c-3d4e")
         'bert-tiny · 2026-01-31 08:15:00 UTC'
+        >>> run_label("20260131-081500-mine-s3-0a1b2c3d4e")
+        'mine seed 3 · 2026-01-31 08:15:00 UTC'
     """
-    parts = _ID.fullmatch(run_id)
+    parts = _HELD_ID.fullmatch(run_id) or _ID.fullmatch(run_id)
     if parts is None:
         return run_id
-    year, month, day, hour, minute, second, name = parts.groups()
+    year, month, day, hour, minute, second, name, *seeds = parts.groups()
+    name = " seed ".join([name, *seeds])
     return f"{name} · {year}-{month}-{day} {hour}:{minute}:{second} UTC"
 
 

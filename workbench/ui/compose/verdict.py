@@ -11,6 +11,7 @@ import traitlets
 from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
 from workbench.ui.compose.knob import Brought, brought_lines
+from workbench.ui.compose.recipe_editor import Edited
 from workbench.ui.light_widgets import Light
 
 
@@ -68,6 +69,7 @@ class Verdict(Light, ipywidgets.HTML):
         count: int,
         message: str,
         brought: Sequence[Brought] = (),
+        edited: Edited | None = None,
     ) -> None:
         """Where the recipe stands, and what is wrong first.
 
@@ -76,42 +78,63 @@ class Verdict(Light, ipywidgets.HTML):
             count: of knobs that were changed.
             message: what was just done.
             brought: what changed with them, by another choice.
+            edited: text on the page that is not applied, of which nothing else here speaks.
         """
-        message = f"<span class='lab-said'>{html.escape(message)}</span> · " if message else ""
+        # Last: where there is no room for both, whether the recipe can run is what stays.
+        said = html.escape(message)
+        message = f" · <span class='lab-said' title='{said}'>{said}</span>" if message else ""
         began = html.escape(composition.state.began)
         self._reset = reset = (
             f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
         )
+        if edited is not None:
+            self._show_edited(edited)
+            return
         if composition.recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
             if lines := brought_lines(brought):
                 short = ", ".join(line.partition(":")[0] for line in lines)
                 changed += f" <span title='{html.escape('; '.join(lines))}'>{short}</span>"
-            self._around = message, composition.recipe.hash, f"{changed} {reset}"
+            self._around = composition.recipe.hash, f"{changed} {reset}", message
             self._awaited = composition.recipe.hash
             self._draw()
             return
         self._around, self._awaited = None, ""
         problems = composition.problems
         first = (rest or problems)[0]
-        what = html.escape(f"{first.path}: {first.message}")
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        go = "" if rest else f"<button class='lab-go' data-path='{html.escape(first.path)}'>show</button>"
-        # The ways out come first: a long reason is cut, and whole in its tooltip and in the help of its knob.
-        self.value = f"{message}<span class='lab-bad' title='{what}'><b>cannot run</b> {go} {reset} {what}{more}</span>"
+        path, what = html.escape(first.path), html.escape(f"{first.path}: {first.message}")
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        # The ways out come first: a long reason is cut, and whole in its tooltip.
+        told = f"<b>cannot run</b> {reset} {what}{more}"
+        if not rest:
+            # The knob says below itself what is wrong with it, and the line of help, too.
+            told = f"<b>cannot run</b>: {path}{more} <button class='lab-go' data-path='{path}'>show</button> {reset}"
+        self.value = f"<span class='lab-bad' title='{what}'>{told}</span>{message}"
+
+    def _show_edited(self, edited: Edited) -> None:
+        self._around = None
+        change, why = html.escape(edited.change), html.escape(edited.why)
+        if why:
+            self.value = (
+                f"<span class='lab-bad' title='{why}'><b>cannot run</b> the {edited.language} as edited: {why}</span>"
+            )
+        else:
+            said = f"<b>edited, not applied</b>: Launch and Race apply it first: {change}"
+            self.value = f"<span class='lab-said' title='{change}'>{said}</span>"
 
     def _draw(self) -> None:
         doubt = html.escape(self.doubt)
         self.doubted = bool(doubt)
         if self._around is None:
             return
-        before, recipe, after = self._around
+        recipe, after, message = self._around
         if doubt:
             # The ways out come first: a long doubt is cut, and whole in its tooltip.
             bad = f"<span class='lab-bad' data-recipe='{recipe}' title='{doubt}'>{doubt}</span>"
-            self.value = f"{before}{after} · {bad}"
+            self.value = f"{after} · {bad}{message}"
             return
         word, title = "ready", ""
         if self.awaits_forecast and self._judged[0] != self._awaited:
             word, title = "valid, forecast pending", "it breaks no rule; whether it fits here is being worked out"
-        self.value = f"{before}<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span> {after}"
+        state = f"<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span>"
+        self.value = f"{state} {after}{message}"

@@ -194,7 +194,7 @@ class Lab(ipywidgets.Box):
         self.race_button = light(ipywidgets.Button, description="Race…")
         self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
-        self.race_form = RaceForm(self._runs_dir, self._raced)
+        self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
         self.composer.dock([self.forecast], [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
@@ -232,9 +232,9 @@ class Lab(ipywidgets.Box):
 
     def _launch(self) -> None:
         self._launched = False
-        recipe = self.composer.recipe
-        if recipe is None:
-            # By key: the button is disabled meanwhile, and the verdict says what is wrong.
+        edited, recipe = self.composer.edited, self.composer.taken()
+        if recipe is None or self.launch_button.disabled:
+            # By key, or of a text that no fork can go on with: the verdict says what is wrong.
             return
         point = self.fork_point
         same = "" if point else same_running(recipe, self.table.rows, self._runs_dir)
@@ -250,11 +250,12 @@ class Lab(ipywidgets.Box):
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
             self._start(recipe)
-            self.composer.settle()  # what was asked is answered
+            # What was asked is answered.
+            self.composer.settle(f"applied and launched {recipe.name}" if edited else "")
         self._launched = True
 
     def _race(self) -> None:
-        recipe, state = self.composer.recipe, self.composer.composition.state
+        recipe, state = self.composer.taken(), self.composer.composition.state
         if recipe is not None:
             self.race_form.offer(recipe, state.base, state.began)
 
@@ -316,7 +317,8 @@ class Lab(ipywidgets.Box):
 
     def _composed(self) -> None:
         recipe, why, scarce, self._sure = self.composer.recipe, "", "", ""
-        if self.fork_point is not None and recipe is not None:
+        # A text that is not applied is judged as a fork when it is.
+        if self.fork_point is not None and recipe is not None and self.composer.edited is None:
             why = self.fork_point.problem(recipe)
             self.fork_bar.say_budget(self.fork_point.budget_text(recipe))
             scarce = self.fork_point.scarce(recipe)
@@ -324,12 +326,12 @@ class Lab(ipywidgets.Box):
             self.composer.say(why or scarce, bad=True)
         verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
         self.launch_button.description = verb
-        self.launch_button.disabled = recipe is None or bool(why)
-        why = why or "; ".join(f"{problem.path}: {problem.message}" for problem in self.composer.problems)
+        why = why or self.composer.hindrance
+        self.launch_button.disabled = bool(why)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
         forked = "a fork has had some of its training already" if self.fork_point is not None else ""
-        self.race_button.disabled = recipe is None or bool(forked)
+        self.race_button.disabled = bool(forked or self.composer.hindrance)
         self.race_button.tooltip = f"not now: {forked or why}" if self.race_button.disabled else (
             "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
         self._keep()

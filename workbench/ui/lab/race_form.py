@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.experiments.budget import parse
+from workbench.racing.entering import ARM_NAME
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, begin, race
 from workbench.racing.sentences import cost_lines
@@ -19,7 +21,6 @@ from workbench.ui.bundles import script, style
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import recipe_of, run_sources, title_of
 
-ARMS = ("baseline", "mine")
 DEFAULT_SEEDS = 6
 _NAMED_KNOBS = 3
 _NOT_RACED = ("name", "notes", "seed", "budget.")
@@ -34,6 +35,7 @@ class RaceForm(SourcePicker):
     Args:
         runs_dir: the runs folder.
         begun: called with the race once it has begun.
+        rows: of the table of runs, for what there is to say of each that can be raced against.
 
     Attributes:
         value: the baseline, as a source of a recipe; None for what the composition began with.
@@ -42,8 +44,15 @@ class RaceForm(SourcePicker):
     _esm = script("race_form")
     _css = style("race_form")
 
-    def __init__(self, runs_dir: str | Path | None, begun: Callable[[Race], None]) -> None:
-        super().__init__("against", "the baseline of the race", lambda: run_sources(runs_dir), "what this began with")
+    def __init__(
+        self,
+        runs_dir: str | Path | None,
+        begun: Callable[[Race], None],
+        rows: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
+    ) -> None:
+        super().__init__(
+            "against", "the baseline of the race", lambda: run_sources(runs_dir, rows()), "what this began with"
+        )
         self._runs_dir, self._begun = runs_dir, begun
         self._recipes: tuple[Recipe, Recipe] | None = None
         self._plan: RacePlan | None = None
@@ -97,10 +106,12 @@ class RaceForm(SourcePicker):
         composed, base = self._recipes
         try:
             baseline = base if against is None else recipe_of(against, self._runs_dir)
-            name = _text(message.get("name")) or _race_name(composed, baseline, _called(against, base))
+            called = _called(against, base)
+            name = _text(message.get("name")) or _race_name(composed, baseline, called)
+            theirs, mine = _arms(composed.name, called)
             plan = race(
-                dict(zip(ARMS, (baseline, composed), strict=True)), _text(message.get("budget")) or None,
-                message.get("seeds", DEFAULT_SEEDS), name=name, runs_dir=self._runs_dir, dry_run=True,
+                {theirs: baseline, mine: composed}, _text(message.get("budget")) or None,
+                message.get("seeds", DEFAULT_SEEDS), baseline=theirs, name=name, runs_dir=self._runs_dir, dry_run=True,
                 say=lambda _line: None,
             )  # fmt: skip
         except WorkbenchError as error:
@@ -113,7 +124,7 @@ class RaceForm(SourcePicker):
                 self._plan = plan
             # What was told on the way, such as text that was prepared, is over. The cost first, then what it is for.
             cost, *finer = cost_lines(plan)
-            self._tell(ask, {"lines": [cost, *_difference(composed, baseline), *finer]})
+            self._tell(ask, {"lines": [cost, *_difference(composed, baseline, mine), *finer]})
 
     def _tell(self, ask: int, answer: dict[str, Any]) -> None:
         if not self.has_left:
@@ -126,6 +137,14 @@ def _text(value: Any) -> str:
 
 def _called(against: str | None, base: Recipe) -> str:
     return base.name if against is None else title_of(against).partition(" ")[2]
+
+
+def _arms(composed: str, called: str) -> tuple[str, str]:
+    """What baseline and composed recipe are called in the race: as everywhere else, where that tells them apart."""
+    theirs, mine = (each if re.fullmatch(ARM_NAME, each) else "" for each in (called, composed))
+    # A preset is called baseline, too: raced against another, it is not the baseline.
+    mine = "mine" if mine in ("", theirs, "baseline") else mine
+    return ("baseline" if theirs in ("", mine) else theirs), mine
 
 
 def _changed(composed: Recipe, baseline: Recipe) -> dict[str, tuple[Any, Any]]:
@@ -142,14 +161,14 @@ def _weight(path: str) -> int:
     return ranked.index(True) if True in ranked else len(ranked)
 
 
-def _difference(composed: Recipe, baseline: Recipe) -> list[str]:
+def _difference(composed: Recipe, baseline: Recipe, mine: str = "mine") -> list[str]:
     """What the race is about, in a line; none where the arms ask for the same."""
     changed = _changed(composed, baseline)
     knobs = [f"{path} {shown(there)} \N{RIGHTWARDS ARROW} {shown(here)}" for path, (here, there) in changed.items()]
     named = ", ".join(knobs[:_NAMED_KNOBS])
     if (more := len(knobs) - _NAMED_KNOBS) > 0:
-        return [f"mine differs in {len(knobs)} knobs: {named} and {more} more"]
-    return [f"mine differs in {named}"] if knobs else []
+        return [f"{mine} differs in {len(knobs)} knobs: {named} and {more} more"]
+    return [f"{mine} differs in {named}"] if knobs else []
 
 
 def _race_name(composed: Recipe, baseline: Recipe, called: str) -> str:

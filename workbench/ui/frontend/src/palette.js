@@ -1,16 +1,13 @@
-// Colours, dashes and names of what is drawn: as workbench/quantities.py declares them. quantities.json is written by
+// Colours, dashes and names of what is drawn: as workbench/quantities.py declares them. quantities.js is written by
 // `python -m workbench.quantities`, and a test compares the two.
 
-import declared from "./quantities.json" with { type: "json" };
+import { parts, ramp as RAMP_COLOURS, runColours as RUNS, runDashes as DASHES, scalars as SCALARS } from "./quantities.js";
 
-export const { axes: AXES, scalars: SCALARS, perLayer: PER_LAYER, layerStates: LAYER_STATES, workParts: WORK_PARTS, levelDashes: LEVEL_DASHES, levelHelp: LEVEL_HELP, smoothing: SMOOTHING } = declared;
-const { runColours: RUNS, runDashes: DASHES } = declared;
-
-/** Heat maps from low to high. */
-export const RAMP_COLOURS = declared.ramp;
+export { axes as AXES, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, workParts as WORK_PARTS } from "./quantities.js";
+export { RAMP_COLOURS, SCALARS };
 
 /** Parts of a step in the order in which they happen. */
-export const STEP_PARTS = Object.entries(declared.parts).map(([name, colour]) => ({ name, colour }));
+export const STEP_PARTS = Object.entries(parts).map(([name, colour]) => ({ name, colour }));
 
 /** What pictures call a scalar; a scheduled knob goes by its path in the recipe. */
 export function labelOf(name) {

@@ -1,9 +1,9 @@
 // What differs, row by row (always text, never HTML); after a row is taken the focus stays at its place.
 
 import { el } from "../dom.js";
-// A path may break after its dots, and nowhere else.
-function breakable(path) {
-  return path.split(".").flatMap((part, index) => (index ? [".", document.createElement("wbr"), part] : [part]));
+// A path may break after its dots, a name after its underscores, and neither anywhere else.
+function breakable(text, sign) {
+  return text.split(sign).flatMap((part, index) => (index ? [sign, document.createElement("wbr"), part] : [part]));
 }
 
 function render({ model, el: root }) {
@@ -24,11 +24,11 @@ function render({ model, el: root }) {
       const words = { "aria-label": `take theirs: ${row.path} ${row.there}`, title: `set ${row.path} to ${row.there_full}` };
       const take = el("button", { type: "button", text: "take", ...words, on: { click: () => model.send({ take: row.path }) } });
       return el(
-        "tr", {},
-        el("th", { scope: "row" }, ...breakable(row.path)),
-        el("td", { text: row.there, title: row.there_full }),
-        el("td", { text: row.here, title: row.here_full }),
-        el("td", {}, take),
+        "tr", row.inside ? { class: "lab-inside" } : {},
+        el("th", { scope: "row" }, ...breakable(row.path, ".")),
+        el("td", { title: row.there_full }, ...breakable(row.there, "_")),
+        el("td", { title: row.here_full }, ...breakable(row.here, "_")),
+        el("td", {}, ...(row.inside ? [] : [take])),
       );
     });
     const heads = ["knob", there, "here", ""].map((text) => el("th", { scope: "col", text, "aria-label": text ? null : "action" }));

@@ -66,6 +66,11 @@ function render({ model, el: root }) {
     else if (applied === false) go(model.get("problems")[0]?.[0] ?? 1);
   };
   area.addEventListener("input", () => keep(area.value === model.get("text") ? null : area.value));
+  // Launch and Race ask for what stands here: whoever goes to them leaves it first.
+  area.addEventListener("blur", () => {
+    clearTimeout(timer);
+    model.save_changes();
+  });
   area.addEventListener("scroll", () => (gutter.scrollTop = area.scrollTop));
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

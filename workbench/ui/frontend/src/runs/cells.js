@@ -16,11 +16,12 @@ export function newLine(columns) {
   return { line, box, mark, cells, key: "" };
 }
 
-/** An empty line of a group: its runs' number where theirs have a name, means and spreads. */
+/** An empty line of a group: means and spreads, and what these are of where its runs have their state. */
 export function newGroupLine(columns) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
   const open = el("button", { type: "button", class: "lab-mark lab-open", tabindex: "-1" });
   const cells = new Map(columns.map((column) => [column.key, newCell({ ...column, key: column.key === "name" ? "name" : "" })]));
+  cells.get("state")?.classList.add("lab-standing");
   const line = el("tr", { role: "row", tabindex: "-1", class: "lab-together" }, el("td", { role: "gridcell", class: "lab-pick" }, box, open), ...cells.values());
   return { line, box, open, cells, key: "" };
 }
@@ -94,12 +95,17 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
     const cell = cells.get(column.key);
     if (column.key === "name") {
       const label = [group.label, group.unlike].filter(Boolean).join(" · ");
-      text(cell, `${closed ? "▸" : "▾"} ${label} (${named ? standingText(group.rows) : group.rows.length})`);
-      cell.title = label;
+      const told = `${label} (${named ? standingText(group.rows) : group.standing})`;
+      text(cell, `${closed ? "▸" : "▾"} ${named || !cells.has("state") ? told : label}`);
+      cell.title = told;
+    } else if (column.key === "state") {
+      // Beside a name that may be cut: the mean in the same line is not of all that stand below it.
+      text(cell, named ? "" : group.standing);
+      cell.title = named ? "" : group.standing;
     } else if (column.mean) {
       const stat = group.stats.get(column.key);
       text(cell, statText(column, stat));
-      cell.title = stat ? [group.unlike, `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count}`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
+      cell.title = stat ? [group.unlike, `mean ${stat.spread === null ? "" : "± standard deviation "}of ${stat.count} finished`, stat.about && `~ ${stat.about}`].filter(Boolean).join("; ") : "";
     } else text(cell, BY_KEY.has(column.key) ? "" : shared(column, group.rows));
   }
 }

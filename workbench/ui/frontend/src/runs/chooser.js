@@ -1,11 +1,13 @@
 // What the head of the table offers: columns of our own and of any knob of the recipes, and what to group by.
 
 import { dropdown, el } from "../dom.js";
-import { COLUMNS, knobKey, pathOf } from "./columns.js";
+import { AMOUNT, COLUMNS, knobKey, pathOf, UNIT } from "./columns.js";
 import { BY_RECIPE, FLAT } from "./groups.js";
 
 // Of knobs that differ, those that are offered without being asked for by name.
-const OFFERED = 12;
+const OFFERED = 24;
+// Of knobs that hold a word that was typed.
+const TOLD = 6;
 let choosers = 0;
 
 /** The columns of the table: a box for each, and a field that adds a knob's. */
@@ -37,11 +39,12 @@ export class Chooser {
     if (this.node.hidden || (knobs === this.knobs && keys.join() === this.drawn)) return;
     Object.assign(this, { knobs, drawn: keys.join() });
     const held = document.activeElement?.dataset?.key;
-    const offered = (knobs?.asked ?? []).filter((path) => path !== "name" && path !== "notes").slice(0, OFFERED);
+    const { paths: offered, more } = offeredOf(knobs);
     const paths = [...new Set([...keys.map(pathOf).filter(Boolean), ...offered])];
-    const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path }))];
+    const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path === AMOUNT ? "budget" : path }))];
     this.order = all.map(({ key }) => key);
-    this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))));
+    const rest = more ? [el("span", { class: "lab-unknown", text: `and ${more} more that differ: name one below` })] : [];
+    this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))), ...rest);
     this.names.replaceChildren(...(knobs?.all ?? []).map((path) => el("option", { value: path, label: knobs.texts[path] })));
     if (held) this.boxes.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
     if (knobs && this.wanted) this.#add(this.wanted);
@@ -72,6 +75,17 @@ export class Chooser {
   }
 }
 
+/** Knobs that differ: those that are offered, and how many more there are. The unit of a budget stands with its amount. */
+export function offeredOf(knobs) {
+  const paths = differingOf(knobs);
+  return { paths: paths.slice(0, OFFERED), more: Math.max(0, paths.length - OFFERED) };
+}
+
+function differingOf(knobs) {
+  const asked = (knobs?.asked ?? []).map((path) => (path === UNIT ? AMOUNT : path));
+  return [...new Set(asked)].filter((path) => path !== "name" && path !== "notes");
+}
+
 /**
  * The knob that is meant: by its name, or by words of its path and of what it is for.
  * @param {string} text
@@ -84,7 +98,7 @@ export function sought(text, knobs) {
   const about = knobs.about(text);
   if (about.length === 1) return { paths: about, problem: "" };
   const near = knobs.nearest(text.toLowerCase());
-  const told = about.slice(0, OFFERED / 2).map((path) => (knobs.texts[path] ? `${path} (${knobs.texts[path]})` : path));
+  const told = about.slice(0, TOLD).map((path) => (knobs.texts[path] ? `${path} (${knobs.texts[path]})` : path));
   if (told.length) return { paths: [], problem: `'${text}' is in ${about.length} knobs: ${told.join(", ")}${about.length > told.length ? " …" : ""}; name one` };
   return { paths: [], problem: `no knob '${text}'${near ? `; did you mean ${near}?` : ""}` };
 }
@@ -101,8 +115,7 @@ export class Grouping {
 
   /** @param {string | null} by. @param {import("./filter.js").Knobs | null} knobs */
   show(by, knobs) {
-    const differing = (knobs?.asked ?? []).filter((path) => path !== "name" && path !== "notes");
-    const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differing])];
-    this.list.set([["", "by experiment"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path}`])], by ?? "");
+    const paths = [...new Set([...(by && pathOf(by) ? [pathOf(by)] : []), ...differingOf(knobs)])];
+    this.list.set([["", "by experiment"], [FLAT, "not grouped"], [BY_RECIPE, "by recipe, seeds together"], ...paths.map((path) => [knobKey(path), `by ${path === AMOUNT ? "budget" : path}`])], by ?? "");
   }
 }

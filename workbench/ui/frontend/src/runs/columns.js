@@ -76,12 +76,22 @@ export function columnOf(key, knobs) {
   return { key, title: titleOf(path), hint: path, first: 1, width: KNOB_WIDTH, value, steered, text, tip };
 }
 
+/** An amount and its unit say nothing without each other: they are shown as one knob, which sorts by the amount. */
+export const [AMOUNT, UNIT] = ["budget.amount", "budget.unit"];
+
 /** The value of a knob in a run, empty where it has none; "0.001 → 0.002" where it was steered. */
 export function knobText(path, row, knobs) {
   const value = knobs?.value(path, row.id) ?? null;
   const steered = knobs?.steered(path, row.id);
   if (value === null) return "";
-  return steered ? `${shown(steered.from)} → ${shown(value)}` : shown(value);
+  const text = steered ? `${shown(steered.from)} → ${shown(value)}` : shown(value);
+  return path === AMOUNT ? `${text} ${unitText(text, knobs.value(UNIT, row.id))}`.trim() : text;
+}
+
+/** As short as workbench/runs/titles.py tells it: "s", "steps", "step" of one. */
+function unitText(amount, unit) {
+  if (unit === "seconds") return "s";
+  return amount === "1" ? (unit ?? "").replace(/s$/, "") : (unit ?? "");
 }
 
 function steeredText({ from, step }) {
@@ -91,6 +101,7 @@ function steeredText({ from, step }) {
 /** A path as short as it says something: "lr", and "optimizer" for the kind of one. */
 export function titleOf(path) {
   const parts = path.split(".");
+  if (path === AMOUNT) return "budget";
   return parts.at(-1) === "kind" && parts.length > 1 ? parts.at(-2) : parts.at(-1);
 }
 

@@ -1,7 +1,8 @@
-// Runs put together: by their recipe without its seed, or by the value of a knob; mean and spread of what they reached.
+// Runs put together: by their recipe without its seed, or by the value of a knob; mean and spread of what those reached
+// that have finished, each seed once.
 // Pure.
 
-import { BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf } from "./columns.js";
+import { AMOUNT, BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
 import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
@@ -10,11 +11,13 @@ export const BY_RECIPE = "recipe";
 export const FLAT = "flat";
 // What tells repetitions apart, and what people call them.
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
+// "baseline seed 3": a race's names.
+const SEED = /[\s._-]*\bseed[\s._=-]*\d+$/i;
 const STATE = BY_KEY.get("state");
 const SPREAD = COLUMNS.filter((column) => column.mean);
-// Of a label with its knobs, and of "3.215 ± 0.012", in pixels.
+// Of a label with its knobs, and of "~13.215 ± 0.012", in pixels.
 const LABEL_WIDTH = 240;
-const STAT_WIDTH = 118;
+const STAT_WIDTH = 140;
 // More knobs than these fit into no line.
 const NAMED_KNOBS = 3;
 
@@ -24,16 +27,21 @@ const NAMED_KNOBS = 3;
  * @param {string} by BY_RECIPE, or the key of a knob's column
  * @param {import("./filter.js").Knobs} knobs
  * @param {{key: string, direction: 1 | -1} | null} sort
- * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>, unlike: string}[]} `unlike`: why their means say little
+ * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>, standing: string, unlike: string}[]} `standing`: what `stats` are of; `unlike`: why they say little
  */
 export function groupsOf(rows, by, knobs, sort = null) {
   const asked = knobs.asked.filter((path) => !NOT_ASKED.has(path));
   const recipes = by === BY_RECIPE ? recipesOf(knobs, asked) : null;
   const column = recipes ? null : columnOf(by, knobs);
-  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from]));
-  const groups = [...held(rows, (row) => `group:${key(row)}`)].map(([id, members]) => ({ id, rows: members, stats: statsOf(members), unlike: budgetsText(members, knobs) }));
+  const asks = recipes ?? recipesOf(knobs, asked);
+  const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from, column.text(row)]));
+  const groups = [...held(rows, (row) => `group:${key(row)}`)].map(([id, members]) => {
+    const counted = countedOf(members, asks, knobs);
+    return { id, rows: members, stats: statsOf(counted), standing: countedText(members, counted, recipes ? "seed" : "run"), unlike: budgetsText(counted, knobs) };
+  });
   // Those alone by which these groups differ: what all rows shown have in common tells none from another.
-  const varied = asked.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
+  const told = [...new Set(asked.map((path) => (path === UNIT ? AMOUNT : path)))];
+  const varied = told.filter((path) => new Set(groups.map((group) => knobText(path, group.rows[0], knobs))).size > 1);
   if (by === BY_RECIPE) labelRecipes(groups, varied, knobs);
   else for (const group of groups) group.label = knobLabel(by, group.rows[0], knobs);
   const mean = sort && columnOf(sort.key, knobs)?.mean;
@@ -98,6 +106,39 @@ export function statsOf(rows) {
   return found;
 }
 
+/** The runs of a group that its mean is of: those that finished, and of one recipe and seed the first that was launched. */
+function countedOf(rows, asks, knobs) {
+  const first = new Map();
+  for (const row of rows.filter(finished)) {
+    const seed = knobs.value("seed", row.id);
+    const key = seed === null ? row.id : JSON.stringify([asks.get(row.id), seed]);
+    // Ids begin with the time of launch.
+    if (!first.has(key) || row.id < first.get(key).id) first.set(key, row);
+  }
+  return [...first.values()];
+}
+
+const finished = (row) => row.status === "finished";
+
+/** "4 seeds, 1 repeated, 1 running": how many runs a mean is of, and what stands beside them and is not in it. */
+function countedText(rows, counted, noun) {
+  const repeated = rows.filter(finished).length - counted.length;
+  return [
+    ...(counted.length ? [many(counted.length, noun)] : []),
+    ...(repeated ? [`${repeated} repeated`] : []),
+    ...[...countsOf(rows.filter((row) => !finished(row)))].map(([status, count]) => `${count} ${status}`),
+  ].join(", ");
+}
+
+const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** How many runs there are in each state, most urgent first. */
+function countsOf(rows) {
+  const counts = new Map();
+  for (const row of ordered(rows, STATE.value, 1)) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
+  return counts;
+}
+
 /** A column with room for what groups have to say. */
 export function widened(column) {
   const least = column.key === "name" ? LABEL_WIDTH : column.mean ? STAT_WIDTH : 0;
@@ -113,9 +154,8 @@ export function statText(column, stat) {
 
 /** How the runs of a group stand: "8 runs: 1 running, 7 finished", most urgent first; "8 runs, finished" where all do. */
 export function standingText(rows) {
-  const counts = new Map();
-  for (const row of ordered(rows, STATE.value, 1)) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
-  const runs = `${rows.length} run${rows.length === 1 ? "" : "s"}`;
+  const counts = countsOf(rows);
+  const runs = many(rows.length, "run");
   return counts.size === 1 ? `${runs}, ${rows[0].status}` : `${runs}: ${[...counts].map(([status, count]) => `${count} ${status}`).join(", ")}`;
 }
 
@@ -178,17 +218,18 @@ function telling(groups, paths, knobs) {
 
 /** "lr 0.003", and "lans" for a kind. */
 function knobWords(path, value) {
-  return isKind(path) && value ? value : `${titleOf(path)} ${value || "none"}`;
+  return (isKind(path) || path === AMOUNT) && value ? value : `${titleOf(path)} ${value || "none"}`;
 }
 
+/** What names of repetitions have in common, without their seeds, else what most of them are called. */
 function nameOf(rows) {
-  const names = [...new Set(rows.map((row) => row.name))];
-  return names.length === 1 ? names[0] : beginning(names) || names[0];
+  const names = [...held(rows.map((row) => row.name.replace(SEED, "") || row.name), (name) => name)].sort(([, a], [, b]) => b.length - a.length);
+  return names.length === 1 ? names[0][0] : beginning(names.map(([name]) => name)) || names[0][0];
 }
 
-// What names of repetitions have in common: "bert-1", "bert-2" are "bert".
+// "bert-1", "bert-2" are "bert".
 function beginning(names) {
   let end = names[0].length;
   for (const name of names) while (!name.startsWith(names[0].slice(0, end))) end--;
-  return names[0].slice(0, end).replace(/[\s._-]*(seed)?[\s._=-]*$/i, "");
+  return names[0].slice(0, end).replace(/[\s._=-]*$/, "");
 }
