@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from workbench.bench import ladder
-from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, summary
+from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, settled, summary
 from workbench.bench.ladder_tracks import TRACKS, causal
 from workbench.bench.presets import TUNING_SEED
 from workbench.errors import WorkbenchError
@@ -74,6 +74,18 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     assert left["seconds"] > left["to_beat"]
     assert found["arms"][-1].recipe.depth.kind == "full", "what was left out is in no later rung"
     assert found["arms"][-1].recipe.data.most_rows == 16
+
+
+def test_steps_are_settled_by_the_mean_of_the_pilot_seeds() -> None:
+    """One of three stays on the plateau until there are steps enough."""
+    arm = arms()[2]
+
+    def train(recipe: Recipe) -> dict[str, Any]:
+        steps = recipe.budget.amount
+        return {"loss": 9.0 if recipe.seed == TUNING_SEED + 1 and steps < 350 else 5.9}
+
+    assert settled(arm, 6.0, train).recipe.budget.amount == 368  # 256 x 1.2 x 1.2
+    assert settled(arm, 5.0, train) == arm
 
 
 def test_untuned_arms_keep_their_rate() -> None:
