@@ -84,7 +84,8 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     # In the table of arms and in that of verdicts.
     expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_have_count(2)
     panel.get_by_role("button", name="As a table").press("Enter")
-    expect(panel.get_by_role("columnheader", name=re.compile("seconds, machine idle"))).to_be_in_viewport()
+    # The table of arms has such a column, too; the numbers of the picture stand below it.
+    expect(panel.get_by_role("columnheader", name="seconds, machine idle").last).to_be_in_viewport()
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
     assert unfit(page) == []

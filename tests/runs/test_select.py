@@ -53,7 +53,7 @@ def test_handles_folders_and_paths(root: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], r"no run is given; .* holds 3, see `wb\.runs\(\)`"),
+        ([], r"no run is given; .* holds 3, see `wb\.runs\(\)` or `workbench runs`"),
         ([[]], "no run is given"),
         (["gpt smal"], "nearest: 'gpt small'"),
         (["lans*"], r"no run in .* 'lans\*'"),

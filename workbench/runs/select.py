@@ -31,8 +31,8 @@ def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run
     found = list(dict.fromkeys(run for each in given for run in _runs(each, runs_dir)))
     if not found:
         known = runs(runs_dir)
-        here = f"{known.root} holds {len(known)}, see `workbench runs`" if known else f"{known.root} holds none"
-        raise RunError(f"no run is given; {here}. Launch one, or name another folder with runs_dir")
+        holds = f"{len(known)}, see `wb.runs()` or `workbench runs`" if known else "none"
+        raise RunError(f"no run is given; {known.root} holds {holds}. Launch one, or name another folder with runs_dir")
     return found
 
 
