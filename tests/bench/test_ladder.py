@@ -154,3 +154,9 @@ def test_the_gpu_s_ladder_needs_one(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match="cuda"):
         ladder.main(["--gpu", "--out", str(tmp_path / "ladder.json")])
     assert not (tmp_path / "ladder.json").exists()
+
+
+def test_no_seed_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(WorkbenchError, match="1 fresh seed or more, got 0"):
+        ladder.main(["--seeds", "0", "--out", str(tmp_path / "ladder.json")])
+    assert list(tmp_path.iterdir()) == []

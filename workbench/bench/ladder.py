@@ -257,6 +257,8 @@ def main(argv: list[str]) -> int:
                         "the rate and the warm-up that it begins with")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
+    if options.seeds < 1:
+        raise WorkbenchError(f"--seeds: a ladder needs 1 fresh seed or more, got {options.seeds}")
     track = TRACKS[options.track]
     out = options.out or track.results
     if options.show:
