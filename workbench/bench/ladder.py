@@ -26,7 +26,7 @@ from scipy.stats import t as student
 
 from workbench.bench.contender import Contender, note
 from workbench.bench.ladder_tracks import TRACKS
-from workbench.bench.presets import TUNING_SEED, nats_of, sweep
+from workbench.bench.presets import TUNING_SEED, nats_of, seconds_of, sweep
 from workbench.bench.presets import WORKER as OURS
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
@@ -182,11 +182,6 @@ def settled(arm: Arm, target: float, train: Train) -> Arm:
             return replace(arm, recipe=recipe)
         recipe = recipe.with_(budget={"amount": round(recipe.budget.amount * MORE_STEPS)})
     return arm
-
-
-def seconds_of(run: Mapping[str, Any]) -> float:
-    """Of training, without compilation: processor time, where busy moments count less; on a GPU those of the wall."""
-    return float(run["wall_seconds" if run.get("device") == "cuda" else "cpu_seconds"])
 
 
 def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]], target: float) -> dict[str, Any]:

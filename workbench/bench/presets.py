@@ -119,6 +119,11 @@ def nats_of(run: Mapping[str, Any]) -> float:
     return math.inf if run["loss"] is None else float(run["loss"])
 
 
+def seconds_of(run: Mapping[str, Any]) -> float:
+    """Of training, without compilation: processor time, where busy moments count less; on a GPU those of the wall."""
+    return float(run["wall_seconds" if run.get("device") == "cuda" else "cpu_seconds"])
+
+
 def _small(recipe: Recipe) -> bool:
     """Whether a sweep takes minutes on one core: a small vocabulary, and a budget that a busy moment does not cut."""
     return recipe.data.tokenizer.asked_size() <= 4096 and recipe.budget.unit != "seconds"

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 import transformers
 
 from workbench.bench.peer_transformers import Rows, arguments_of, tokenizer_of
+from workbench.bench.presets import seconds_of
 from workbench.bench.run_mlm import ignoring
 from workbench.bench.tuning_worker import serve
 from workbench.choices.data.order import RowOrder
@@ -141,13 +142,12 @@ def fastest(recipe: Recipe, prepared: PreparedData) -> dict[str, bool]:
     Small models may lose by what large ones gain: of 2 layers x 64, bf16 and compilation make a step a third longer.
     """
     short = recipe.with_(budget={"amount": TRIAL_STEPS})
-    seconds: dict[int, list[float]] = {number: [] for number in range(len(WAYS))}
+    seconds: list[list[float]] = [[] for _ in WAYS]
     for _ in range(TRIAL_ROUNDS):
-        for number, way in enumerate(WAYS):
-            run = train(short, prepared, way)
-            seconds[number].append(run["wall_seconds" if run["device"] == "cuda" else "cpu_seconds"])
+        for way, readings in zip(WAYS, seconds, strict=True):
+            readings.append(seconds_of(train(short, prepared, way)))
             torch.compiler.reset()
-    return dict(WAYS[min(seconds, key=lambda number: min(seconds[number]))])
+    return dict(WAYS[min(range(len(WAYS)), key=lambda number: min(seconds[number]))])
 
 
 def main() -> None:
