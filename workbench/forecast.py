@@ -155,6 +155,22 @@ def forecast(
     )
 
 
+def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:
+    """Measure this machine anew for runs of this mode, so that forecasts from now on go by what it is today.
+
+    Args:
+        say: called with one line before.
+
+    Raises:
+        RecipeError: this machine cannot carry the recipe out.
+        WorkbenchError: the machine could not be measured.
+    """
+    from workbench.forecasting.calibration import measured_again
+
+    recipe.check_here()
+    measured_again(recipe.engine().mode, say)
+
+
 def _preparation(data: Data) -> str:
     """What comes before the first training on ``data``, and how long such text took here the last time."""
     from workbench.choices.data.prepare import is_prepared, usual_seconds

@@ -113,6 +113,8 @@ QUANTITIES = (
     Quantity("tokens_per_second", "speed", "tokens/s"),
     Quantity("mfu", "MFU", "%"),
     Quantity("memory_gib", "peak memory", "GiB"),
+    Quantity("processor_share", "share of a processor that training has", "%"),
+    Quantity("load", "threads that want a core of this machine"),
     Quantity("step_ms", "step time", "ms"),
     Quantity("data_ms", "data time", "ms", colour="#E69F00"),
     Quantity("forward_ms", "forward time", "ms", colour="#56B4E9"),

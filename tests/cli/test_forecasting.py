@@ -60,7 +60,11 @@ def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "fast: forecast and measured"
     assert lines[2].split() == ["parameters", "4.20M", "4.20M", "as", "forecast"]
-    assert lines[4].split() == ["tokens/s", "8,192", "16,384", "2.0", "x"]
+    assert lines[4].split()[:6] == ["tokens/s", "8,192", "16,384", "2.0", "x", "no"]
+    # Folded by the terminal's width.
+    assert " ".join([*lines[4].split()[5:], *lines[5].split(), *lines[6].split()]) == (
+        "no reason is recorded: measure this machine again"
+    )
     assert main([*asked, "--price", "3600", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["run"], said["cost"]) == ("run-a", 100.0)
@@ -71,6 +75,25 @@ def test_a_run_stands_beside_the_forecast_that_was_kept(ended: RunFolder, capsys
     assert json.loads(capsys.readouterr().out)["parameters"] == 4_196_608
     assert main([*asked, "--budget", "9 steps"]) == 2
     assert "leave out what changes it" in capsys.readouterr().err
+
+
+def test_the_machine_is_measured_again_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ended: RunFolder
+) -> None:
+    asked: list[bool] = []
+
+    def measured(mode: object, poll: object = None, *, fresh: bool = False) -> object:
+        asked.append(fresh)
+        return RATES
+
+    monkeypatch.setattr(calibration, "measured", measured)
+    assert main(["forecast", *SMALL, "--json"]) == 0
+    assert main(["forecast", *SMALL, "--json"]) == 0
+    assert asked == [False], "what is known is not measured again unasked"
+    assert main(["forecast", *SMALL, "--json", "--measure"]) == 0
+    assert asked == [False, True], "once more, and what it found is what the forecast then reads"
+    assert "measuring this machine again" in capsys.readouterr().err
+    assert main(["forecast", "--run", "run-a", "--runs", str(ended.path.parent), "--measure"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from workbench.plots.forecast_facts import Compared, compared
+from workbench.plots.forecast_compared import Compared, compared
 from workbench.plots.forecast_page import comparison_html, details_html, forecast_html, headline_html, line_html
 
 from .ahead import FOUND, GIB

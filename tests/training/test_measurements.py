@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,7 +19,16 @@ from workbench.choices.depth import LayerPlan
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training
-from workbench.training.measurements import ENTROPY_EVERY, PARTS, HostCopy, LayerMeter, StepTimes, held_gib, memory_gib
+from workbench.training.measurements import (
+    ENTROPY_EVERY,
+    PARTS,
+    HostCopy,
+    LayerMeter,
+    StepTimes,
+    forget_peak,
+    held_gib,
+    memory_gib,
+)
 
 CPU = torch.device("cpu")
 
@@ -101,6 +112,40 @@ def test_memory_is_that_of_a_process_with_torch() -> None:
     # The kernel counts pages by thread and adds them up late: the peak may lag by some MiB.
     assert 0.05 < held_gib(CPU) <= memory_gib(CPU) + 0.01
     assert held_gib(torch.device("cuda")) == 0
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system's mark cannot be set back")
+def test_the_peak_before_the_steps_is_forgotten() -> None:
+    large = np.ones(40 << 20)
+    with_text = memory_gib(CPU)
+    del large
+    assert memory_gib(CPU) == pytest.approx(with_text, abs=0.01), "a mark stands where it was"
+    assert forget_peak(CPU)
+    assert memory_gib(CPU) < with_text - 0.2, "320 MiB were given back before"
+
+
+def test_a_system_that_cannot_forget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(self)
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    assert not forget_peak(CPU)
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert 0.05 < memory_gib(CPU) < 1024
+
+
+def test_who_waits_for_a_processor_has_less_of_it() -> None:
+    times = StepTimes(CPU)
+    time.sleep(0.05)
+    times.mark("data")
+    waited = times.processor_share
+    assert waited is not None
+    assert waited < 0.5
+    times, began = StepTimes(CPU), time.thread_time()
+    while time.thread_time() - began < 0.02:
+        pass
+    times.mark("data")
+    assert (times.processor_share or 0) > waited
 
 
 @pytest.mark.parametrize("kind", registry("optimizer"))

@@ -60,7 +60,7 @@ class PeakMemory:
         return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else self._sampled
 
     def _watch(self) -> None:
-        # Sampled: the system's own high-water mark cannot be set back to where the model begins.
+        # Sampled: not every system lets its own high-water mark be set back to where the model begins.
         while not self._done.wait(SAMPLE_SECONDS):
             self._sampled = max(self._sampled, self._process.memory_info().rss - self._before)
 

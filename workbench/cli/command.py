@@ -138,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
     ahead = _verb(verbs, "forecast", "forecasting:show", "forecast memory, time and cost on this machine")
     _add_recipe(ahead).add_argument("--run", metavar="RUN", help="a run's recipe, compared with what it measured")
+    ahead.add_argument("--measure", action="store_true", help="measure this machine again first: 20 s")
     ahead.add_argument("--price", type=float, metavar="N", help="price of the device per hour, in any currency")
 
     _add_recipe(_verb(verbs, "plan", "planning:plan", "find the fastest, or leanest, execution here: 30 s"))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
-from workbench.plots.forecast_facts import bytes_words, compared, cost_of, whole_forecast
+from workbench.plots.forecast_compared import compared
+from workbench.plots.forecast_facts import bytes_words, cost_of, whole_forecast
 from workbench.printable import duration_words, plain
 from workbench.runs.folder import read_json
 
@@ -25,13 +26,15 @@ def show(options: argparse.Namespace) -> int:
     Raises:
         WorkbenchError: the price is negative, the recipe or run is wrong, or the machine cannot be measured.
     """
-    from workbench.forecast import forecast
+    from workbench.forecast import forecast, measure_again
 
     if options.price is not None and not options.price >= 0:
         raise WorkbenchError(f"--price must be >= 0, got {options.price:g}")
     if options.run:
         return _beside(options)
     recipe = recipe_from(options)
+    if options.measure:
+        measure_again(recipe, lambda line: print(line, file=sys.stderr))
     found = forecast(recipe, price_per_hour=options.price, say=lambda line: print(line, file=sys.stderr))
     print(json.dumps(found.to_dict()) if options.json else summary(recipe, found))
     return 0
@@ -47,6 +50,8 @@ def _beside(options: argparse.Namespace) -> int:
     from workbench.runs.forks.point import own_part
     from workbench.runs.run import Run
 
+    if options.measure:
+        raise WorkbenchError("--run shows what a run was forecast: leave out --measure, which is for the next ones")
     if options.set or options.text or options.budget or options.seed is not None or options.name:
         raise WorkbenchError("--run compares a run with the forecast of its own recipe: leave out what changes it")
     run = Run(options.run, options.runs)
@@ -62,7 +67,7 @@ def _beside(options: argparse.Namespace) -> int:
     else:
         table = Table("", "forecast", "measured", "of the forecast", "", box=None)
         for row in rows:
-            table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.ratio_words, row.note)))
+            table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.ratio_words, row.words)))
         print(f"{plain(run.name)}: forecast and measured")
         Console(soft_wrap=True).print(table)
     return 0

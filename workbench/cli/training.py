@@ -244,12 +244,14 @@ def summary(run: Run, result: Result) -> str:
     ]
     if run.folder.forecast.exists():
         # Here: few runs have one, and reading the telemetry of a long one takes its time.
-        from workbench.plots.forecast_facts import beside_line, compared, whole_forecast
+        from workbench.plots.forecast_compared import beside_line, compared, missed_lines
+        from workbench.plots.forecast_facts import whole_forecast
 
         view = run.view()
         promised = whole_forecast(view.forecast)
-        if promised and (beside := beside_line(compared(promised, view), view.status)):
-            lines.append(beside)
+        rows = compared(promised, view) if promised else []
+        if rows and (beside := beside_line(rows, view.status)):
+            lines += [beside, *missed_lines(rows)]
     if profile := read_object(run.folder.profile):
         lines.append(profile_table(profile))
     if run.folder.report.exists():

@@ -1,20 +1,12 @@
-"""A forecast in words and numbers, and beside what was measured: what panel, report and terminal show alike."""
+"""A forecast in words and numbers: what panel, report and terminal show alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from workbench.plots.curves import curve
-from workbench.printable import UNKNOWN, count, duration_words
-from workbench.runs.measured import measured
-from workbench.runs.state import FINAL
 from workbench.telemetry import number
-
-if TYPE_CHECKING:
-    from workbench.runs.view import RunView
 
 NUMBERS = (
     "parameters", "flops_per_token", "flops", "memory_bytes", "device_memory_bytes", "tokens_per_second", "seconds",
@@ -141,120 +133,3 @@ def at_work(found: Mapping[str, Any]) -> tuple[float, float] | None:
         return None
     forward, backward = (sum(values) / len(values) for values in shares)
     return forward, backward
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One quantity, forecast and measured.
-
-    Attributes:
-        name: with its unit.
-        ahead, measured: the two as text, ``-`` where one is not known.
-        off: forecast over measured, minus 1; None where they cannot be compared (yet).
-        note: what else there is to say.
-    """
-
-    name: str
-    ahead: str
-    measured: str
-    off: float | None = None
-    note: str = ""
-
-    @property
-    def ratio_words(self) -> str:
-        """What was measured as a share of the forecast: ``28%``, ``8.0 x``; a dash where nothing is known.
-
-        Example:
-            >>> [Compared("", "", "", off).ratio_words for off in (0.0, 0.25, 2.5, -0.875)]
-            ['as forecast', '80%', '29%', '8.0 x']
-        """
-        if self.off is None or self.off <= -1.0:
-            return UNKNOWN
-        ratio = 1 / (1 + self.off)
-        if abs(ratio - 1) < 0.005:
-            return "as forecast"
-        return f"{ratio:.0%}" if ratio < 2 else f"{ratio:.1f} x"
-
-
-def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
-    """A forecast beside what a run has shown so far.
-
-    Args:
-        found: as :func:`whole_forecast` gives it; of what a fork trains itself where it has ``after_step``, that of its
-            checkpoint, else of the whole of the run's recipe.
-    """
-    ended = view.status == "finished"
-    parameters = measured(view, "parameters") or view.environment.get("parameters")
-    # Of one moment, all three: the telemetry may be further than the state.
-    steps, seconds, progress = (number(view.state.get(name) or 0.0) for name in ("step", "seconds", "progress"))
-    if ended:
-        steps, seconds, progress = measured(view, "steps") or steps, measured(view, "seconds") or seconds, 1.0
-    if view.origin is not None and found.get("after_step") == view.origin.step:
-        before = view.origin.share(view.recipe.get("budget"))
-        steps, seconds = steps - view.origin.step, seconds - view.origin.seconds
-        progress = (progress - before) / (1 - before)
-    # What is left takes as long as what is done: fair from a twentieth on, a guess before.
-    total = seconds / progress if seconds > 0 and progress >= 0.05 else None
-    reached = steps / progress if steps > 0 and progress >= 0.05 else None
-    pace = "" if ended or total is None else ("at its pace" if view.final else "at the present pace")
-    speed, memory = measured(view, "tokens_per_second"), measured_memory(view)
-    return [
-        _compared("parameters", found["parameters"], parameters, count),
-        _compared("steps", found["steps"], round(reached) if reached else None, count, pace),
-        _compared("tokens/s", found["tokens_per_second"], speed, count),
-        _compared("training time", found["seconds"], total, duration_words, _band_words(found, total, pace)),
-        _compared(
-            "memory for training", found["memory_bytes"], memory, bytes_words,
-            "" if memory or not view.final else "not measured apart from the process",
-        ),
-    ]  # fmt: skip
-
-
-def beside_line(rows: Sequence[Compared], status: str, sharing: int = 0) -> str:
-    """Speed and time as measured, beside the forecast and what that assumed, in one sentence; empty where a run
-    ended before anything was measured.
-
-    Args:
-        status: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
-        sharing: runs that train on the machine now, the run among them.
-    """
-    found = {row.name: row for row in rows}
-    speed, seconds = found["tokens/s"], found["training time"]
-    if speed.off is None:
-        if status in FINAL:
-            return ""
-        return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
-    if status not in FINAL:
-        return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
-    if seconds.off is None:
-        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
-    took = "took" if status == "finished" else f"{status}, would have taken"
-    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {ALONE}"
-
-
-def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:
-    """Whether the time lies within the band that was promised, and how it was reckoned."""
-    if seconds is None:
-        return pace
-    low, high = found["seconds_low"], found["seconds_high"]
-    # A budget in seconds is kept by itself: there is no promise to break.
-    if low == high:
-        return pace
-    where = "within" if low <= seconds <= high else "outside"
-    text = f"{where} the band of {duration_words(low)} to {duration_words(high)}"
-    return f"{text}, {pace}" if pace else text
-
-
-def measured_memory(view: RunView) -> float | None:
-    """Bytes that training took at most, beyond what the process held before there was a model; None if not said."""
-    readings = curve(view, "memory_gib").y_N
-    before = view.environment.get("memory_before_gib")
-    if not len(readings) or before is None:
-        return None
-    return max(0.0, float(readings.max()) - number(before)) * 2**30
-
-
-def _compared(name: str, ahead: float, there: Any, form: Any, note: str = "") -> Compared:
-    if there is None or not math.isfinite(number(there)) or number(there) <= 0:
-        return Compared(name, form(ahead), UNKNOWN, None, note)
-    return Compared(name, form(ahead), form(number(there)), ahead / number(there) - 1, note)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.plots.forecast_compared import Compared
 from workbench.plots.forecast_facts import (
     ALONE,
-    Compared,
     assumed,
     at_work,
     bytes_words,
@@ -102,7 +102,7 @@ def comparison_html(rows: Sequence[Compared], name: str) -> str:
     """Forecast and measured side by side."""
     body = "".join(
         f'<tr><th scope="row">{escape(row.name)}</th><td>{escape(row.ahead)}</td><td>{escape(row.measured)}</td>'
-        f"<td{_heat(row)}>{escape(row.ratio_words)}</td><td>{escape(row.note)}</td></tr>"
+        f"<td{_heat(row)}>{escape(row.ratio_words)}</td><td>{escape(row.words)}</td></tr>"
         for row in rows
     )
     head = "".join(f'<th scope="col">{title}</th>' for title in ("forecast", "measured", "of the forecast", ""))
@@ -118,8 +118,7 @@ def _money(value: float) -> str:
 
 
 def _heat(row: Compared) -> str:
-    # A fifth is what a forecast here is held to.
-    return "" if row.off is None else f' class="{"wb-near" if abs(row.off) <= 0.2 else "wb-far"}"'
+    return "" if row.off is None else f' class="{"wb-far" if row.missed else "wb-near"}"'
 
 
 def _too_large(found: Mapping[str, Any]) -> str:

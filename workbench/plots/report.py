@@ -16,7 +16,8 @@ import workbench
 from workbench.atomic import write_bytes
 from workbench.errors import RunError, WorkbenchError
 from workbench.plots.curves import axes_of
-from workbench.plots.forecast_facts import compared, whole_forecast
+from workbench.plots.forecast_compared import compared
+from workbench.plots.forecast_facts import whole_forecast
 from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import LOSS_LINES, loss_figure

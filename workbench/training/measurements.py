@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -54,11 +56,16 @@ class HostCopy:
 
 
 class StepTimes:
-    """Time of a step by part: host clock on a CPU, events (read later) on a GPU."""
+    """Time of a step by part: host clock on a CPU, events (read later) on a GPU.
+
+    Attributes:
+        processor_seconds: of this thread since the beginning, as of the last mark; it has the step to itself on a CPU.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._marks: list[tuple[str, Any]] = []
+        self._began, self.processor_seconds = time.thread_time(), 0.0
         # Where the first part begins.
         self.mark("")
 
@@ -70,6 +77,16 @@ class StepTimes:
             self._marks.append((part, event))
         else:
             self._marks.append((part, time.perf_counter()))
+            self.processor_seconds = time.thread_time() - self._began
+
+    @property
+    def processor_share(self) -> float | None:
+        """Share of the step in which it had a processor: less than 1 where others wanted it; None on a GPU."""
+        if self._cuda:
+            return None
+        passed = self._marks[-1][1] - self._marks[0][1]
+        # Clocks of different kinds: a step of microseconds may seem to have had more than there was.
+        return min(1.0, self.processor_seconds / passed) if passed > 0 else None
 
     def milliseconds(self) -> dict[str, float]:
         """``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``; the device must have got there."""
@@ -246,19 +263,44 @@ def held_gib(device: torch.device) -> float:
     return 0.0 if device.type == "cuda" else psutil.Process().memory_info().rss / 2**30
 
 
-def forget_peak(device: torch.device) -> None:
-    """Let :func:`memory_gib` forget what was taken so far: benchmarks and compilation are no part of a run's steps.
+def forget_peak(device: torch.device) -> bool:
+    """Let :func:`memory_gib` forget what was taken so far: text, benchmarks and compilation are no part of the steps.
 
-    On a GPU only; a CPU's kernel does not forget.
+    Returns:
+        Whether it could. On a CPU, Linux alone lets a process set its own mark back, to what it holds now.
     """
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+        return True
+    try:
+        # 5: the mark alone, without walking through pages (proc_pid_clear_refs(5)).
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def counted_from_now(device: torch.device, held: float) -> dict[str, Any]:
+    """Forget the peak so far; what ``environment.json`` says of how memory is counted.
+
+    Args:
+        held: by :func:`held_gib` before there was a model.
+    """
+    return {
+        # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
+        "memory_before_gib": round(held, 4),
+        "memory_peak_of": "steps" if forget_peak(device) else "process",
+    }
 
 
 def memory_gib(device: torch.device) -> float:
-    """Peak memory in GiB: the allocator's since :func:`forget_peak` on a GPU, this process's resident one on a CPU."""
+    """Peak memory in GiB since :func:`forget_peak`: the allocator's on a GPU, what this process held on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
+    # Not getrusage's, which also holds the peak of whatever program this process was before an exec.
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in status if line.startswith("VmHWM:")).split()[1]) / 2**20
     import resource
     import sys
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from dataclasses import dataclass
 
@@ -180,6 +181,8 @@ class Recorder:
         values: dict[str, float | None] = {name: value for name, (value,) in read.items()}
         values |= record.knobs | record.times.milliseconds()
         values |= {"tokens_per_second": self.tokens_per_second, "layers_run": record.layers_run}
+        if (share := record.times.processor_share) is not None:
+            values["processor_share"] = share
         # Per step, and without this record's own: the next record has that.
         values["telemetry_ms"] = 1e3 * self.spent_seconds / len(steps)
         self.spent_seconds = 0.0
@@ -188,7 +191,7 @@ class Recorder:
         if math.isfinite(self.peak_flops):
             values["mfu"] = (useful_flops - flops) / passed / self.peak_flops
         if record.layers is not None:
-            values["memory_gib"] = memory_gib(self._device)
+            values |= {"memory_gib": memory_gib(self._device), "load": os.getloadavg()[0]}
             self.writer.layers(progress.step, **record.layers.vectors())
         # Six digits: more than a plot can show, and half the bytes of a full float.
         rounded = {name: value if value is None else float(f"{value:.6g}") for name, value in values.items()}

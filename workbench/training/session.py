@@ -24,7 +24,7 @@ from workbench.training.evaluate import Evaluation, alike, points_passed, points
 from workbench.training.forks import as_forked, check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
-from workbench.training.measurements import held_gib
+from workbench.training.measurements import counted_from_now, held_gib
 from workbench.training.profiling import profiled
 from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
@@ -198,8 +198,7 @@ class Session:
             "parameters": self.assembled.parameters,
             **self._yardstick,
             "compile_seconds": None,
-            # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
-            "memory_before_gib": round(self._held_before, 4),
+            **counted_from_now(self.engine.device, self._held_before),
         }
         write_json(self.folder.environment, environment)
         self.status.write(device=environment["device"])

@@ -14,7 +14,8 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.live.latest import Latest
-from workbench.plots.forecast_facts import beside_line, compared, doubt
+from workbench.plots.forecast_compared import beside_line, compared
+from workbench.plots.forecast_facts import doubt
 from workbench.plots.forecast_page import STYLE, comparison_html, details_html, headline_html, line_html
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
