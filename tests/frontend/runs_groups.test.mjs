@@ -103,9 +103,10 @@ test("groups of one name are called by what tells them from each other, kinds fi
 test("runs of a race stand together where the first of them is; two races of one name stay two", () => {
   const of = (id, tags = []) => row(id, 3, { tags });
   const rows = [of("mine"), of("20260102-000000-b-s0", ["race:a-vs-b"]), of("20260101-000000-b-s0", ["good", "race:a-vs-b"]), of("20260102-000000-a-s0", ["race:a-vs-b"]), of("other", ["race"])];
-  const lines = withExperiments(rows);
+  const lines = withExperiments(rows, { "race:a-vs-b 20260102-000000": "a better", "sweep:gone 20260101-000000": "best 3.215" });
   assert.deepEqual(lines.map(({ group, id }) => group?.rows.length ?? id), ["mine", 2, 1, "other"]);
   assert.equal(lines[1].group.label, "race a-vs-b");
+  assert.deepEqual(lines.flatMap(({ group }) => group?.brief ?? []), ["a better", ""], "what each says so far, and nothing where nobody has read it");
   assert.equal(lines[1].id, experimentOf(rows[3]));
   assert.equal(experimentOf(rows[0]), "");
 });

@@ -101,6 +101,11 @@ class Experiment(ABC, Generic[Folder, Result]):
     def shown(self) -> Shown:
         """As it is now, for a page that draws it live."""
 
+    @property
+    @abstractmethod
+    def brief(self) -> str:
+        """What it says so far, in a few words for one line of a table."""
+
     @abstractmethod
     def run_of(self, pick: str) -> Run:
         """The run of one of the picks of :meth:`shown`.

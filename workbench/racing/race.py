@@ -16,7 +16,7 @@ from workbench.racing.entering import Say, enter
 from workbench.racing.plan import Entry, RacePlan, Score
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import RaceResult, rows
-from workbench.racing.sentences import cost_lines, summary
+from workbench.racing.sentences import brief_words, cost_lines, summary
 from workbench.racing.sequential import ALPHA, MARGIN_NATS
 from workbench.racing.standing import Standing, Verdict, run_folder, standing
 from workbench.racing.tables import arms_text
@@ -88,6 +88,11 @@ class Race(Experiment[RaceFolder, RaceResult]):
         from workbench.racing.picture import shown
 
         return shown(self.plan, self.standing, self.status, self.note)
+
+    @property
+    def brief(self) -> str:
+        """Its verdicts, in a few words."""
+        return brief_words(self.standing.verdicts.values())
 
     def run_of(self, pick: str) -> Run:
         """The run of an entry, by its title: ``mine seed 3``, ``baseline 0.5x seed 3``."""

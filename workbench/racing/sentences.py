@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from statistics import median
 
 from workbench.experiments.experiment_folder import ENDED
@@ -15,6 +16,7 @@ from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
 
+_EARLY = "too early to say"
 LARGE = 3.0
 """Differences in units of their spread above which a race of so few seeds is said to find only very large ones."""
 
@@ -86,7 +88,7 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
             f"frequencies, and means are compared only where all do{advice}"
         )
     if verdict.estimate is None:
-        return f"{arm} against {base}: too early to say"
+        return f"{arm} against {base}: {_EARLY}"
     found, unit = verdict.estimate, UNITS[plan.score]
     # As how much better, or worse: nobody likes to read signs.
     ends = f"from {_leaning(found.low)} to {_leaning(found.high)}"
@@ -105,6 +107,20 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
         f"{arm} is {verdict.verdict} than {base} by {abs(found.mean):.3f} {unit} ({low:.3f} to {high:.3f}; "
         f"{found.seeds} seeds){_budget(verdict, base)}"
     )
+
+
+def brief_words(verdicts: Iterable[Verdict]) -> str:
+    """The verdicts of all arms in a few words, those that are decided first.
+
+    Example:
+        >>> brief_words([Verdict("a", "undecided", ""), Verdict("b", "better", ""), Verdict("c", "undecided", "floor")])
+        'b better; a, c undecided'
+    """
+    told: dict[str, list[str]] = {word: [] for word in ("better", "worse", "equivalent", "undecided")}
+    for each in verdicts:
+        word = "failed" if each.reason == "failed" else _EARLY if each.reason == "too early" else each.verdict
+        told.setdefault(word, []).append(plain(each.arm, 40))
+    return "; ".join(f"{', '.join(arms)} {word}" for word, arms in told.items() if arms)
 
 
 def _leaning(difference: float, unit: str = "") -> str:

@@ -75,6 +75,15 @@ def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
     return lines
 
 
+def brief_words(plan: SweepPlan, now: Standing) -> str:
+    """The best point in a few words."""
+    if now.best is None:
+        return "no best yet" if not now.over else "no point has a score"
+    best = now.points[now.best]
+    unit, setting = UNITS[plan.score], plain(best.point.label, 40)
+    return f"best{'' if now.over else ' so far'} {best.score:.3f} {unit}: point {now.best} ({setting})"
+
+
 def _edges(plan: SweepPlan, now: Standing) -> list[str]:
     """Knobs whose best value is the first or the last of its numbers."""
     if now.best is None or not now.over:

@@ -15,7 +15,7 @@ from workbench.sweeping import advance
 from workbench.sweeping.entering import enter
 from workbench.sweeping.plan import Point, Score, SweepPlan, add_point, read_points
 from workbench.sweeping.results import SweepResult, lines, rows, summary
-from workbench.sweeping.sentences import cost_lines
+from workbench.sweeping.sentences import brief_words, cost_lines
 from workbench.sweeping.standing import Standing
 from workbench.sweeping.sweep_folder import SweepFolder
 from workbench.sweeping.tables import table_text
@@ -104,6 +104,11 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         from workbench.choices.data.tuning_text import on_own_text
 
         return on_own_text(plan.recipe_of(self._point(index), plan.recipe["seed"]))
+
+    @property
+    def brief(self) -> str:
+        """Its best point, and what that has reached."""
+        return brief_words(self.plan, self.standing)
 
     def run_of(self, pick: str) -> Run:
         """The run of a point's first seed, by the point's index as text."""

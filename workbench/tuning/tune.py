@@ -12,6 +12,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
 from workbench.racing.race import Race
+from workbench.racing.sentences import brief_words
 from workbench.runs.run import Run
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sweep import Sweep
@@ -75,6 +76,12 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
             raise RunError(f"tuning '{self.id}' has no race: " + (
                 "nothing that was tried pays" if stage == "nothing paid" else f"it is {stage}"))  # fmt: skip
         return Race(race)
+
+    @property
+    def brief(self) -> str:
+        """How far its claim is, with the verdict of its race."""
+        now = self.standing
+        return "; ".join(filter(None, (now.stage, now.race and brief_words(now.race.verdicts.values()))))
 
     @property
     def result(self) -> TuningResult:

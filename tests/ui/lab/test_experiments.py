@@ -18,8 +18,8 @@ from tests.tuning.conftest import planned as planned_tuning
 from tests.ui.messages import say
 from workbench.errors import RunError
 from workbench.racing.race import Race
-from workbench.ui.lab.experiments import find_experiment, name_of
 from workbench.ui.lab.lab import Lab
+from workbench.ui.runs.named_experiments import find_experiment, name_of
 
 __all__ = ["planned", "planned_sweep", "planned_tuning", "root", "tiny"]
 

@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ipywidgets
 
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
-from workbench.opening import KINDS
 from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.ui.light_widgets import Light
+from workbench.ui.runs.named_experiments import find_experiment
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
 from workbench.ui.watch.experiment_panel import ExperimentPanel
-
-_BEGUN = len("20260131-081500")
-
-
-def name_of(experiment: Experiment[Any, Any]) -> str:
-    """What the table of runs calls an experiment: the tag of its runs, and the moment that their ids begin with."""
-    return f"{experiment.folder.tag} {experiment.id[:_BEGUN]}"
-
-
-def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment[Any, Any]:
-    """The race, sweep or tuning that :func:`name_of` names.
-
-    Raises:
-        RunError: it is not there (any more).
-    """
-    tag, _, begun = name.rpartition(" ")
-    held = KINDS.get(tag.partition(":")[0])
-    if held is None:
-        raise RunError(f"'{name}' is no race, sweep or tuning")
-    return held(held.kind.of_runs(tag, begun, runs_dir))
 
 
 class LabExperiments(Light, ipywidgets.VBox):

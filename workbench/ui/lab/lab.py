@@ -33,13 +33,14 @@ from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.compose.recipe_text import as_html
 from workbench.ui.compose.sources import RUN
 from workbench.ui.headless import headless
-from workbench.ui.lab.experiments import LabExperiments, name_of
+from workbench.ui.lab.experiments import LabExperiments
 from workbench.ui.lab.frame import Frame
 from workbench.ui.lab.held_widgets import held_widgets
 from workbench.ui.lab.launch_question import question, same_running
 from workbench.ui.lab.race_form import RaceForm
 from workbench.ui.light_widgets import light
 from workbench.ui.page import Page
+from workbench.ui.runs.named_experiments import name_of
 from workbench.ui.runs.run_actions import ActionResult
 from workbench.ui.runs.runs_table import RunsTable
 from workbench.ui.saved_output import view_bundle

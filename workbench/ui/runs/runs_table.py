@@ -23,6 +23,7 @@ from workbench.runs.catalogue.run_list import runs
 from workbench.runs.find import find
 from workbench.runs.run import Run
 from workbench.ui.bundles import script, style
+from workbench.ui.runs.named_experiments import Briefs
 from workbench.ui.runs.run_actions import VERBS, ActionResult, RunActions
 from workbench.ui.saved_output import view_bundle
 from workbench.ui.steering import Steering, place_of
@@ -93,6 +94,7 @@ class RunsTable(anywidget.AnyWidget):
         self._wake = threading.Event()
         self._sending = threading.RLock()
         self._seq, self._listed = -1, Listed([], 0, 0)
+        self._briefs, self._told_briefs = Briefs(root), dict[str, str]()
         # Two, so that a stop does not wait for an export. Threads start with the first request.
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench-runs-action")
         self.on_msg(self._heard)
@@ -130,6 +132,13 @@ class RunsTable(anywidget.AnyWidget):
         for name in ("selected", "watched") if most is None else ():
             if any(run_id not in known for run_id in getattr(self, name)):
                 setattr(self, name, [run_id for run_id in getattr(self, name) if run_id in known])
+
+    def refresh_experiments(self) -> None:
+        """Read what races, sweeps and tunings say whose runs have changed; sends it where it is new."""
+        found = self._briefs.of(self._listed.rows)
+        if found != self._told_briefs:
+            self._told_briefs = found
+            self._send_briefs()
 
     def watch(self, *run_ids: str) -> None:
         """Have the curves of these runs drawn, too; the oldest of more than :attr:`most_watched` give way."""
@@ -213,6 +222,7 @@ class RunsTable(anywidget.AnyWidget):
         if kind == "hello":
             self.seen = True
             self._tell(None, whole=True)
+            self._send_briefs()
         elif kind == "knobs":
             self._workers.submit(self._send_knobs)
         elif kind == "trash":
@@ -249,6 +259,10 @@ class RunsTable(anywidget.AnyWidget):
         found = self._listing.knobs([row["id"] for row in self._listed.rows])
         self.send({"type": "knobs", **found, "texts": knob_texts([*found["same"], *found["differ"]])})
 
+    def _send_briefs(self) -> None:
+        if self._told_briefs and self.comm is not None:
+            self.send({"type": "experiments", "briefs": self._told_briefs})
+
     def _send_trash(self) -> None:
         rows = self._listing.trash()
         self.send({"type": "trash", "rows": rows, "knobs": self._listing.trashed_knobs([row["id"] for row in rows])})
@@ -284,6 +298,7 @@ def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: thread
         started = time.monotonic()
         try:
             alive.refresh()
+            alive.refresh_experiments()
         except Exception as error:  # the thread goes on, and the page is the only place where a user would see it
             alive.complaint = f"reading the runs failed, trying on: {type(error).__name__}: {error}"
         took = time.monotonic() - started

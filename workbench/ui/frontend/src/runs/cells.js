@@ -94,7 +94,8 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
   for (const column of columns) {
     const cell = cells.get(column.key);
     if (column.key === "name") {
-      const label = [group.label, group.unlike].filter(Boolean).join(" · ");
+      // The verdict first: what does not fit is cut from the end.
+      const label = [group.label, group.brief, group.unlike].filter(Boolean).join(" · ");
       const told = `${label} (${named ? standingText(group.rows) : group.standing})`;
       text(cell, `${closed ? "▸" : "▾"} ${named || !cells.has("state") ? told : label}`);
       cell.title = told;

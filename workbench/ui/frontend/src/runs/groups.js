@@ -51,9 +51,10 @@ export function groupsOf(rows, by, knobs, sort = null) {
 /**
  * Lines of a table in which the runs of an experiment stand together, in the place of the first of them.
  * @param {object[]} rows as they are sorted
+ * @param {Object<string, string>} briefs what experiments say so far, by experimentName
  * @returns {({id: string, row: object, inside: false} | {id: string, group: object})[]}
  */
-export function withExperiments(rows) {
+export function withExperiments(rows, briefs = {}) {
   const held = new Map();
   const lines = [];
   for (const row of rows) {
@@ -62,7 +63,7 @@ export function withExperiments(rows) {
     else if (held.has(id)) held.get(id).rows.push(row);
     else {
       // Arms differ: their mean would say nothing.
-      const group = { id, label: tagOf(row).replace(":", " "), rows: [row], stats: new Map() };
+      const group = { id, label: tagOf(row).replace(":", " "), rows: [row], stats: new Map(), brief: briefs[experimentName(id)] ?? "" };
       held.set(id, group);
       lines.push({ id, group });
     }

@@ -23,6 +23,8 @@ export class Session {
     this.rows = new Rows();
     this.trash = null;
     this.knobs = null;
+    // What races, sweeps and tunings say so far, by experimentName.
+    this.briefs = {};
     this.knobsFor = null;
     this.trashKnobs = null;
     this.said = { text: "", error: false };
@@ -75,6 +77,7 @@ export class Session {
       if (!this.rows.take(message)) return this.hello();
       if (this.said.of?.some(([id, status]) => outlived(status, this.rows.byId.get(id)?.status))) this.said = { text: "", error: false };
     } else if (message.type === "knobs") this.knobs = new Knobs(message);
+    else if (message.type === "experiments") this.briefs = message.briefs;
     else if (message.type === "trash") {
       this.trash = message.rows;
       this.trashKnobs = new Knobs(message.knobs);

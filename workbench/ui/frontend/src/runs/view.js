@@ -136,7 +136,7 @@ export class View {
     this.grouped = groups !== null;
     // Who looks for something wants to see the runs, not how many of a race fit.
     const whole = asked === null && !this.filterText.trim();
-    const lines = groups ? groups.map((group) => ({ id: group.id, group })) : whole ? this.#folded(withExperiments(rows)) : rows.map((row) => ({ id: row.id, row, inside: false }));
+    const lines = groups ? groups.map((group) => ({ id: group.id, group })) : whole ? this.#folded(withExperiments(rows, this.session.briefs)) : rows.map((row) => ({ id: row.id, row, inside: false }));
     const items = lines.flatMap((line) => (line.group ? [line, ...this.#inside(line.group)] : [line]));
     this.shown = items.flatMap(({ row }) => row ?? []);
     const selected = this.inTrash ? this.picked : new Set(this.model.get("selected"));
