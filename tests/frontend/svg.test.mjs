@@ -6,7 +6,7 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { csvOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOf, eventsOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
 import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
@@ -122,6 +122,22 @@ test("events are marked by x, with a word and a sign for where there is no room"
   assert.equal(marks[1].text, "knob: optimizer.lr 0.001 -> 0.0005, x 1 -> 2");
   const [stage] = marksOf([run(events), run([], "b")], scene);
   assert.deepEqual([stage.label, stage.stroke], ["", "#f00"], "of several runs, names of stages would lie over each other");
+});
+
+test("words of events stand in a table, newest first, and of several runs with whose they are", () => {
+  const events = [
+    { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005", data: { path: "optimizer.lr", value: 0.0005 } },
+    { kind: "stage", step: 1, text: "stage 2 of 3: more", data: { stage: 2, stages: 3 } },
+  ];
+  const scene = { x: "step", colours: { run: () => "#f00" }, theme };
+  const alone = eventsOf(marksOf([run(events)], scene), "step");
+  assert.deepEqual([alone.head, alone.rows], [["Steps", "Event"], [["step 2", "knob: optimizer.lr 0.001 -> 0.0005"], ["step 1", "stage 2 of 3: more"]]]);
+  const both = marksOf([run(events, "first"), run(events.slice(1), "second")], scene);
+  assert.deepEqual(eventsOf(both, "step").head, ["Steps", "Run", "Event"]);
+  assert.deepEqual(eventsOf(both, "step", [1, 1]).rows.map(([, name, text]) => [name, text]).sort(), [["first", "stage 2 of 3: more"], ["second", "stage 2 of 3: more"]], "what is zoomed out of sight is not listed");
+  assert.equal(eventsOf(both, "step", [3, 4]), null);
+  const many = Array.from({ length: 100 }, (_, x) => ({ x, text: `event ${x}`, run: "" }));
+  assert.deepEqual([eventsOf(many, "step").rows.length, eventsOf(many, "step").title], [40, "Events marked in the plot, 40 of 100, newest first"]);
 });
 
 test("numbers leave as CSV that no spreadsheet takes for a formula", () => {

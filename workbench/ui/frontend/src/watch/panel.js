@@ -17,7 +17,8 @@ export class Panel {
    * @param {string} options.name for CSS: wb-panel-<name>
    * @param {object} options.monitor the view that this is a part of
    * @param {Node[]} [options.tools] controls of this view
-   * @param {() => {head: string[], rows: string[][], note: string}} [options.table] what "Show as table" shows
+   * @param {() => {head: string[], rows: string[][], note: string, events?: {title: string, head: string[], rows:
+   *   string[][]} | null}} [options.table] what "Show as table" shows
    * @param {() => object} [options.figure] what to ask the kernel for
    * @param {() => {title: string, height: number, body: (width: number, height: number, top: number) => string}}
    *   [options.picture] how to draw it as SVG
@@ -79,17 +80,10 @@ export class Panel {
 
   drawTable() {
     if (!this.asTable) return;
-    const { head, rows, note } = this.table();
+    const { head, rows, note, events } = this.table();
     const notes = note ? [el("p", { text: note })] : [];
-    this.sheet.replaceChildren(
-      ...notes,
-      el(
-        "table",
-        {},
-        el("thead", {}, el("tr", {}, ...head.map((text) => el("th", { scope: "col", text })))),
-        el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text) => el("td", { text }))))),
-      ),
-    );
+    const told = events ? [tableNode(events.head, events.rows, { class: "wb-words" }, el("caption", { text: events.title }))] : [];
+    this.sheet.replaceChildren(...notes, tableNode(head, rows), ...told);
   }
 
   close() {
@@ -174,4 +168,14 @@ export class Panel {
     const size = /height="([\d.]+)"/.exec(svg);
     download(name, kind === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await toPng(svg, width, Number(size[1])));
   }
+}
+
+function tableNode(head, rows, attributes = {}, ...caption) {
+  return el(
+    "table",
+    attributes,
+    ...caption,
+    el("thead", {}, el("tr", {}, ...head.map((text) => el("th", { scope: "col", text })))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text) => el("td", { text }))))),
+  );
 }

@@ -36,7 +36,7 @@ export class Readout {
     // Where the pointer is, the reading says at which x; elsewhere the line in the plot does.
     if (here) {
       rows.unshift(el("div", { class: "wb-readout-x", text: xValue(u.data[0][row], picture.x) }));
-      const near = (picture.marks ?? []).filter((mark) => Math.abs(u.valToPos(mark.x, "x") - left) < NEAR_PX).map(({ text }) => text);
+      const near = (picture.marks ?? []).filter((mark) => Math.abs(u.valToPos(mark.x, "x") - left) < NEAR_PX).map(({ run, text }) => [run, text].filter(Boolean).join(" · "));
       const { top } = u.cursor;
       const levels = (picture.levels ?? []).filter(({ y }) => Math.abs(u.valToPos(y, "y") - top) < NEAR_PX).map(({ text, help }) => [text, help].filter(Boolean).join(": "));
       rows.push(...[...near, ...levels].map((text) => el("div", { class: "wb-readout-mark", text })));

@@ -4,7 +4,7 @@ import { Curves } from "../curves.js";
 import { Panel } from "../panel.js";
 import { curvesSvg } from "../svg.js";
 import { AxisMenu } from "./axis_menu.js";
-import { extentOf, marksOf, tableOf } from "./pictures.js";
+import { eventsOf, extentOf, marksOf, tableOf } from "./pictures.js";
 
 export class CurvesView {
   /** `panel` is Panel's description without the parts added here; `curves` that of Curves. */
@@ -16,7 +16,7 @@ export class CurvesView {
       monitor,
       sized: true,
       tools: [...tools, this.axisMenu.root],
-      table: () => tableOf(this.own ?? this.lines, this.scene.x, this.scene.window),
+      table: () => ({ ...tableOf(this.own ?? this.lines, this.scene.x, this.scene.window), events: eventsOf(this.picture.marks, this.scene.x, this.scene.window) }),
       picture: () => ({ title: caption(), height, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
       ...panel,
     });
@@ -38,7 +38,10 @@ export class CurvesView {
   show(scene, picture, marked = scene.runs) {
     const { runs, x, theme, window } = scene;
     const left = { ...picture.left, ...this.#axis(picture.left) };
-    this.picture = { lines: this.lines, x, marks: marksOf(marked, scene), window, extent: extentOf(runs, x), theme, ...picture, left };
+    const marks = marksOf(marked, scene);
+    // Words over several runs' lines would lie over each other: who cannot point at a line finds them in the table.
+    const told = marks.length ? " Show as table, in the menu, also lists the events marked." : "";
+    this.picture = { lines: this.lines, x, marks, window, extent: extentOf(runs, x), theme, ...picture, label: picture.label + told, left };
     if (this.panel.asTable) return this.panel.drawTable();
     this.curves.draw(this.picture);
     const { range, outside } = this.curves.drawn;

@@ -33,6 +33,7 @@ export function marksOf(runs, scene) {
         x: xs[steps.indexOf(event.step)],
         // The text of a stage, and of a request, begins with that word.
         text: stage || verb ? event.text : `${event.kind}: ${event.text}`,
+        run: runs.length > 1 ? shortName(run.name) : "",
         stage,
         passing: !stage,
         label: stage ? "" : labelOf(event),
@@ -129,6 +130,19 @@ export function tableOf(lines, kind, window = null) {
   if (!rows.length) return { head, rows, note: lines.length ? "" : "Nothing recorded yet." };
   const all = new Set(lines.flatMap(({ x, y }) => Array.from(x).filter((_, i) => !Number.isNaN(y[i])))).size;
   return { head, rows, note: rows.length < all ? `${rows.length} of ${all} records${window ? " (zoomed)" : ""}, newest first` : "" };
+}
+
+/**
+ * The words of events that a plot marks, newest first, for those who cannot point at a line; of several runs, whose each is.
+ * @returns {{title: string, head: string[], rows: string[][]} | null} null where none is marked
+ */
+export function eventsOf(marks, kind, window = null) {
+  const inside = marks.filter(({ x }) => !window || (x >= window[0] && x <= window[1])).reverse();
+  if (!inside.length) return null;
+  const several = inside.some(({ run }) => run);
+  const rows = inside.slice(0, TABLE_ROWS).map(({ x, run, text }) => [xValue(x, kind), ...(several ? [run] : []), text]);
+  const more = inside.length > rows.length ? `${rows.length} of ${inside.length}, ` : "";
+  return { title: `Events marked in the plot, ${more}newest first`, head: [X_HEADS[kind], ...(several ? ["Run"] : []), "Event"], rows };
 }
 
 /** The x of a line that get rows; few of a long line whose values stand in the rows that are there (text -> x). */
