@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from workbench.choices.depth.plan import STATES as PLAN_STATES
-from workbench.floors import Floors, Yardstick
+from workbench.floors import Floors, Learned, Yardstick, learned_briefly
 from workbench.quantities import (
     LAYER_STATES,
     LEVEL_DASHES,
@@ -27,6 +28,13 @@ from workbench.quantities import (
     run_dash,
 )
 from workbench.training.measurements import PARTS as MEASURED_PARTS
+
+
+def test_what_was_learned_has_words_of_one_source():
+    told = declared()["learnedBriefly"]
+    assert told == {word: learned_briefly(word) for word in get_args(Learned)}
+    source = PAGE_FILE.parent / "watch" / "views"
+    assert not [path.name for path in source.glob("*.js") if re.search("learned:|learned so far", path.read_text())]
 
 
 def test_the_page_has_what_is_declared():

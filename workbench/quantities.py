@@ -1,4 +1,4 @@
-"""What every picture shows: quantities of telemetry, horizontal axes, layer states, colours and dashes.
+"""What every picture shows: quantities of telemetry, horizontal axes, layer states, words, colours and dashes.
 
 Plots and tables read it here, the page through ``ui/frontend/src/quantities.js``, which
 ``python -m workbench.quantities`` writes. Standard library only.
@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from workbench.floors import Learned, learned_briefly
 
 PAGE_FILE = Path(__file__).parent / "ui" / "frontend" / "src" / "quantities.js"
 """The same for the page's bundle."""
@@ -231,6 +233,7 @@ def declared() -> dict[str, Any]:
         "runDashes": RUN_DASHES,
         "levelDashes": LEVEL_DASHES,
         "levelHelp": LEVEL_HELP,
+        "learnedBriefly": {word: learned_briefly(word) for word in get_args(Learned)},
         "smoothing": SMOOTHING,
         "ramp": RAMP,
         "axes": [asdict(axis) for axis in AXES],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -16,6 +16,7 @@ from tests.browser.jupyter import Notebook, choose_theme, write_notebook
 from tests.browser.looks import expect_curve, soon, still, unfit
 from tests.browser.servers import Server
 from tests.ui.live import run_folder
+from workbench.floors import Learned, learned_briefly
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
@@ -226,6 +227,33 @@ def test_a_plot_takes_the_view_and_the_layout_is_remembered(shown: Locator) -> N
     page.keyboard.press("Escape")
 
 
+def test_what_was_learned_is_said_as_python_says_it(shown: Locator) -> None:
+    row = shown.locator(".wb-run", has_text="run 0")
+    # 6.1 nats: below word frequencies (6.9), above neighbours (5.9), which it has not reached.
+    expect(row.locator(".wb-col-learned")).to_have_text("learning neighbours")
+    label = shown.locator(".wb-panel-loss .wb-area").get_attribute("aria-label") or ""
+    assert re.search(r"run 0: training [^;]*, learning neighbours;", label), label
+
+
+def test_words_of_events_of_several_runs_are_reached_by_keys(shown: Locator) -> None:
+    page, panel = shown.page, shown.locator(".wb-panel-loss")
+    assert "lists the events marked" in (panel.locator(".wb-area").get_attribute("aria-label") or "")
+    panel.get_by_role("button", name="Loss: more").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Show as table")).to_be_focused()
+    page.keyboard.press("Enter")
+    told = panel.get_by_role("table", name=re.compile("Events marked in the plot"))
+    expect(told.get_by_role("row")).to_have_count(1 + 6)
+    expect(told.get_by_role("row").nth(1)).to_have_text(
+        re.compile(r"step 60run \dmemory: kept: 8 rows per micro-batch")
+    )
+    assert violations(page, "six runs, their loss as a table", roots=(".wb-monitor",)) == []
+    panel.get_by_role("button", name="Loss: more").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(panel.locator(".wb-area canvas")).to_be_visible()
+
+
 def test_it_reads_in_the_dark_too(shown: Locator) -> None:
     page = shown.page
     choose_theme(page, "JupyterLab Dark")
@@ -254,8 +282,9 @@ def test_what_has_just_come_is_seen(
     row = shown.locator(".wb-run", has_text="run 6")
     soon(lambda: in_sight(row, table), True)
     # The longest of the words for what was learned is not cut where there is room.
-    words = "cell => { cell.textContent = 'word frequencies'; return cell.scrollWidth - cell.clientWidth; }"
-    assert row.locator(".wb-col-learned").evaluate(words) == 0
+    longest = max(map(learned_briefly, get_args(Learned)), key=len)
+    words = "(cell, text) => { cell.textContent = text; return cell.scrollWidth - cell.clientWidth; }"
+    assert row.locator(".wb-col-learned").evaluate(words, longest) == 0
     toggles = shown.locator(".wb-steer-toggle")
     # However much there is to say in however little room, the buttons stay in sight.
     for width in (905, 705, 525):

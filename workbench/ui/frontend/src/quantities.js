@@ -3,6 +3,7 @@ export const runColours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7848F8"
 export const runDashes = [[], [9, 4], [3, 3], [11, 3, 3, 3], [6, 2], [2, 5], [14, 4], [8, 3, 2, 3, 2, 3]];
 export const levelDashes = {"word frequencies": [2, 4], "neighbours": [10, 3, 2, 3], "training without context": [1, 6], "target": [7, 3]};
 export const levelHelp = {"word frequencies": "what a model that ignores its input would score, knowing only how often each token occurs", "neighbours": "what a model that sees the nearest tokens alone (both neighbours of a masked one) would score", "training without context": "what the training loss is without context: some of the words it asks for are shown", "target": "the held-out loss to reach"};
+export const learnedBriefly = {"nothing yet": "learned: nothing yet", "word frequencies": "learned: word frequencies", "neighbours": "learning neighbours", "context": "uses context"};
 export const smoothing = 0.012;
 export const ramp = ["#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379"];
 export const axes = [{"name": "step", "title": "optimizer steps", "short": "Steps", "unit": ""}, {"name": "tokens", "title": "tokens", "short": "Tokens", "unit": ""}, {"name": "seconds", "title": "time of training", "short": "Time", "unit": "s"}, {"name": "flops", "title": "useful FLOPs", "short": "FLOPs", "unit": ""}];

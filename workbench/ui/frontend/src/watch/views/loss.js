@@ -3,7 +3,7 @@
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
 import { loss } from "../../format.js";
-import { faded, faint, SMOOTHING } from "../../palette.js";
+import { faded, faint, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
 import { latest, levelsOf, named, ofRun, smoothed } from "./pictures.js";
@@ -89,7 +89,7 @@ export class LossView extends CurvesView {
     const parts = runs.map((run) => {
       const heldout = latest(run, "heldout_loss");
       const { learned, score = "held-out" } = run.status;
-      const scored = heldout === null ? "" : `, ${score} ${run.status.status === "finished" ? "" : "~"}${loss(heldout)}${learned ? `, learned: ${learned}` : ""}`;
+      const scored = heldout === null ? "" : `, ${score} ${run.status.status === "finished" ? "" : "~"}${loss(heldout)}${learned ? `, ${LEARNED_BRIEFLY[learned]}` : ""}`;
       return `${run.name}: training ${loss(latest(run, "loss"))}${scored}`;
     });
     return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;

@@ -2,6 +2,7 @@
 
 import { el, say } from "../../dom.js";
 import { clock, duration, heldout, loss, partScore, percent, queueText, secondsLeft, short, standing } from "../../format.js";
+import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
 import { lineSample } from "../samples.js";
@@ -103,8 +104,9 @@ export class RunRow {
   #numbers({ status, final }) {
     say(this.numbers.loss, loss(status.loss));
     say(this.numbers.heldout, heldout(status));
-    say(this.learned, status.learned ?? "");
-    this.heldout.title = this.learned.title = [status.score, partScore(status), status.learned && `learned so far: ${status.learned}`].filter(Boolean).join("; ");
+    const learned = LEARNED_BRIEFLY[status.learned] ?? "";
+    say(this.learned, learned);
+    this.heldout.title = this.learned.title = [status.score, partScore(status), learned].filter(Boolean).join("; ");
     say(this.numbers.speed, short(status.tokens_per_second));
     say(this.numbers.time, final ? `took ${duration(status.seconds - (status.seconds_before ?? 0))}` : duration(secondsLeft(status)));
   }
