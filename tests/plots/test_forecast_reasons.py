@@ -20,6 +20,9 @@ SLOW = {**FOUND, "tokens_per_second": 32_000.0, "seconds": 25.0, "seconds_low": 
 ON_CPU = {**FOUND, "memory": {**FOUND["memory"], "heap": 100 << 20}}
 
 
+STEADY = {**ON_CPU, "schedules": {"progress": [0.5], "optimizer.lr": [0.001]}}
+
+
 def row(found: dict[str, Any], view: RunView, name: str) -> Compared:
     return next(row for row in compared(found, view) if row.name == name)
 
@@ -87,8 +90,9 @@ def test_a_machine_that_was_measured_in_a_busy_moment(here: RunView) -> None:
 def test_memory_is_missed_for_reasons_of_its_own(here: RunView) -> None:
     shared = recorded(here, load=6.0, processor_share=0.3)
     # 1 GiB was measured.
-    half = {**ON_CPU, "memory_bytes": GIB // 2}
+    half = STEADY | {"memory_bytes": GIB // 2}
     assert row(half, shared, "memory for training").why.startswith("no reason is recorded: run it again")
+    # Of an earlier version: the very first reading was as large, so it came before or in the first step.
     earlier = {name: value for name, value in here.environment.items() if name != "memory_peak_of"}
     why = row(half, replace(here, environment=earlier), "memory for training").why
     assert why.startswith("measured is the peak of the whole process")
@@ -97,9 +101,26 @@ def test_memory_is_missed_for_reasons_of_its_own(here: RunView) -> None:
     ), "a GPU's allocator counts the steps alone"
 
 
+def test_sizes_that_move_make_a_heap_grow(here: RunView) -> None:
+    scalars = [
+        record | {"memory_gib": 0.2 + min(1.0, 0.4 + 0.1 * n)} for n, record in enumerate(here.telemetry.scalars)
+    ]
+    grown = replace(here, telemetry=replace(here.telemetry, scalars=scalars))
+    why = row({**ON_CPU, "memory_bytes": GIB // 2}, grown, "memory for training").why
+    assert why == (
+        "it grew from 410 MiB in the first step: sizes that move from step to step (objective.mask_rate) leave gaps in "
+        "a CPU's heap, more of them than was forecast"
+    )
+    half = STEADY | {"memory_bytes": GIB // 2}
+    assert row(half, grown, "memory for training").why.startswith("no reason is recorded")
+    # What came later than the first step is no peak of before, in a run of an earlier version either.
+    earlier = {name: value for name, value in here.environment.items() if name != "memory_peak_of"}
+    assert row(half, replace(grown, environment=earlier), "memory for training").why.startswith("no reason is recorded")
+
+
 def test_a_small_model_differs_by_what_a_heap_varies_by(here: RunView) -> None:
     small = recorded(here, memory_gib=0.2 + 80 / 1024)
-    why = row({**ON_CPU, "memory_bytes": 60 << 20}, small, "memory for training").why
+    why = row(STEADY | {"memory_bytes": 60 << 20}, small, "memory for training").why
     assert why == "the difference of 20 MiB is what a process's heap varies by from run to run"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.plots.forecast_facts import bytes_words
+from workbench.plots.forecast_facts import bytes_words, moving
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ BUSY_LOAD = 0.5
 """Threads beyond the run's own that wanted a core on average, from which on the machine was shared."""
 HEAP_VARIES = 30 << 20
 """Bytes by which the same training differs from run to run on a CPU (``forecasting/footprint.py``)."""
+_SIZES = ("data.batch_size", "data.sequence_length", "objective.")
+"""Knobs that decide how many rows, tokens and labels a step has."""
 _MOVES = ("data.", "objective.", "depth.", "architecture.", "execution.")
 """Knobs that move speed and memory; what an optimizer's rate is changes neither."""
 
@@ -87,13 +89,22 @@ def _memory(off: float, found: Mapping[str, Any], view: RunView) -> list[str]:
     reasons = []
     ahead = found["memory_bytes"]
     there = ahead / (1 + off)
-    on_heap = bool((found.get("memory") or {}).get("heap"))
-    if on_heap and there > ahead and view.environment.get("memory_peak_of") != "steps":
+    if not (found.get("memory") or {}).get("heap"):
+        return reasons
+    before = number(view.environment.get("memory_before_gib") or 0.0)
+    first = 2**30 * (view.telemetry.series("memory_gib")[1][0] - before)
+    if there > ahead and view.environment.get("memory_peak_of") != "steps" and first > ahead:
         reasons.append(
             "measured is the peak of the whole process, in which preparing text, trying kernels and compiling count; "
             "the forecast is of the steps"
         )
-    if on_heap and abs(there - ahead) <= HEAP_VARIES:
+    sizes = [path for path in moving(found) if path.startswith(_SIZES)]
+    if sizes and there > ahead and there - first > HEAP_VARIES:
+        reasons.append(
+            f"it grew from {bytes_words(first)} in the first step: sizes that move from step to step "
+            f"({', '.join(sizes)}) leave gaps in a CPU's heap, more of them than was forecast"
+        )
+    if abs(there - ahead) <= HEAP_VARIES:
         reasons.append(
             f"the difference of {bytes_words(abs(there - ahead))} is what a process's heap varies by from run to run"
         )
