@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -34,11 +35,13 @@ def long_recipe(corpus: Path, name: str = "a run") -> Recipe:
     )
 
 
-def write_lab(server: Server, corpus: Path, name: str = "lab.ipynb", pocket: Recipe | None = None) -> None:
-    """A notebook whose only cell shows the Lab, with the preset ``pocket``."""
+def write_lab(
+    server: Server, corpus: Path, name: str = "lab.ipynb", pocket: Recipe | None = None, more: Sequence[str] = ()
+) -> None:
+    """A notebook whose first cell shows the Lab, with the preset ``pocket``; ``more``: cells after it."""
     pocket = pocket or tiny_recipe(corpus, steps=1_000_000, name="pocket")
     (server.root / "pocket.json").write_text(pocket.to_json())
-    write_notebook(server.root / name, [f"{_PRESET}\nwb.Lab()"])
+    write_notebook(server.root / name, [f"{_PRESET}\nwb.Lab()", *more])
 
 
 def open_lab(

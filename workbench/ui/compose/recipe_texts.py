@@ -59,6 +59,12 @@ class RecipeTexts:
         self._told = self.edited
         return self.shown
 
+    def typed(self, draft: str) -> None:
+        """Hear what the page's text was when a button was pressed, which may come before the edit itself."""
+        # The page alone knows what was typed: that it was applied already tells the same draft.
+        if self.shown is not None and draft != self.shown.draft:
+            self.shown.draft = draft
+
     def take(self) -> None:
         """Take over what is shown and not applied, where it holds a recipe."""
         if self.shown is not None:

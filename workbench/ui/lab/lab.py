@@ -363,6 +363,8 @@ class Lab(ipywidgets.Box):
     def _heard(self, request: dict[str, Any]) -> None:
         """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
         verb = request.get("do")
+        if isinstance(request.get("typed"), str):
+            self.composer.texts.typed(request["typed"])
         if verb == "launch" and request.get("again"):
             # Whatever became of the first press: the second meant the same.
             if self._launched:

@@ -35,6 +35,8 @@ function render({ model, el: root }) {
     // While it holds a draft, undo belongs to the text.
     if (draft === null) delete area.dataset.labEdited;
     else area.dataset.labEdited = "true";
+    // Launch and Race take it along, and its blur must not make it look sent.
+    area.classList.toggle("lab-draft", draft !== null);
     area.rows = Math.min(40, Math.max(8, text.split("\n").length));
     apply.disabled = revert.disabled = draft === null;
     const found = model.get("problems");

@@ -112,8 +112,8 @@ const TWICE_WITHIN_MS = 1000;
  * that changes nothing, or is merged with the next, is waited for in vain.
  */
 class Launcher {
-  constructor(model, signal) {
-    this.model = model;
+  constructor(model, root, signal) {
+    Object.assign(this, { model, root });
     this.edits = 0;
     this.presses = [];
     this.pressed = -Infinity;
@@ -139,7 +139,9 @@ class Launcher {
   }
 
   press(request) {
-    this.presses.push(request);
+    // With it what stands in a text view: an edit of it may be held back, too, and changes nothing of what is kept.
+    const typed = this.root.querySelector("textarea.lab-draft")?.value;
+    this.presses.push(typed === undefined ? request : { ...request, typed });
     if (!this.edits) this.settle();
   }
 }
@@ -221,7 +223,7 @@ function render({ model, el }) {
       button.setAttribute("aria-keyshortcuts", "Control+Enter");
     }
     const on = (type, hear) => root.addEventListener(type, hear, { signal: gone.signal, capture: true });
-    const launcher = new Launcher(model, gone.signal);
+    const launcher = new Launcher(model, root, gone.signal);
     on("change", ({ target }) => target.closest(".lab-knob, .lab-heading") && launcher.edited());
     on("click", (event) => {
       const button = event.target.closest?.(".lab-launch, .lab-race-button");
