@@ -1,0 +1,111 @@
+"""Beside Launch: whether what is composed can run, what speaks against it, and what text that is not applied means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.messages import say
+from workbench import presets
+from workbench.fields import put
+from workbench.ui.lab.lab import Lab
+
+
+def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab.forecast._ahead, "ask", lambda _recipe: None)
+    composer = lab.composer
+    assert composer.recipe is not None
+    lab.forecast._judged(composer.recipe.hash, "does not fit: it needs 9 GiB, the device has 8 GiB")
+    assert "does not fit" in composer.verdict.value
+    assert "ready" not in composer.verdict.value
+    # Of the next one nobody knows yet.
+    composer.enter(put(composer.fields, "seed", 7))
+    assert ">valid, forecast pending<" in composer.verdict.value
+    assert not lab.launch_button.disabled
+    lab.forecast._judged(composer.recipe.hash, "")
+    assert ">ready<" in composer.verdict.value
+
+
+def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_button(lab: Lab) -> None:
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    assert lab.launch_button.disabled
+    assert "3 heads do not divide" in lab.launch_button.tooltip
+    assert "3 heads do not divide" in lab.composer.verdict.value
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "2"
+    assert not lab.launch_button.disabled
+    assert "lab-good" in lab.composer.verdict.value
+    lab.composer.load(lab.composer.recipe.with_(execution={"threads": 1000}))
+    assert lab.launch_button.disabled
+    assert "cannot run" in lab.composer.verdict.value
+    assert "execution.threads" in lab.composer.verdict.value
+    assert (
+        "1000 threads, and this machine has" in lab.composer.axes["execution"].part.knobs["threads"]._note._line.value
+    )
+    lab.composer.undo()
+    assert not lab.launch_button.disabled
+    assert lab.table.rows == []
+
+
+def test_text_that_is_not_applied_is_what_is_launched_or_the_reason_why_nothing_can_be(lab: Lab) -> None:
+    composer = lab.composer
+    started: list[tuple[str, int]] = []
+    lab._start = lambda recipe: started.append((recipe.name, recipe.seed))  # type: ignore[method-assign]
+    composer.show.value = "JSON"
+    text = composer.json.text
+    composer.json.draft = text.replace('"seed": 0', '"seed": -1')
+    assert lab.launch_button.disabled
+    assert lab.race_button.disabled
+    assert "cannot run" in composer.verdict.value
+    assert "seed: " in composer.verdict.value
+    assert "seed: " in lab.launch_button.tooltip
+    say(lab.frame, {"do": "launch"})
+    composer.show.value = "Form"
+    assert not lab.launch_button.disabled, "of a text that nobody sees nothing is launched"
+    composer.show.value = "JSON"
+    assert lab.launch_button.disabled
+    composer.json.draft = text.replace('"seed": 0', '"seed": 22')
+    assert not lab.launch_button.disabled
+    assert not lab.race_button.disabled
+    assert "lab-good" not in composer.verdict.value
+    assert "Launch and Race apply it first: seed 0" in composer.verdict.value
+    lab.launch_button.click()
+    assert composer.recipe is not None
+    assert started == [(composer.recipe.name, 22)]
+    assert f"applied and launched {composer.recipe.name}" in composer.verdict.value
+    said = composer.verdict.value
+    composer.json.draft = None  # the page has heard that it was applied
+    assert composer.verdict.value == said
+    composer.json.draft = text.replace('"seed": 0', '"seed": 23')
+    lab.race_button.click()
+    assert composer.recipe.seed == 23
+
+
+def test_text_stands_in_for_knobs_that_cannot_run(lab: Lab) -> None:
+    composer = lab.composer
+    sound = composer.fields
+    composer.enter(put(sound, "architecture.heads", 3))
+    composer.show.value = "JSON"
+    assert lab.launch_button.disabled
+    composer.json.draft = composer.json.text.replace('"heads": 3', '"heads": 2')
+    assert not lab.launch_button.disabled
+    composer.json.draft = None
+    assert lab.launch_button.disabled
+    assert "3 heads do not divide" in composer.verdict.value
+
+
+def test_an_error_of_a_handler_is_told_beside_the_button(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where the folder should be")
+    lab = Lab(presets.get("fast"), runs_dir=tmp_path / "runs")
+    lab.launch_button.click()
+    assert "lab-bad" in lab.composer.verdict.value
+    assert "cannot take a new run" in lab.composer.verdict.value
+    lab.close()
+
+
+def test_a_launch_by_key_does_nothing_while_the_recipe_cannot_run(lab: Lab) -> None:
+    lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    for again in (False, True):
+        say(lab.frame, {"do": "launch", "again": again})
+    assert lab.table.rows == []
+    assert "3 heads do not divide" in lab.composer.verdict.value
