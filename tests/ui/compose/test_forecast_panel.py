@@ -107,6 +107,27 @@ def test_runs_that_train_are_not_disturbed_unasked(
     assert panel.measure not in panel.children
 
 
+def test_whoever_must_know_waits_for_a_forecast_but_not_for_a_measurement(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe
+) -> None:
+    judged: list[str] = []
+    panel._judged = lambda found, _why: judged.append(found)
+    panel.settle()  # of nothing
+    panel.show(recipe)
+    panel.settle(60)
+    assert judged == [recipe.hash]
+    machine.measured = False
+    machine.go_on.clear()
+    other = recipe.with_(budget="60 steps")
+    panel.show(other)
+    assert machine.measuring.wait(60)
+    panel.settle(60)
+    assert judged == [recipe.hash], "it came back while the machine is measured"
+    machine.go_on.set()
+    settled(panel)
+    assert judged[-1] == other.hash
+
+
 def test_measuring_is_not_offered_while_it_goes_on_and_a_run_is_looked_at(
     panel: ForecastPanel, machine: Machine, recipe: Recipe, tmp_path: Path
 ) -> None:

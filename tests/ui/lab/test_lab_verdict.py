@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.ui.messages import say
 from workbench import presets
 from workbench.fields import put
+from workbench.live.latest import Latest
+from workbench.recipe import Recipe
 from workbench.ui.lab.lab import Lab
 
 
@@ -79,6 +82,50 @@ def test_text_that_is_not_applied_is_what_is_launched_or_the_reason_why_nothing_
     composer.json.draft = text.replace('"seed": 0', '"seed": 23')
     lab.race_button.click()
     assert composer.recipe.seed == 23
+
+
+@pytest.mark.parametrize("view", ["Form", "JSON", "Python"])
+def test_what_is_launched_at_once_is_asked_about_as_what_was_looked_at(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    """A budget of years, by a knob or in a text, and Launch before its forecast is there."""
+    started, long = [], "would take 1,157 days on this machine"
+    monkeypatch.setattr(lab, "_start", lambda recipe: started.append(recipe.budget.amount))
+
+    def forecast(recipe: Recipe) -> None:
+        time.sleep(0.3)
+        lab.forecast._judged(recipe.hash, long if recipe.budget.amount > 1e6 else "")
+
+    monkeypatch.setattr(lab.forecast, "_ahead", Latest(forecast, "slow-forecast"))
+    lab._displayed = True
+    composer = lab.composer
+    lab._composed()
+    if view == "Form":
+        composer.enter(put(composer.fields, "budget.amount", 1e9))
+    else:
+        composer.show.value = view
+        editor = composer.json if view == "JSON" else composer.python
+        assert editor.text.count("100000.0") == 1
+        editor.draft = editor.text.replace("100000.0", "1000000000.0")
+    lab.launch_button.click()
+    assert (started, lab.launch_button.description) == ([], "Launch anyway")
+    assert f"press again to launch anyway: {long}" in composer.verdict.value
+    lab.launch_button.click()
+    assert started == [1e9]
+
+
+def test_text_that_was_typed_as_launch_was_pressed_is_what_is_launched(lab: Lab) -> None:
+    """The page's edit of it may come later than the press: a busy kernel takes edits one by one."""
+    composer, started = lab.composer, []
+    lab._start = lambda recipe: started.append(recipe.seed)  # type: ignore[method-assign]
+    composer.show.value = "JSON"
+    text = composer.json.text
+    composer.json.draft = text.replace('"seed": 0', '"seed": 4')
+    say(lab.frame, {"do": "launch", "again": False, "typed": text.replace('"seed": 0', '"seed": 41')})
+    assert started == [41]
+    # The edit that was held back changes nothing any more.
+    composer.json.draft = text.replace('"seed": 0', '"seed": 41')
+    assert composer.edited is None
 
 
 def test_text_stands_in_for_knobs_that_cannot_run(lab: Lab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,8 @@ from workbench.ui.light_widgets import Light, light
 
 REFRESH_SECONDS = 5.0
 """Between two readings of a run that is compared while it goes on."""
+PATIENCE_SECONDS = 3.0
+"""For a forecast when Launch is pressed: one takes a quarter of a second, the first of a kernel a second or two."""
 MEASURING_SECONDS = 20
 """That measuring takes on a machine that does nothing else."""
 _WAITING = "The forecast appears as soon as the recipe can run."
@@ -157,6 +160,12 @@ class ForecastPanel(ipywidgets.VBox):
             # What is provisional may have been settled by a run meanwhile.
             if known is None or known.get("provisional"):
                 self._ahead.ask(recipe)
+
+    def settle(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until what was asked for last is judged; not longer, and not for a machine that is being measured."""
+        until = time.monotonic() + seconds
+        while not self._ahead.wait(0.02) and not self._forecasts.measuring and time.monotonic() < until:
+            pass
 
     def share(self, sharing: int) -> None:
         """Say that so many runs train on the machine now."""
