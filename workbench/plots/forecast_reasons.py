@@ -86,7 +86,7 @@ def _measured_otherwise(view: RunView) -> list[str]:
 
 
 def _memory(off: float, found: Mapping[str, Any], view: RunView) -> list[str]:
-    reasons = []
+    reasons: list[str] = []
     ahead = found["memory_bytes"]
     there = ahead / (1 + off)
     if not (found.get("memory") or {}).get("heap"):

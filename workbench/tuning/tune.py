@@ -81,7 +81,8 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
     def brief(self) -> str:
         """How far its claim is, with the verdict of its race."""
         now = self.standing
-        return "; ".join(filter(None, (now.stage, now.race and brief_words(now.race.verdicts.values()))))
+        raced = brief_words(now.race.verdicts.values()) if now.race is not None else ""
+        return "; ".join(filter(None, (now.stage, raced)))
 
     @property
     def result(self) -> TuningResult:

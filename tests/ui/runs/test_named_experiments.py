@@ -12,12 +12,14 @@ from tests.racing import conftest as racing
 from tests.racing.conftest import planned, root, tiny
 from tests.sweeping import conftest as sweeping
 from tests.sweeping.conftest import planned as planned_sweep
+from tests.tuning import conftest as tunings
+from tests.tuning.conftest import planned as planned_tuning
 from tests.ui.runs.test_runs_table import Heard
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import write_json
 from workbench.ui.runs.named_experiments import Briefs, name_of
 
-__all__ = ["planned", "planned_sweep", "root", "tiny"]
+__all__ = ["planned", "planned_sweep", "planned_tuning", "root", "tiny"]
 
 
 def tagged(root: Path, tag: str) -> None:
@@ -77,3 +79,9 @@ def test_one_that_is_gone_says_nothing(planned: Any, root: Path) -> None:
     assert table.of("experiments") == []
     assert len(table.rows) == len(runs(root)) > 0
     table.close()
+
+
+def test_a_tuning_says_how_far_its_claim_is(planned_tuning: Any) -> None:
+    tuning = tunings.held(planned_tuning(name="mine", axes={"architecture.layers": [2, 1]}))
+    verdict = tuning.race.standing.verdicts["tuned"].verdict
+    assert tuning.brief == f"{tuning.stage}; tuned {verdict}"
