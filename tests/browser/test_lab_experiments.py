@@ -75,6 +75,10 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
 
     # From its line and back by keyboard alone.
     line = page.locator(".lab-runs .lab-together", has_text="race faster")
+    expect(line).to_contain_text("race faster · mine undecided (")
+    best = page.locator(".lab-runs .lab-together", has_text="sweep rates")
+    expect(best).to_contain_text(re.compile(rf"sweep rates · best \d\.\d+ nats: point {sweep.best} \("))
+    page.locator(".lab-runs").screenshot(path=RESULTS / "lab-experiment-lines.png")
     line.focus()
     page.keyboard.press("Enter")
     expect(title).to_have_text("Race faster")
