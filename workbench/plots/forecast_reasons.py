@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MISSED = 0.2
 """A fifth is what a forecast here is held to."""
 BUSY_SHARE = 0.9
-"""Of a processor; a training that has less of it waited for somebody. Alone, it has 0.97 and more."""
+"""Of a processor: a training that has less of it waited for somebody, for a tenth of its time at least."""
 BUSY_LOAD = 0.5
 """Threads beyond the run's own that wanted a core on average, from which on the machine was shared."""
 HEAP_VARIES = 30 << 20
