@@ -51,7 +51,8 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
     ("arms", "options", "said"),
     [
         (["fast"], [], "no race is called 'fast': `workbench race fast mine="),
-        (["fast", "fast:optimizer.lr=1e-3"], [], "two arms have one name"),
+        (["fast", "fast"], [], "two arms have one name"),
+        (["mine=fast", "mine=fast:optimizer.lr=1e-3"], [], "two arms have one name"),
         (["fast", "fast:optimizr=lans"], [], "did you mean 'optimizer'"),
         (["fast", "mine=fsat"], [], "did you mean 'fast'"),
         (["fast", "mine=fast:optimizer.rl=1"], [], "did you mean 'lr'"),

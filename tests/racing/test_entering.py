@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from workbench.errors import RecipeError
 from workbench.experiments.words import duration
 from workbench.forecast import forecast
 from workbench.racing.advance import advance
-from workbench.racing.entering import enter
+from workbench.racing.entering import ARM_NAME, arms_of, enter
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sentences import cost_lines
@@ -188,6 +189,14 @@ def test_arms_that_ask_for_the_same_training_are_said(planned: Planned, tiny: Re
 def test_arms_without_names_are_refused_with_what_is_wanted(tiny: Recipe, root: Path) -> None:
     with pytest.raises(RecipeError, match=r"takes a dict of names and recipes.*got \['quickstart', 'fast'\]"):
         enter(["quickstart", "fast"], runs_dir=root)  # type: ignore[arg-type]
+
+
+def test_arms_of_one_preset_are_named_by_what_differs() -> None:
+    texts = ["fast", "fast:optimizer.lr=1e-3", "fast:depth=progressive_drop", f"fast:notes={'x' * 60}"]
+    named = arms_of(texts)
+    assert list(named)[:3] == ["fast", "fast optimizer.lr 1e-3", "fast depth progressive_drop"]
+    assert list(named.values()) == texts
+    assert all(re.fullmatch(ARM_NAME, name) for name in named)
 
 
 def test_too_short_a_start_from_scratch_is_said_before(planned: Planned) -> None:

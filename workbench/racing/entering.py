@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from workbench.forecast import Forecast
     from workbench.recipe import Recipe
 
-ARM_NAME = r"\w[\w .+-]{0,39}"
+MOST_LETTERS = 40
+ARM_NAME = rf"\w[\w .+-]{{0,{MOST_LETTERS - 1}}}"
 FEW_LABELS = 5.0
 """Labelled tokens per entry of the vocabulary below which a start from scratch is said to be short: at 8 per entry a
 tuned masked recipe ended 0.3 nats below word frequencies (V 2,048, 15 s of one thread, 2026)."""
@@ -110,7 +111,9 @@ def enter(
 
 
 def arms_of(texts: Sequence[str]) -> dict[str, str]:
-    """Sources by name of texts such as ``mine=fast:optimizer.lr=1e-3``; without a name, that of the preset or file.
+    """Sources by name of texts such as ``mine=fast:optimizer.lr=1e-3``.
+
+    Without a name, that of the preset or file; where another arm has it, with the changes.
 
     Raises:
         RecipeError: two have one name, or one of these is no recipe.
@@ -120,6 +123,8 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
         name, equals, source = text.partition("=")
         if not equals or ":" in name:
             name, source = Path(text.partition(":")[0]).stem, text
+            if name in named:
+                name = re.sub(r"[^\w.+-]+", " ", f"{name} {text.partition(':')[2]}").strip()[:MOST_LETTERS].rstrip()
         if name in named:
             for each in (named[name], source):
                 recipe_of(each)  # a name that is missing is less to worry about than a knob that there is not
