@@ -77,7 +77,6 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     expect(steer.said(steer.fork)).to_contain_text("optimizer.lr 0.001 → 0.0001")
     steer.edits.press("Control+Enter")
     expect(steer.root.locator(".wb-made")).to_contain_text("New run calmer")
-    steer.press("Watch it here")
     expect(page.locator(".wb-name")).to_have_text([run.name, "calmer"])
     assert [fork.recipe.optimizer.lr for fork in runs(server.runs) if fork.name == "calmer"] == [1e-4]
     # Marked on the plots, recorded in the run.

@@ -15,6 +15,7 @@ from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.forks.fork import create_fork
 from workbench.runs.run import Run
+from workbench.runs.state import read_state
 from workbench.training import checkpoint
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import data_identity
@@ -51,6 +52,9 @@ def test_an_unchanged_fork_repeats_its_parent(tiny: Recipe, live: Live, forked: 
     assert train(parent, stop_at=11).step == 11
     fork = forked(parent)
     assert read_json(fork.folder.origin)["diff"] == {"name": ["tiny", "tiny fork 11"]}
+    # Before it trains, too: a list of runs does not show it at 0%.
+    state = read_state(fork.folder)
+    assert (state.step, state.progress) == (11, pytest.approx(11 / 20))
     here, there = train(fork, resume=True), train(parent, resume=True)
     assert_same(there, here)
     assert there.meta["batch"] == here.meta["batch"]

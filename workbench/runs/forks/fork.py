@@ -15,12 +15,13 @@ from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, write_json
+from workbench.runs.forks.origin import Origin
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.in_process import refuse_elsewhere
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle, Say
 from workbench.runs.queue.turn import check_room
-from workbench.runs.state import lock_held, take_lock
+from workbench.runs.state import lock_held, take_lock, write_state
 from workbench.telemetry import TelemetryWriter
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ def create_fork(
             "data": environment.get("data"),
         }
         write_json(draft.origin, origin)
+        # Shown while it starts: it does not begin at 0.
+        share = Origin(folder.id, saved["step"], seconds=saved["seconds"], tokens=origin["tokens"]).share(
+            forked.recipe.to_dict()["budget"]
+        )
+        write_state(draft, step=saved["step"], tokens=origin["tokens"], progress=share)
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
             write_json(draft.launched, asdict(Handle(on, launched["folder"])))

@@ -9,8 +9,9 @@ const ABSENT = "The server does not answer for runs. `jupyter server extension e
 /** What a line says below its name, and in full under the pointer. */
 export function factsOf(run) {
   const held = Number.isFinite(run.heldout_loss) ? `, held-out ${heldout(run)}${partScore(run) && ` (${partScore(run)})`}` : "";
+  const doing = queueText(run) || (run.status === "starting" && run.message);
   return {
-    short: [run.status, ...(queueText(run) ? [queueText(run)] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
+    short: [run.status, ...(doing ? [doing] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
     long: [`${run.name} (${run.id})`, `${run.status}${run.message ? `: ${run.message}` : ""}`, `step ${run.step}, loss ${loss(run.loss)}${held}`, run.place && `in ${run.place}`]
       .filter(Boolean)
       .join("\n"),

@@ -287,16 +287,12 @@ export class SteerPanel {
     this.redraw();
   }
 
+  /** Draws the new run beside this one, as one that was launched is. */
   #show(made) {
     const fresh = made.fresh?.length ? `; its optimizer begins without state, since ${made.fresh.join(", ")} changed` : "";
-    const watch = el("button", { type: "button", text: "Watch it here", on: { click: () => this.#watch(made, watch) } });
     const code = el("code", { text: `wb.Run("${made.run}").watch()` });
-    this.made.replaceChildren(el("span", { text: `New run ${made.name}${fresh}. ` }), watch, el("span", { text: " or in a cell: " }), code);
+    this.made.replaceChildren(el("span", { text: `New run ${made.name}${fresh}, drawn here; in a cell: ` }), code);
     this.made.hidden = false;
-  }
-
-  #watch(made, button) {
-    button.disabled = true;
     this.watch(made);
   }
 
