@@ -75,6 +75,19 @@ def test_repetitions_have_no_best_and_names_that_tell_them_apart(tmp_path: Path)
         assert rows["held-out loss (nats)"]["best"] == best
 
 
+def test_a_stopped_run_has_a_score_of_a_part_and_fewer_seconds(tmp_path: Path) -> None:
+    recipe = {"name": "a", "lr": 0.1, "budget": {"unit": "seconds", "amount": 90}}
+    whole = make(tmp_path, "a", recipe, {"heldout_loss": 3.5, "steps": 10, "seconds": 90.0})
+    stopped = make(
+        tmp_path, "b", recipe | {"name": "b", "lr": 0.2}, None, status="stopped", heldout_loss=3.0, step=5, seconds=84.8
+    )
+    found = compare([whole, stopped])
+    (row,) = (row for row in found["numbers"] if row["label"] == "held-out loss (nats)")
+    assert (row["values"], row["best"]) == ([3.5, 3.0], [])
+    (note,) = found["notes"]
+    assert note.startswith("The held-out loss of b is of a part of the held-out tokens")
+
+
 def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
     new, old = (
         make(tmp_path, name, {"name": name, "lr": loss}, {"heldout_loss": loss, "mfu": loss})

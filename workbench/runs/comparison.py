@@ -34,6 +34,9 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
 )
 _NATS = ("heldout_loss", "train_loss")
 _LOSSES = (*_NATS, "bits_per_byte")
+_PART = "scored in part"
+_EQUAL = 0.01
+"""Share by which seconds of training may differ and are called equal."""
 
 
 def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
@@ -47,7 +50,13 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     """
     yardsticks = [_yardstick(folder) for folder in folders]
     numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
+    called = titles(folders)
     unlike, why = _unlike(folders, yardsticks)
+    parts = [title for title, found in zip(called, numbers, strict=True) if found.pop(_PART, False)]
+    if parts:
+        unlike = (*unlike, "heldout_loss")
+        why.append(f"The held-out loss of {', '.join(parts)} is of a part of the held-out tokens; that of a finished "
+                   "run is of all of them.")  # fmt: skip
     knobs = [in_force(folder) for folder in folders]
     recipes = [each.told for each in knobs]
     twins = [_asked(recipe) for recipe in recipes]
@@ -57,7 +66,6 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
         if any(value is not None for value in values):
             best = _best(values, None if key in unlike else better, twins)
             rows.append({"label": label, "values": values, "best": best})
-    called = titles(folders)
     names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
              for folder, title in zip(folders, called, strict=True)]  # fmt: skip
     steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
@@ -128,6 +136,7 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
     # A resumed run has an older result beside newer numbers until it ends again.
     known = result if isinstance(result, dict) and state.status == "finished" else {}
     found = so_far | {key: value for key, value in known.items() if value is not None}
+    found[_PART] = state.status != "finished" and state.heldout_loss is not None
     found |= {"unigram_entropy": levels.get("word frequencies"), "bigram_entropy": levels.get("neighbours")}
     if isinstance(found.get("mfu"), float):
         found["mfu"] *= 100
@@ -161,6 +170,8 @@ def _notes(
     if len(twins) > 1 and len(set(twins)) == 1:
         notes.append("Same recipe: differences are noise.")
     budgets = {(recipe.get("budget.unit"), recipe.get("budget.amount")) for recipe in recipes}
-    if len(budgets) == 1 and next(iter(budgets))[0] == "seconds" and len({each.get("steps") for each in numbers}) > 1:
+    seconds = [each.get("seconds") or 0.0 for each in numbers]
+    equal = len(budgets) == 1 and next(iter(budgets))[0] == "seconds" and min(seconds) >= (1 - _EQUAL) * max(seconds)
+    if equal and len({each.get("steps") for each in numbers}) > 1:
         notes.append("Equal seconds, unequal steps: a faster run trains on more text in the same time.")
     return notes

@@ -50,7 +50,7 @@ function comparison(sheet, node, tools) {
     const cells = values.map((value, i) => el("td", { class: best.includes(i) ? "lab-number lab-best" : "lab-number", text: shown(value), title: best.includes(i) ? "best of these" : "" }));
     body.append(el("tr", {}, el("th", { scope: "row", text: label }), ...cells));
   }
-  if (sheet.numbers && sheet.knobs.length) body.append(el("tr", { class: "lab-part" }, el("th", { scope: "colgroup", colspan: String(sheet.runs.length + 1), text: "knobs that differ" })));
+  if (sheet.numbers && sheet.knobs.length) body.append(el("tr", { class: "lab-part" }, el("th", { scope: "colgroup", colspan: String(sheet.runs.length + 1), text: `${sheet.knobs.length} ${sheet.knobs.length === 1 ? "knob differs" : "knobs differ"}` })));
   for (const { path, values } of sheet.knobs) body.append(el("tr", {}, el("th", { scope: "row", text: path }), ...values.map((value) => el("td", { text: shown(value) }))));
   const table = el("table", {}, el("caption", { class: "lab-hidden", text: sheet.title }), el("thead", {}, head), body);
   node.append(el("div", { class: "lab-over-body", tabindex: "0", role: "group", "aria-label": `table: ${sheet.title}` }, table));
