@@ -38,6 +38,7 @@ test("a line says state, loss and progress, and everything under the pointer", (
   assert.equal(factsOf(run).short, "failed · loss 2.500 · 50.0%");
   assert.equal(factsOf({ ...run, status: "queued", queue_position: 2, expected_start_seconds: 300 }).short, "queued · 2nd, in 5 min");
   assert.equal(factsOf({ ...run, status: "starting", message: "compiling" }).short, "starting · compiling");
+  assert.equal(factsOf({ ...run, tags: ["x", "sweep:mini"] }).short, "failed · loss 2.500 · 50.0% · sweep mini");
   assert.match(factsOf({ ...run, heldout_loss: 5.4 }).long, /, held-out ~5\.400 \(on a part of the held-out tokens, /);
   assert.match(factsOf({ ...run, heldout_loss: 5.4, status: "finished" }).long, /, held-out 5\.400\n/);
   assert.equal(factsOf(run).long, "<b>x (a)\nfailed: out of memory\nstep 7, loss 2.500\nin notebooks/runs");

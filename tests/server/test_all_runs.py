@@ -10,6 +10,7 @@ import pytest
 from tests.server.conftest import Server
 from tests.ui.live import run_folder
 from workbench.live.registered_roots import register
+from workbench.runs.labels import label
 from workbench.runs.state import write_state
 from workbench.server.all_runs import AllRuns
 from workbench.server.registered_runs import Places
@@ -34,6 +35,9 @@ def test_runs_under_way_come_first_then_the_newest(tmp_path: Path) -> None:
     keys = (register(places.notes, places.here), key)
     assert [row["kernels"] for row in found["runs"][:2]] == [f"{keys[0]}/{old.id}", f"{keys[1]}/{waits.id}"]
     assert found["counts"] == {"queued": 1, "running": 1, "finished": 2}
+    assert [row["tags"] for row in found["runs"][:2]] == [[], []]
+    label(old, add=["sweep:mini"])
+    assert all_runs.look()["runs"][0]["tags"] == ["sweep:mini"]
     write_state(old, status="running", step=7, loss=2.5)
     fewer = all_runs.look(2)
     assert [(row["name"], row["step"], row["loss"]) for row in fewer["runs"]] == [("old", 7, 2.5), ("waits", 0, None)]

@@ -19,7 +19,7 @@ MOST = 200
 _LAST = ("queued", *FINAL)
 _FACTS = (
     "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "launched",
-    "started", "queue_position", "expected_start_seconds",
+    "started", "tags", "queue_position", "expected_start_seconds",
 )  # fmt: skip
 
 

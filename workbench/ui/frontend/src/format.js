@@ -56,6 +56,11 @@ export function heldout(status) {
   return `${partScore(status) ? "~" : ""}${loss(status.heldout_loss)}`;
 }
 
+/** The tag of the experiment that a run belongs to, as "race:mine"; empty for any other run. */
+export function experimentTag({ tags }) {
+  return tags?.find((tag) => /^(race|sweep|tuning):/.test(tag)) ?? "";
+}
+
 /** Whole numbers with separators: 12345 -> "12,345". */
 export function whole(value) {
   return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");

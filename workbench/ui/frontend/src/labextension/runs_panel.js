@@ -1,7 +1,7 @@
 // The side panel: all runs, those that train first, whatever kernel is there or none; a click watches one.
 
 import { el, say } from "../dom.js";
-import { FINAL, heldout, loss, partScore, percent, queueText } from "../format.js";
+import { experimentTag, FINAL, heldout, loss, partScore, percent, queueText } from "../format.js";
 
 const NOTHING = "No runs yet. Open the Workbench, pick a preset and press Launch.";
 const ABSENT = "The server does not answer for runs. `jupyter server extension enable workbench.server` turns that on; then start JupyterLab again.";
@@ -11,7 +11,7 @@ export function factsOf(run) {
   const held = Number.isFinite(run.heldout_loss) ? `, held-out ${heldout(run)}${partScore(run) && ` (${partScore(run)})`}` : "";
   const doing = queueText(run) || (run.status === "starting" && run.message);
   return {
-    short: [run.status, ...(doing ? [doing] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
+    short: [run.status, ...(doing ? [doing] : [`loss ${loss(run.loss)}`, percent(run.progress)]), experimentTag(run).replace(":", " ")].filter(Boolean).join(" · "),
     long: [`${run.name} (${run.id})`, `${run.status}${run.message ? `: ${run.message}` : ""}`, `step ${run.step}, loss ${loss(run.loss)}${held}`, run.place && `in ${run.place}`]
       .filter(Boolean)
       .join("\n"),

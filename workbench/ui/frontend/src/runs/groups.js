@@ -3,6 +3,7 @@
 // Pure.
 
 import { AMOUNT, BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
+import { experimentTag } from "../format.js";
 import { shown } from "./sheet.js";
 
 /** Groups by everything that was asked, but for the seed. */
@@ -63,7 +64,7 @@ export function withExperiments(rows, briefs = {}) {
     else if (held.has(id)) held.get(id).rows.push(row);
     else {
       // Arms differ: their mean would say nothing.
-      const group = { id, label: tagOf(row).replace(":", " "), rows: [row], stats: new Map(), brief: briefs[experimentName(id)] ?? "" };
+      const group = { id, label: experimentTag(row).replace(":", " "), rows: [row], stats: new Map(), brief: briefs[experimentName(id)] ?? "" };
       held.set(id, group);
       lines.push({ id, group });
     }
@@ -73,7 +74,7 @@ export function withExperiments(rows, briefs = {}) {
 
 /** The group of a run's experiment; empty for any other run. Its id begins with the time of that, which tells two of one name apart. */
 export function experimentOf(row) {
-  const tag = tagOf(row);
+  const tag = experimentTag(row);
   return tag ? `experiment:${tag} ${row.id.slice(0, 15)}` : "";
 }
 
@@ -82,8 +83,6 @@ export const isExperiment = (id) => id.startsWith("experiment:");
 
 /** What the kernel calls the experiment of such a line: "race:NAME 20260131-081500". */
 export const experimentName = (id) => id.slice("experiment:".length);
-
-const tagOf = (row) => row.tags.find((tag) => /^(race|sweep|tuning):/.test(tag));
 
 // Of a thousand runs once per set of recipes, not with every letter of a filter.
 const known = new WeakMap();
