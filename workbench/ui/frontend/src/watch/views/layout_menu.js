@@ -30,7 +30,12 @@ export class LayoutMenu {
       return el("label", {}, box, el("span", { text: title }));
     });
     const name = el("input", { type: "text", class: "wb-value", placeholder: "name", "aria-label": "Name of this layout", maxlength: "40", on: { keydown: (event) => event.key === "Enter" && keep() } });
-    const keep = () => name.value.trim() && this.#do(() => layout.save(name.value));
+    const keep = () => {
+      if (name.value.trim()) return this.#do(() => layout.save(name.value));
+      name.placeholder = "type a name";
+      name.setAttribute("aria-invalid", "true");
+      name.focus();
+    };
     const saved = layout.names.map((each) => this.#saved(each));
     return [
       el("fieldset", {}, el("legend", { text: "Plots" }), ...boxes),
