@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
 from workbench.plots.forecast_compared import compared
-from workbench.plots.forecast_facts import bytes_words, cost_of, whole_forecast
+from workbench.plots.forecast_facts import bytes_words, compiling, cost_of, whole_forecast
 from workbench.printable import duration_words, plain
 from workbench.runs.folder import read_json
 
@@ -85,8 +85,8 @@ def summary(recipe: Recipe, found: Forecast) -> str:
         f"speed       {found.tokens_per_second:,.0f} tokens/s",
         f"time        {seconds} ({low} to {high})",
     ]
-    if found.preparation:
-        lines.append(f"            {found.preparation}")
+    before = (compiling(found.to_dict()), found.preparation)
+    lines += [f"            {each}" for each in before if each]
     if found.cost is not None:
         lines.append(f"cost        {found.cost:.2f}")
     if found.memory_bytes > found.device_memory_bytes:

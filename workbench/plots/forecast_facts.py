@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.printable import duration_words
 from workbench.telemetry import number
 
 NUMBERS = (
@@ -104,7 +105,13 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
     now = f"; {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
     # Forecasts of earlier versions do not say.
     more = [str(found[name]) for name in ("preparation", "provisional") if found.get(name)]
-    return "; ".join([f"{ALONE}{now}", *more])
+    return "; ".join([f"{ALONE}{now}", *filter(None, [compiling(found)]), *more])
+
+
+def compiling(found: Mapping[str, Any]) -> str:
+    """What compiling takes where nothing of it is in a cache; empty where nothing is compiled."""
+    seconds = found.get("compile_seconds")
+    return f"compiling adds about {duration_words(seconds)} the first time" if seconds else ""
 
 
 def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:

@@ -181,10 +181,8 @@ def _layers(found: Mapping[str, Any]) -> str:
 
 def _notes(found: Mapping[str, Any]) -> str:
     lines = [str(note) for note in found.get("notes") or ()]
-    # Forecasts of earlier versions have neither.
-    if seconds := found.get("compile_seconds"):
-        lines.append(f"compiling takes about {duration_words(seconds)} more the first time")
     lines.append("memory for training comes on top of what the program itself holds")
+    # Forecasts of earlier versions do not say.
     if machine := found.get("machine"):
         lines.append(f"from rates of {machine}, measured on {found.get('calibrated') or 'an unknown day'}")
     notes = "".join(f"<li>{escape(note)}</li>" for note in lines)
