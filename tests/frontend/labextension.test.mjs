@@ -77,6 +77,7 @@ test("the list is asked for while it is read, the counts seldom, and nothing whi
   server.answer = null;
   await pass(1);
   assert.deepEqual([list.heard, list.runs.length, list.counts], [false, 1, { running: 1 }], "what was heard stays");
+  assert.equal(list.answered, true, "it is down rather than without the extension");
 });
 
 test("the model without a kernel keeps values and tells of changes", () => {

@@ -6,7 +6,7 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { csvOf, eventsOf, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
 import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
@@ -84,6 +84,9 @@ test("runs on one text share their floors; an old run has none", () => {
   assert.equal(new Set(levels.map(({ dash }) => String(dash))).size, 3);
   const texts = [["fast", 6.51], ["slow", 6.51], ["causal", 6.21]].map(([name, y]) => ({ name, status: { levels: { "word frequencies": y, neighbours: 4 } } }));
   assert.deepEqual(levelsOf({ runs: texts }).map(({ text }) => text), ["word frequencies 6.510 · fast and 1 more", "neighbours 4.000", "word frequencies 6.210 · causal"], "of several texts it is said whose");
+  const [words, neighbours, ...others] = levelEntries(levelsOf({ runs: texts }));
+  assert.deepEqual([words.text, neighbours.text, others.length], ["word frequencies 6.210 to 6.510", "neighbours 4.000", 0], "a legend has one entry for each kind, however many texts");
+  assert.match(words.help, /\nword frequencies 6\.210 · causal\nword frequencies 6\.510 · fast and 1 more$/);
 });
 
 test("text of a run never becomes markup", () => {

@@ -20,8 +20,9 @@ export class RunList {
     Object.assign(this, { server, reading, hidden, now });
     this.runs = [];
     this.counts = {};
-    // Whether the server answers; null before it was asked.
+    // Whether the server answers, null before it was asked; whether it ever has.
     this.heard = null;
+    this.answered = false;
     this.listeners = new Set();
     this.askedAt = -Infinity;
     this.askedAll = this.asking = false;
@@ -36,6 +37,7 @@ export class RunList {
     try {
       const found = await this.server.runs(all ? null : 0);
       this.heard = found !== null;
+      this.answered ||= this.heard;
       if (found) this.counts = found.counts;
       if (found && all) this.runs = found.runs;
     } finally {

@@ -5,6 +5,7 @@ import { experimentTag, FINAL, heldout, loss, partScore, percent, queueText } fr
 
 const NOTHING = "No runs yet. Open the Workbench, pick a preset and press Launch.";
 const ABSENT = "The server does not answer for runs. `jupyter server extension enable workbench.server` turns that on; then start JupyterLab again.";
+const SILENT = "The server does not answer now: is JupyterLab still running? Runs that train go on without it.";
 
 /** What a line says below its name, and in full under the pointer. */
 export function factsOf(run) {
@@ -37,7 +38,7 @@ export class RunsView {
 
   draw() {
     const { runs, heard } = this.list;
-    say(this.note, heard === false ? ABSENT : heard && !runs.length ? NOTHING : "");
+    say(this.note, heard === false ? (this.list.answered ? SILENT : ABSENT) : heard && !runs.length ? NOTHING : "");
     this.note.hidden = !this.note.textContent;
     const known = new Set(runs.map(({ run }) => run));
     for (const [name, line] of this.lines) if (!known.has(name) && this.lines.delete(name)) line.root.remove();

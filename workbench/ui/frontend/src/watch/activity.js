@@ -137,6 +137,9 @@ export function inSight(stages, placeOf, left, right) {
   return inside.map((stage) => ({ ...stage, place: Math.max(left, stage.place) }));
 }
 
+/** Of what stands at a mark: a sign has the run's colour, words one that is read in both themes. */
+export const inkOf = (text, stroke, theme) => (text.length === 1 && stroke) || theme.muted;
+
 /**
  * What is written at boundaries and events: a label where there is room, else its short form alone, else nothing.
  * @param {{label: string, number: string, place: number}[]} stages place: pixels from the left

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 
-import { boundaryLabels, inSight } from "./activity.js";
+import { boundaryLabels, inkOf, inSight } from "./activity.js";
 import { el } from "../dom.js";
 import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
@@ -256,7 +256,7 @@ export class Curves {
     // The last one has room up to the edge of the canvas, not of the plot.
     const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width, u.ctx.canvas.width);
     for (const { text, place, stroke } of texts) {
-      ctx.fillStyle = stroke ?? this.picture.theme.muted;
+      ctx.fillStyle = inkOf(text, stroke, this.picture.theme);
       ctx.fillText(text, place + 2 * ratio, bbox.top - 5 * ratio);
     }
     ctx.restore();

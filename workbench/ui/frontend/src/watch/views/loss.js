@@ -6,7 +6,7 @@ import { loss } from "../../format.js";
 import { faded, faint, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
-import { latest, levelsOf, named, ofRun, smoothed } from "./pictures.js";
+import { latest, levelEntries, levelsOf, named, ofRun, smoothed } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
@@ -81,7 +81,7 @@ export class LossView extends CurvesView {
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
     items.push({ line: { stroke, ring: true }, text: [...scores].join(" or ") });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
-    for (const { text, dash, help } of levels) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
+    for (const { text, dash, help } of levelEntries(levels)) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
     this.panel.setLegend(items);
   }
 

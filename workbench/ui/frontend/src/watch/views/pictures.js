@@ -110,7 +110,17 @@ export function levelsOf({ runs, target }) {
   }
   const several = ({ name }) => [...texts.values()].filter((other) => other.name === name).length > 1;
   const whose = ({ runs: [first, ...rest] }) => ` · ${shortName(first)}${rest.length ? ` and ${rest.length} more` : ""}`;
-  return [...texts].map(([text, level]) => ({ ...level, text: several(level) ? text + whose(level) : text })).map(({ name, text, y }) => ({ text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+  return [...texts].map(([text, level]) => ({ ...level, text: several(level) ? text + whose(level) : text })).map(({ name, text, y }) => ({ name, text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+}
+
+/** Levels for a legend: those of one name are one entry, of several texts from the lowest to the highest; a reading tells each one. */
+export function levelEntries(levels) {
+  return [...new Set(levels.map(({ name }) => name))].map((name) => {
+    const alike = levels.filter((level) => level.name === name).sort((a, b) => a.y - b.y);
+    if (alike.length === 1) return alike[0];
+    const [low, high] = [alike[0], alike.at(-1)].map(({ y }) => lossText(y));
+    return { ...alike[0], text: `${name} ${low} to ${high}`, help: [alike[0].help, ...alike.map(({ text }) => text)].filter(Boolean).join("\n") };
+  });
 }
 
 const X_HEADS = Object.fromEntries(AXES.map(({ name, short }) => [name, short]));
