@@ -242,3 +242,10 @@ def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(
     expect(rate(lab)).to_have_value("0.0025")
     expect(lab.locator(".lab-verdict")).to_contain_text("as it was when the kernel ended")
     expect(lab.get_by_role("button", name="Launch")).to_be_enabled()
+
+    # A session that the server has forgotten, as one that was started anew has: no kernel says that it ends.
+    (session,) = server.ask("api/sessions")
+    server.ask(f"api/sessions/{session['id']}", "DELETE")
+    lab.get_by_role("button", name="Start it again").click(timeout=60_000)
+    expect(lab.locator(".lab-ended")).to_have_count(0, timeout=60_000)
+    expect(rate(lab)).to_have_value("0.0025")

@@ -9,7 +9,7 @@ import { openInLab } from "./open_labs.js";
 import { RunList, summaryOf } from "./run_list.js";
 import { watchRun } from "./run_tab.js";
 import { RunsView } from "./runs_panel.js";
-import { hearStartAgain } from "./start_again.js";
+import { hearStartAgain, markWithoutKernel } from "./start_again.js";
 import { TABS } from "./tabs.js";
 
 const OPEN = "workbench:open";
@@ -80,6 +80,7 @@ class Dock {
     if (!notebooks) return;
     const panelOf = (node) => notebooks.find((panel) => panel.node.contains(node));
     hearStartAgain(lab, panelOf);
+    markWithoutKernel(notebooks);
     globalThis[TABS] = {
       has: (node) => Boolean(panelOf(node)),
       open: (node, model) => app.commands.execute(BESIDE, { path: panelOf(node).context.path, model }),

@@ -19,6 +19,20 @@ export function hearStartAgain(lab, panelOf, page = document) {
   });
 }
 
+/**
+ * Marks the Labs of notebooks that are left without a kernel as ipywidgets marks those of a dead one: it hears of no
+ * session that the server has forgotten, such as after the server was started anew.
+ * @param {object} notebooks JupyterLab's tracker
+ */
+export function markWithoutKernel(notebooks) {
+  const watch = (panel) =>
+    panel.sessionContext.kernelChanged.connect((_, { newValue }) => {
+      if (!newValue) for (const root of panel.node.querySelectorAll(".lab-whole")) root.classList.add("jupyter-widgets-disconnected");
+    });
+  notebooks.forEach(watch);
+  notebooks.widgetAdded.connect((_, panel) => watch(panel));
+}
+
 async function startAgain({ notebook: { NotebookActions } }, { content, sessionContext }, place) {
   const kernel = () => sessionContext.session?.kernel;
   // One that died of itself, the server has mostly replaced by now.
