@@ -229,3 +229,5 @@ def test_nothing_is_replaced(corpus: Path, root: Path, tmp_path: Path, capsys: p
     assert path.read_text() == "edited"
     assert main(["notebook", "nope", "--runs", str(root)]) == 2
     assert "no run 'nope'" in capsys.readouterr().err
+    assert main(["notebook", "nope", "-o", "x.ipynb"]) == 2
+    assert "nor is there a race, sweep or tuning of that name" in capsys.readouterr().err

@@ -49,7 +49,12 @@ def held(which: str | Path, runs_dir: str | Path | None = None) -> Held | Run:
         RunError: neither, or several; the message names them, or what is alike.
     """
     # Runs last: the beginning of a race's id may begin those of its runs, too.
-    return experiment(which, runs_dir) if matching(which, runs_dir) else Run(which, runs_dir)
+    if matching(which, runs_dir):
+        return experiment(which, runs_dir)
+    try:
+        return Run(which, runs_dir)
+    except RunError as error:
+        raise RunError(f"{error}; nor is there a race, sweep or tuning of that name") from None
 
 
 def noun_of(found: Held | Run) -> str:

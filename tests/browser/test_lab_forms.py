@@ -169,7 +169,7 @@ def one_launch(page: Page, server: Server) -> None:
     page.wait_for_timeout(1000)
     page.keyboard.press("Control+Enter")
     expect(page.locator(".lab-launch")).to_contain_text("Launch again")
-    expect(page.locator(".lab-verdict")).to_contain_text("press again for a second")
+    expect(page.locator(".lab-verdict")).to_contain_text("press again to start a second run")
     assert len(runs(server.runs)) == 1
     wait_until(lambda: run.status == "running", seconds=120)
     yield_to_others(run)

@@ -173,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     _held_verb(verbs, "report", "runs:report", text)
     text = "write a notebook that repeats a run, race, sweep or tuning"
     repeat = _held_verb(verbs, "notebook", "notebook:notebook", text)
-    repeat.add_argument("--out", metavar="FILE", help="where to write it (default: ID.ipynb in this folder)")
+    repeat.add_argument("-o", "--out", metavar="FILE", help="where to write it (default: ID.ipynb in this folder)")
     _run_verb(verbs, "graphs", "runs:graphs", "list the graph files optimised by execution 'onnxruntime'")
     _run_verb(verbs, "log", "runs:log", "print the end of the run's log").add_argument(
         "--lines", type=int, default=40, metavar="N", help="how many lines (default 40)"

@@ -99,7 +99,7 @@ class ForecastPanel(ipywidgets.VBox):
         self.line.add_class("wb-forecast-line")
         self.beside.add_class("wb-forecast-beside")
         self.price = make_input(
-            Shape("float", optional=True, low=0.0), "price per GPU-hour",
+            Shape("float", optional=True, low=0.0), "price per hour",
             "what an hour of the device costs, in any currency; empty: no cost is shown", None, "linear",
         )  # fmt: skip
         self.price.changed = self._draw

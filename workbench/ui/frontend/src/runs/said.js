@@ -2,7 +2,7 @@
 
 import { el, say } from "../dom.js";
 
-const RESTING = "Enter on a row, or its circle, draws its curves · Space selects · / searches";
+const RESTING = "Enter on a row, or its circle, draws its curves or takes them away · Space selects · / searches";
 
 export class Said {
   /**

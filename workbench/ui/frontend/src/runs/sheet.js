@@ -33,11 +33,11 @@ export function drawSheet(sheet, close) {
     event.stopPropagation();
     close();
   });
-  // Escape while a frame in it has the focus comes as this.
+  // Escape, where the browser itself takes it.
   node.addEventListener("cancel", close);
   // A click beside it is one on the dialog's own backdrop.
   node.addEventListener("click", (event) => event.target === node && close());
-  if (sheet.kind === "report") report(sheet, node, tools);
+  if (sheet.kind === "report") report(sheet, node, tools, close);
   else comparison(sheet, node, tools);
   tools.append(el("button", { type: "button", text: "Close", "aria-label": `close ${sheet.title}`, on: { click: close } }));
   return node;
@@ -70,11 +70,20 @@ function comparison(sheet, node, tools) {
   tools.append(copy);
 }
 
+// Keys that are pressed in a frame stay there: this one tells its page of Escape.
+const LEFT = "workbench:left";
+const LEAVES = `<script>addEventListener("keydown", ({ key }) => key === "Escape" && parent.postMessage("${LEFT}", "*"));</script>`;
+
 // The report has scripts for its pictures. In a frame without our origin they reach nothing of Jupyter's.
-function report(sheet, node, tools) {
-  const address = URL.createObjectURL(new Blob([sheet.page], { type: "text/html" }));
-  node.release = () => URL.revokeObjectURL(address);
-  const frame = el("iframe", { class: "lab-report", sandbox: "allow-scripts", src: address, title: sheet.title });
+function report(sheet, node, tools, close) {
+  const [address, framed] = [sheet.page, sheet.page + LEAVES].map((page) => URL.createObjectURL(new Blob([page], { type: "text/html" })));
+  const frame = el("iframe", { class: "lab-report", sandbox: "allow-scripts", src: framed, title: sheet.title });
+  const left = ({ source, data }) => source === frame.contentWindow && data === LEFT && close();
+  addEventListener("message", left);
+  node.release = () => {
+    removeEventListener("message", left);
+    for (const each of [address, framed]) URL.revokeObjectURL(each);
+  };
   tools.append(el("a", { href: address, download: sheet.file, class: "lab-link", text: "Download" }));
   if (sheet.path) tools.prepend(el("span", { class: "lab-count", text: `saved as ${sheet.path}` }));
   node.append(frame);
