@@ -23,7 +23,7 @@ from rich.console import Console
 from workbench.atomic import write_bytes
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
-from workbench.bench.result import ResultsFile, definition
+from workbench.bench.result import ResultsFile, context, definition
 from workbench.bench.study_page import page, show, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
 from workbench.errors import RunError, TargetMissed, WorkbenchError, unknown
@@ -163,7 +163,9 @@ def section_of(
     took = {name: compiling(f"{place}/{name}", recipe, results) for name, recipe in ready.items()
             if recipe.engine().mode.compiled}  # fmt: skip
     outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin, warm).wait_blocking()
+    where = context("study")
     return {
+        "measured": {"processor": where["hardware"]["processor"], "date": where["date"]},
         "race": outcome.race, "steps": int(built.base.budget.amount), "budget": outcome.budget, "seeds": outcome.seeds,
         "baseline_below_unigram": below, "recipes": {name: recipe.to_dict() for name, recipe in ready.items()},
         "definitions": definitions(built, section), "refused": refused,

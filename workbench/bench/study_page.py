@@ -81,8 +81,7 @@ def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
     """
     lines = [
         "# Every method against the baseline", "",
-        "Written by `workbench bench study`; every reading stands in [study.json](results/study.json).",
-        f"Measured on {data['hardware']['processor']}, {data['date']}.", "",
+        "Written by `workbench bench study`; every reading stands in [study.json](results/study.json).", "",
         "A track is a baseline and changes to it. Rate and warm-up of every arm were tuned by the same search, on a "
         "seed that no race sees, at as many steps as fit into the baseline's reference time. Verdicts are those of a "
         "race on the same seeds, judged after 4, 6 and 10 of them; where there is no difference, at most one "
@@ -93,7 +92,8 @@ def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
         track, _, title = name.partition("/")
         lines += ["", f"## {title}, track {track}", "",
                   f"{section['steps']} steps of the baseline ({section['budget']}); it ends "
-                  f"{section['baseline_below_unigram']:.2f} nats below word frequencies.", "",
+                  f"{section['baseline_below_unigram']:.2f} nats below word frequencies. Measured on "
+                  f"{section['measured']['processor']}, {section['measured']['date']}.", "",
                   f"| {' | '.join(heads(section))} |", "|" + " --- |" * len(heads(section))]  # fmt: skip
         lines += [f"| {' | '.join(row)} |" for row in rows(section)]
         if took := section.get("compilation"):

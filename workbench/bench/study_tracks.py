@@ -62,8 +62,13 @@ def causal(steps: int) -> Track:
 
 
 def large_batch(steps: int) -> Track:
-    """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step."""
-    base = _causal_model(steps, rows=64, layers=4, width=256, heads=4)
+    """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step.
+
+    Compiled in bf16 with plain attention, a step took 0.27 s of an Intel core with AMX; eager in fp32, 1.18 s.
+    """
+    base = _causal_model(steps, rows=64, layers=4, width=256, heads=4).with_(
+        execution={"compile": True, "precision": "bf16", "attention": "plain"}
+    )
     return Track(base, {"Optimizer": depth_and_optimizers()["Optimizer"]})
 
 
@@ -99,7 +104,7 @@ def schedules() -> dict[str, dict[str, Any]]:
 
 TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {
     "causal": (causal, 600),
-    "large_batch": (large_batch, 300),
+    "large_batch": (large_batch, 250),
     "masked": (masked, 400),
 }
 """By name: how it is built, and its steps."""
