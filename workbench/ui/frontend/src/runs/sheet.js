@@ -76,7 +76,8 @@ const LEAVES = `<script>addEventListener("keydown", ({ key }) => key === "Escape
 
 // The report has scripts for its pictures. In a frame without our origin they reach nothing of Jupyter's.
 function report(sheet, node, tools, close) {
-  const [address, framed] = [sheet.page, sheet.page + LEAVES].map((page) => URL.createObjectURL(new Blob([page], { type: "text/html" })));
+  // From a kernel it comes as bytes.
+  const [address, framed] = [[sheet.page], [sheet.page, LEAVES]].map((parts) => URL.createObjectURL(new Blob(parts, { type: "text/html" })));
   const frame = el("iframe", { class: "lab-report", sandbox: "allow-scripts", src: framed, title: sheet.title });
   const left = ({ source, data }) => source === frame.contentWindow && data === LEFT && close();
   addEventListener("message", left);
