@@ -177,7 +177,8 @@ function watchKernel(model, root) {
   const look = () => {
     const ended = root.classList.contains(DISCONNECTED);
     keep(place, model.get("kept"), ended);
-    if (ended) remove ??= showEnded(root, place);
+    // Of one that is being taken away, nothing is left to lie over.
+    if (ended && root.querySelector(".lab-compose")) remove ??= showEnded(root, place);
     else remove = remove?.() ?? null;
   };
   const watcher = new MutationObserver(look);
