@@ -77,7 +77,7 @@ def _compiling() -> bool:
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist puts groups into the names in this hook, too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks, and what takes longest first: the last tests to end should be short, or one core waits for the other."""
-    seconds = _seconds()
+    seconds: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
     takes: dict[str, float] = defaultdict(float)
     modules: dict[str, set[str]] = defaultdict(set)
     for item in items:
@@ -91,24 +91,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for group, names in modules.items():
         takes[group] += sum(seconds.get(name, 0.0) for name in names)
     items.sort(key=lambda item: (-takes[_group(item)], _group(item), str(item.path)))
-
-
-def shares(modules: set[str], number: int) -> dict[str, int]:
-    """Which of ``number`` parts each of these modules belongs to, so that all take about as long."""
-    takes = dict.fromkeys(sorted(modules), 0.0)
-    for name, took in _seconds().items():
-        if (module := name.partition("::")[0]) in takes:
-            takes[module] += took
-    parts, taken = dict[str, int](), [0.0] * number
-    # The longest first, each to the part that has least.
-    for module in sorted(takes, key=takes.__getitem__, reverse=True):
-        parts[module] = taken.index(min(taken))
-        taken[parts[module]] += takes[module]
-    return parts
-
-
-def _seconds() -> dict[str, float]:
-    return dict(json.loads(DURATIONS.read_text(encoding="utf-8"))) if DURATIONS.exists() else {}
 
 
 def _group(item: pytest.Item) -> str:

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests import costs
-from tests.costs import pytest_xdist_make_scheduler, shares
+from tests.costs import pytest_xdist_make_scheduler
 
 SUITE = """
 import subprocess, time
@@ -78,11 +77,3 @@ def test_a_worker_takes_whole_modules_and_marked_groups() -> None:
     assert {name: scheduler._split_scope(name) for name in units} == units
     option.dist = "load"
     assert pytest_xdist_make_scheduler(config, None) is None
-
-
-def test_modules_are_shared_so_that_all_parts_take_as_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    durations = tmp_path / "durations.json"
-    monkeypatch.setattr(costs, "DURATIONS", durations)
-    assert shares({"b.py", "a.py"}, 2) == {"a.py": 0, "b.py": 0}, "as good as any, where nothing is known"
-    durations.write_text(json.dumps({"a.py::one": 3.0, "a.py": 2.0, "b.py": 4.0, "c.py::two": 3.0, "d.py": 9.0}))
-    assert shares({"a.py", "b.py", "c.py", "new.py"}, 2) == {"a.py": 0, "b.py": 1, "c.py": 1, "new.py": 0}

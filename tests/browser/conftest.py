@@ -22,13 +22,11 @@ from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
 from tests.browser.many_runs import trained_run
 from tests.browser.second_try import pytest_runtest_setup as pytest_runtest_setup
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
-from tests.costs import shares
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import FINAL
 
 RESULTS = REPOSITORY / "test-results"
-CHAINS = 2
 PATIENCE_MS = 60_000  # two cores that also train
 expect.set_options(timeout=PATIENCE_MS)
 SIZE: ViewportSize = {"width": 1280, "height": 800}
@@ -41,14 +39,10 @@ _failures: list[str] = []
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests stay in :data:`CHAINS` processes of pytest-xdist, each with one JupyterLab and one Chromium.
-
-    They wait for much: in a single one they would take longer than everything else does beside it.
-    """
-    ours = [item for item in items if item.get_closest_marker("browser")]
-    chains = shares({item.nodeid.partition("::")[0] for item in ours}, CHAINS)
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group(f"browser-{chains[item.nodeid.partition('::')[0]]}"))
+    """Browser tests stay in one process of pytest-xdist: one JupyterLab, one Chromium at a time on two cores."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="session")
