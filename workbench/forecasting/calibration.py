@@ -84,9 +84,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
             line = f"measuring this machine again, which was slow when it was measured: the matrix {why}"
     if say is not None:
         say(line)
-    rates = measured(mode, poll)
-    remember(folder, NAME, subject, rates.model_dump(mode="json"), rates.disagreement)
-    return rates
+    return _kept(mode, measured(mode, poll))
 
 
 def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
@@ -100,7 +98,10 @@ def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
     """
     mode = mode._replace(compiled=False)
     say("measuring this machine again: about 20 s, longer where others work")
-    rates = measured(mode, fresh=True)
+    return _kept(mode, measured(mode, fresh=True))
+
+
+def _kept(mode: Mode, rates: Rates) -> Rates:
     remember(cache_folder() / FOLDER, NAME, _subject(mode), rates.model_dump(mode="json"), rates.disagreement)
     return rates
 

@@ -122,9 +122,10 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, source = text.partition("=")
         if not equals or ":" in name:
-            name, source = Path(text.partition(":")[0]).stem, text
+            path, _, changes = text.partition(":")
+            name, source = Path(path).stem, text
             if name in named:
-                name = re.sub(r"[^\w.+-]+", " ", f"{name} {text.partition(':')[2]}").strip()[:MOST_LETTERS].rstrip()
+                name = re.sub(r"[^\w.+-]+", " ", f"{name} {changes}").strip()[:MOST_LETTERS].rstrip()
         if name in named:
             for each in (named[name], source):
                 recipe_of(each)  # a name that is missing is less to worry about than a knob that there is not

@@ -34,7 +34,6 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
 )
 _NATS = ("heldout_loss", "train_loss")
 _LOSSES = (*_NATS, "bits_per_byte")
-_PART = "scored in part"
 _EQUAL = 0.01
 """Share by which seconds of training may differ and are called equal."""
 
@@ -52,7 +51,10 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
     called = titles(folders)
     unlike, why = _unlike(folders, yardsticks)
-    parts = [title for title, found in zip(called, numbers, strict=True) if found.pop(_PART, False)]
+    names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
+             for folder, title in zip(folders, called, strict=True)]  # fmt: skip
+    parts = [run["name"] for run, found in zip(names, numbers, strict=True)
+             if run["status"] != "finished" and "heldout_loss" in found]  # fmt: skip
     if parts:
         unlike = (*unlike, "heldout_loss")
         why.append(f"The held-out loss of {', '.join(parts)} is of a part of the held-out tokens; that of a finished "
@@ -66,8 +68,6 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
         if any(value is not None for value in values):
             best = _best(values, None if key in unlike else better, twins)
             rows.append({"label": label, "values": values, "best": best})
-    names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
-             for folder, title in zip(folders, called, strict=True)]  # fmt: skip
     steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
                for path, knob in each.steered.items()]  # fmt: skip
     by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
@@ -136,7 +136,6 @@ def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
     # A resumed run has an older result beside newer numbers until it ends again.
     known = result if isinstance(result, dict) and state.status == "finished" else {}
     found = so_far | {key: value for key, value in known.items() if value is not None}
-    found[_PART] = state.status != "finished" and state.heldout_loss is not None
     found |= {"unigram_entropy": levels.get("word frequencies"), "bigram_entropy": levels.get("neighbours")}
     if isinstance(found.get("mfu"), float):
         found["mfu"] *= 100

@@ -15,7 +15,7 @@ from workbench.runs import control, lease
 from workbench.runs.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, write_json
-from workbench.runs.forks.origin import Origin
+from workbench.runs.forks.origin import origin_of
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.in_process import refuse_elsewhere
 from workbench.runs.launchers import launcher_named
@@ -87,10 +87,9 @@ def create_fork(
         }
         write_json(draft.origin, origin)
         # Shown while it starts: it does not begin at 0.
-        share = Origin(folder.id, saved["step"], seconds=saved["seconds"], tokens=origin["tokens"]).share(
-            forked.recipe.to_dict()["budget"]
-        )
-        write_state(draft, step=saved["step"], tokens=origin["tokens"], progress=share)
+        if (before := origin_of(draft)) is not None:
+            spent = before.share(forked.recipe.to_dict()["budget"])
+            write_state(draft, step=before.step, tokens=int(before.tokens), progress=spent)
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
             write_json(draft.launched, asdict(Handle(on, launched["folder"])))

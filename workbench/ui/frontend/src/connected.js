@@ -4,6 +4,9 @@
 // that is busy for longer, as with a whole Lab on a busy machine, is not waited for: the widget is drawn and can ask, but
 // every message of the kernel is thrown away from then on.
 
+/** What ipywidgets calls a view whose kernel has ended. */
+export const DISCONNECTED = "jupyter-widgets-disconnected";
+
 /** The model itself. A widget is handed a part of it alone; only events name the whole. */
 function whole(model) {
   let found;

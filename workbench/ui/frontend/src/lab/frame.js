@@ -1,6 +1,7 @@
 import { showEnded } from "./ended.js";
 import "./frame.css";
 import { el as element } from "../dom.js";
+import { DISCONNECTED } from "../connected.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { TABS } from "../labextension/tabs.js";
@@ -99,7 +100,6 @@ function opener(root, model) {
   return [button];
 }
 
-const DISCONNECTED = "jupyter-widgets-disconnected";
 const TEXT = "input:not([type=checkbox]), textarea";
 
 const SETTLES_WITHIN_MS = 1500;

@@ -1,6 +1,8 @@
 // The Lab of a notebook's cell whose kernel has ended (lab/ended.js) asks for another kernel: the cell is run again there.
 // No other cell is: one above it may launch runs, and what was composed comes back without them.
 
+import { DISCONNECTED } from "../connected.js";
+
 const ENOUGH = "import workbench as wb";
 
 /**
@@ -27,7 +29,7 @@ export function hearStartAgain(lab, panelOf, page = document) {
 export function markWithoutKernel(notebooks) {
   const watch = (panel) =>
     panel.sessionContext.kernelChanged.connect((_, { newValue }) => {
-      if (!newValue) for (const root of panel.node.querySelectorAll(".lab-whole")) root.classList.add("jupyter-widgets-disconnected");
+      if (!newValue) for (const root of panel.node.querySelectorAll(".lab-whole")) root.classList.add(DISCONNECTED);
     });
   notebooks.forEach(watch);
   notebooks.widgetAdded.connect((_, panel) => watch(panel));
