@@ -23,6 +23,7 @@ def test_without_changes_only_the_name_differs() -> None:
     assert (made.overrides, made.fresh) == ({}, ())
     assert fork(Recipe(), SAVED, {"name": "other"}).recipe.name == "other"
     assert len(fork(Recipe(name="x" * 80), SAVED, {}).recipe.name) <= 80
+    assert fork(Recipe(name="mine"), SAVED, {}, "renamed").recipe.name == "renamed fork 60"
 
 
 def test_knobs_turned_before_the_checkpoint_stay_turned() -> None:

@@ -117,7 +117,7 @@ class Fork:
     fresh: tuple[str, ...] = ()
 
 
-def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any]) -> Fork:
+def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any], called: str = "") -> Fork:
     """What goes on from a checkpoint under some changes.
 
     What the checkpoint's tensors and its place in the data belong to stays: model, vocabulary, documents, the method
@@ -128,6 +128,7 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any])
         launched: recipe of the run that saved the checkpoint.
         saved: the checkpoint's ``state.json``: ``step, tokens, seconds``, the knobs turned until then, the stage.
         changes: as for :meth:`Recipe.with_`; a budget as text keeps how often is evaluated and saved.
+        called: what people call that run, where this is not its recipe's name.
 
     Raises:
         RecipeError: a change that a fork cannot make (those it can are listed), a value that is not legal, a budget
@@ -135,7 +136,7 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any])
     """
     present = launched.with_(**saved.get("overrides", {}))
     step = int(saved["step"])
-    wanted = present.with_(**{"name": f"{present.name[:60]} fork {step}", **changes})
+    wanted = present.with_(**{"name": f"{(called or present.name)[:60]} fork {step}", **changes})
     diff = present.diff(wanted)
     if refused := _outside(diff, _forkable(present, wanted)):
         legal = [_STEADY if path == "depth" else path for path in _forkable(present, present)]

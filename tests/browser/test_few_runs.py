@@ -141,7 +141,7 @@ def a_question_stands_at_its_button(page: Page, few: list[RunFolder]) -> None:
     line(page, 5).click()
     question, rows = page.locator(".lab-runs .wb-question"), page.locator(".lab-scroll")
     place = still(page, rows.bounding_box)
-    for name in ("Tag", "Delete"):
+    for name in ("Rename", "Tag", "Delete"):
         action(page, name).click()
         expect(question).to_be_visible()
         asked, button = question.bounding_box(), action(page, name).bounding_box()

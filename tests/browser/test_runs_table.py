@@ -15,6 +15,7 @@ from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.runs_table import action, line, names, open_table
 from tests.browser.servers import Server
 from workbench.runs.catalogue.listing import MOST
+from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.labels import read_labels
 
@@ -167,6 +168,24 @@ def test_a_thousand_runs_by_keyboard_alone(page: Page, server: Server, folders: 
     expect(page.locator(".lab-watch .wb-run")).to_have_count(1)
     expect(line(page, 1004)).to_be_focused()
     expect(line(page, 1004).locator(".lab-mark")).to_have_attribute("aria-pressed", "true")
+
+    # Renamed: in the table, where it is watched although it has ended, and for everybody else.
+    keys.press("F2")
+    expect(page.get_by_label("name of run 1004")).to_have_value("run 1004")
+    page.screenshot(path=RESULTS / "runs-renaming.png")
+    keys.type("Best rate")
+    keys.press("Enter")
+    renamed = page.locator(".lab-runs .lab-line", has=page.get_by_text("Best rate", exact=True))
+    expect(renamed).to_be_focused()
+    expect(page.locator(".lab-watch .wb-run .wb-name")).to_have_text("Best rate")
+    expect(page.locator(".lab-said")).to_contain_text("run 1004 is now called Best rate")
+    page.screenshot(path=RESULTS / "runs-renamed.png")
+    assert [run.id for run in runs(server.runs) if run.name == "Best rate"] == [newest.id]
+    renamed.locator(".lab-name").dblclick()
+    page.get_by_label("name of Best rate").fill("")
+    keys.press("Enter")
+    expect(line(page, 1004)).to_be_focused()
+    expect(page.locator(".lab-watch .wb-run .wb-name")).to_have_text("run 1004")
 
     keys.press("Delete")
     expect(page.get_by_role("button", name="Move to trash")).to_be_focused()

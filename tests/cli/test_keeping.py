@@ -1,4 +1,4 @@
-"""Tags, notes and the trash through the command line."""
+"""Names, tags, notes and the trash through the command line."""
 
 from __future__ import annotations
 
@@ -23,6 +23,22 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     write_json(folder.recipe, {"name": "mine"})
     write_state(folder, status="finished")
     return folder
+
+
+def test_a_run_is_renamed_and_found_by_its_new_name(ended: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rename", ended.id, "Best so far"]) == 0
+    assert main(["rename", "Best so far"]) == 0
+    assert capsys.readouterr().out == "Best so far\n" * 2
+    assert main(["runs"]) == 0
+    assert "Best so far" in capsys.readouterr().out
+    assert main(["note", "Best so far", "as hoped", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"] == ended.id
+    assert main(["stop", "best so far"]) == 2
+    assert "nearest: 'Best so far'" in capsys.readouterr().err
+    assert main(["rename", ended.id, "two\nlines"]) == 2
+    assert "is no name for a run" in capsys.readouterr().err
+    assert main(["rename", ended.id, "", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": ended.id, "name": "mine"}
 
 
 def test_tags_are_added_and_removed_in_any_order(ended: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

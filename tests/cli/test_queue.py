@@ -20,6 +20,7 @@ from workbench.cli import training
 from workbench.cli.command import main
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
+from workbench.runs.labels import label
 from workbench.runs.queue.outlook import training_now
 from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.queue.turn import Turn, enter
@@ -51,6 +52,14 @@ def test_what_trains_and_what_waits_is_listed(capsys: pytest.CaptureFixture[str]
     assert [each["run"] for each in said["waiting"]] == [A, B]
     assert (said["cores"], said["threads"], said["training"][0]["name"]) == (1, 1, "t")
     assert (said["waiting"][1]["position"], said["waiting"][1]["expected_start_seconds"]) == (2, None)
+
+
+def test_a_run_that_was_renamed_is_listed_by_its_new_name(busy: list[Turn], capsys: pytest.CaptureFixture[str]) -> None:
+    label(busy[1].ticket.run, name="renamed")
+    assert main(["queue"]) == 0
+    assert f"  {A}  renamed of " in capsys.readouterr().out
+    assert main(["queue", "list", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)["waiting"]] == ["renamed", "b"]
 
 
 def test_a_paused_run_trains_not_and_keeps_its_cores_and_one_that_is_done_is_ending(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
+import { ACTIONS, EDITED, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
 import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
@@ -179,6 +179,17 @@ test("every action has a state it is for, or none at all, and words", () => {
 test("tags are typed as on the command line", () => {
   assert.deepEqual(tagChanges("a, +b -c"), { add: ["a", "b"], remove: ["c"] });
   assert.deepEqual(tagsAs("b c", ["a", "b"]), { add: ["c"], remove: ["a"] });
+});
+
+test("what is edited in a cell begins as it is and becomes a request", () => {
+  const edited = row("a", { tags: ["a", "b"], notes: "seen" });
+  const of = (what, text) => [EDITED[what].text(edited), EDITED[what].change(text, edited)];
+  assert.deepEqual(of("name", "best"), ["a", { name: "best" }]);
+  assert.deepEqual(of("tags", "b c"), ["a b", { add: ["c"], remove: ["a"] }]);
+  assert.deepEqual(of("note", ""), ["seen", { notes: "" }]);
+  for (const { verb } of [EDITED.name, EDITED.tags]) assert.ok(action(verb).key, verb);
+  assert.deepEqual(possible(action("rename"), [row("a"), row("b")]), { ids: [], why: "select one run alone" });
+  assert.deepEqual(possible(action("rename"), [row("a", { status: "running" })]), { ids: ["a"], why: "" });
 });
 
 /** A session whose server answers runs as told; `sent` holds what reached the kernel. */

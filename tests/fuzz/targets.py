@@ -214,7 +214,7 @@ def _run_files(random: Random) -> dict[str, Any]:
         "environment.json": {"packages": {"torch": "2.13"}, "device": "cpu", "data": {"train": {"bytes": 3}},
                              "git": "abc", "unigram_entropy": 6.1},
         "evaluations.json": {"unigram_entropy": 6.1, "heldout": [{"step": 4, "loss": 5.5}], "result": result},
-        "labels.json": {"tags": ["good"], "notes": "one"},
+        "labels.json": {"tags": ["good"], "notes": "one", "name": "best"},
         "origin.json": {"run": "20260101-000000-p-000000-0000", "name": "p", "step": 4, "fresh": [],
                         "diff": {"seed": [0, 1]}, "overrides": {}, "checkpoint": "00", "data": None},
         "launched.json": {"on": "local", "folder": "/", "pid": 3, "python": "", "settings": {}},

@@ -9,6 +9,7 @@ from workbench.live import wire
 from workbench.live.cursor import cursor, news_since
 from workbench.live.track import Track
 from workbench.runs.folder import RunFolder
+from workbench.runs.labels import label
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 
@@ -69,6 +70,13 @@ def test_a_rewind_or_a_new_name_needs_everything(folder: RunFolder, writer: Tele
     seen = cursor([track])
     writer.scalars(10, 5, 1000, heldout_loss=3.0)
     writer.flush()
+    track.poll()
+    assert news_since([track], seen) is None
+    seen = cursor([track])
+    label(folder, add=["a-tag"])
+    track.poll()
+    assert news_since([track], seen) is not None
+    label(folder, name="renamed")
     track.poll()
     assert news_since([track], seen) is None
 

@@ -10,6 +10,7 @@ import numpy as np
 from tests.ui.live import run_folder
 from workbench.live.track import LAYER_COLUMNS, Track
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 
@@ -39,6 +40,20 @@ def test_a_name_that_comes_late_is_nan_before_and_restarts_pages(folder: RunFold
     assert [math.isnan(v) for v in track.columns.values("heldout_loss")] == [True, False]
     assert track.columns.values("heldout_loss")[1] == math.inf
     assert math.isnan(track.columns.values("loss")[1])
+
+
+def test_a_new_name_restarts_pages_also_of_a_run_that_has_ended(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run-a", "finished", False, name="recipe's")
+    track = Track(folder)
+    track.poll()
+    assert (track.name, track.final) == ("recipe's", True)
+    for name, called in (("mine", "mine"), ("best", "best"), ("", "recipe's")):
+        label(folder, name=name)
+        assert track.poll().restart
+        assert track.name == called
+        assert not track.poll().restart
+    label(folder, notes="as hoped")
+    assert not track.poll().restart
 
 
 def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: TelemetryWriter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -13,11 +14,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from workbench.cli.command import main
 from workbench.plots import terminal
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.measured import progress_parts
+from workbench.runs.run import Run
 from workbench.runs.state import RunState, take_lock, write_state
 
 
@@ -77,6 +80,19 @@ def test_a_bar_where_somebody_looks(folder: RunFolder) -> None:
     assert "100%" in drawn
     assert "held-out 2.000" in drawn
     assert re.search(r"; uses context: \d\.\d\d nats below neighbour counts\n", out)
+
+
+def test_a_bar_follows_the_name_of_its_run(folder: RunFolder) -> None:
+    other = RunFolder(folder.path.parent / "other")
+    other.path.mkdir()
+    lock, drawn = take_lock(folder), io.StringIO()
+    threading.Timer(0.5, setattr, args=(Run(folder), "name", "renamed")).start()
+    threading.Timer(1.0, finish, args=(folder,)).start()
+    finish(other)
+    terminal.follow(Run(folder), Run(other), console=Console(file=drawn, force_terminal=True, width=120))
+    os.close(lock)
+    assert "[red]mine[/red] running" in drawn.getvalue()
+    assert "renamed finished" in drawn.getvalue()
 
 
 def test_words_leave_out_what_is_not_known() -> None:

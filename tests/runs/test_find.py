@@ -8,6 +8,8 @@ import pytest
 
 from workbench.errors import RunError
 from workbench.runs.find import find, run_ids, typed
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 
 IDS = ["20260101-000000-alpha-000000-0000", "20260101-000001-alpha-000000-0000", "20260202-000000-beta-000000-0000"]
 
@@ -23,6 +25,23 @@ def test_an_id_or_its_unique_beginning(filled: Path) -> None:
     assert find(IDS[0], filled).path == filled / IDS[0]
     assert find("202602", filled).path == filled / IDS[2]
     assert find("beta", filled).path == filled / IDS[2], "the name of one run"
+
+
+def test_a_run_is_found_by_what_it_is_called_now(filled: Path) -> None:
+    first, second, third = (RunFolder(filled / run_id) for run_id in IDS)
+    label(first, name="Best, so far")
+    assert find("Best, so far", filled) == first
+    write_json(second.recipe, {"name": "alpha"})
+    assert find("alpha", filled) == second, "the first was only launched as alpha"
+    label(third, name="alpha")
+    with pytest.raises(RunError, match="'alpha' is the name of 2 runs"):
+        find("alpha", filled)
+    assert find("beta", filled) == third, "as its id still says"
+    with pytest.raises(RunError, match=r"no run 'Best so far' in .*; nearest: 'Best, so far'"):
+        find("Best so far", filled)
+    (filled / ".trash").mkdir()
+    with pytest.raises(RunError, match=r"no run '\.\.'"):
+        find("..", filled)
 
 
 @pytest.mark.parametrize(

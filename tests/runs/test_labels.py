@@ -1,4 +1,4 @@
-"""Tags and notes: added and removed whole, by several at once, and refused before anything is written."""
+"""Names, tags and notes: changed whole, by several at once, and refused before anything is written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from workbench.errors import RunError
-from workbench.runs.folder import RunFolder
-from workbench.runs.labels import Labels, label, read_labels
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import Labels, label, name_of, read_labels
 from workbench.runs.run import Run
 
 
@@ -31,6 +31,43 @@ def test_a_run_has_them_as_attributes(folder: RunFolder) -> None:
     assert (run.tags, run.notes) == (("c", "a"), "good")
 
 
+def test_a_given_name_counts_before_the_recipes_until_it_is_taken_back(folder: RunFolder) -> None:
+    write_json(folder.recipe, {"name": "recipe's"})
+    run = Run(folder)
+    assert run.name == "recipe's"
+    run.name = "  Größte Rate, β = 0.99 "
+    label(folder, add=["kept"], notes="kept")
+    assert (run.name, str(run).split(":")[0]) == ("Größte Rate, β = 0.99", "Größte Rate, β = 0.99")
+    assert run.view().name == run.result.name == name_of(folder) == run.name
+    assert f">{run.name}</td>" in run._repr_html_()
+    run.name = " "
+    assert (run.name, run.tags, run.notes) == ("recipe's", ("kept",), "kept")
+    folder.recipe.unlink()
+    assert run.name == folder.id
+    run.name = "x" * 80
+    assert run.name == "x" * 80
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (
+            "two\nlines",
+            r"'two\\nlines' is no name for a run: '\\n' is not printable; .* empty one brings the recipe's back",
+        ),
+        ("\x1b[31mred", r"'\\x1b' is not printable"),
+        ("\ud800", r"'\\ud800' is not printable"),
+        ("x" * 82, "it is 2 characters too long; a name is one printable line of at most 80 characters"),
+        (7, "7 is no name for a run: it is no text"),
+    ],
+)
+def test_what_is_no_name_changes_nothing(folder: RunFolder, name: str, fault: str) -> None:
+    label(folder, name="kept")
+    with pytest.raises(RunError, match=fault):
+        label(folder, name=name, notes="lost")
+    assert read_labels(folder) == Labels(name="kept")
+
+
 @pytest.mark.parametrize("tag", ["", "-a", "+a", "two words", "a,b", "x" * 41, "a\n", "<b>", "\ud800", 3])
 def test_what_is_no_tag_changes_nothing(folder: RunFolder, tag: str) -> None:
     label(folder, add=["kept"])
@@ -49,7 +86,11 @@ def test_limits(folder: RunFolder) -> None:
     assert not folder.labels.exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"tags": "abc", "notes": 3}', '{"tags": [3, "-x", null]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"tags": "abc", "notes": 3, "name": 4}', '{"tags": [3, "-x", null], "name": "a\\nb"}',
+     f'{{"name": "{"x" * 81}"}}'],
+)  # fmt: skip
 def test_a_damaged_file_reads_as_what_is_left_of_it(folder: RunFolder, text: str) -> None:
     folder.labels.write_text(text)
     assert read_labels(folder) == Labels()

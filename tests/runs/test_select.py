@@ -8,6 +8,7 @@ import pytest
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.run import Run
 from workbench.runs.select import select
 
@@ -42,6 +43,16 @@ def root(tmp_path: Path) -> Path:
 )
 def test_what_a_text_stands_for_in_the_order_given_and_once(root: Path, given: list, places: list[int]) -> None:
     assert [run.id for run in select(given, root)] == [list(IDS)[place] for place in places]
+
+
+def test_a_given_name_stands_for_its_run_and_the_recipes_no_longer(root: Path) -> None:
+    first, second, third = (Run(root / run_id) for run_id in IDS)
+    label(first.folder, name="Best [1]")
+    assert select(["Best [1]"], root) == [first]
+    assert select(["bert"], root) == [second]
+    assert select(["Best*", "gpt*"], root) == [first, third]
+    with pytest.raises(RunError, match=r"nearest: 'Best \[1\]'"):
+        select(["Best 1"], root)
 
 
 def test_handles_folders_and_paths(root: Path) -> None:

@@ -12,6 +12,7 @@ from workbench.live import wire
 from workbench.live.track import Track
 from workbench.plots.report import main
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.state import write_state
 from workbench.runs.titles import titles
 from workbench.ui.runs.run_actions import RunActions
@@ -47,6 +48,18 @@ def test_kinds_first_then_numbers_then_seeds_times_and_ids(tmp_path: Path) -> No
     assert [title[-2:] for title in titles([first, second])] == ["01", "02"]
     ends = [run(tmp_path, f"20260101-000005-fast-wxy{k}") for k in (1, 2)]
     assert titles(ends) == ["fast · wxy1", "fast · wxy2"]
+
+
+def test_a_renamed_run_needs_nothing_to_be_told_apart_by_and_may_need_it_anew(tmp_path: Path) -> None:
+    adamw, lans, other = run(tmp_path, "a"), run(tmp_path, "b", LANS), run(tmp_path, "c", LANS, "other")
+    label(lans, name="best")
+    assert titles([adamw, lans, other]) == ["fast", "best", "other"]
+    label(other, name="fast")
+    assert titles([adamw, lans, other]) == ["fast · adamw", "best", "fast · lans"]
+    tracks = [Track(folder) for folder in (adamw, lans, other)]
+    for track in tracks:
+        track.poll()
+    assert wire.names_of(tracks) == ["fast · adamw", "best", "fast · lans"]
 
 
 def test_budgets_are_told_with_their_unit(tmp_path: Path) -> None:

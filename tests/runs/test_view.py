@@ -6,6 +6,7 @@ import pytest
 
 from tests.runs.tiny import wait_until
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.state import write_state
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryReader, TelemetryWriter
@@ -27,6 +28,18 @@ def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
     assert view.evaluations == {"heldout": []}
     assert view.forecast == {"steps": 2}
     assert view.telemetry.series("loss") == ([1], [3.0])
+
+
+@pytest.mark.parametrize(("parent", "called"), [("parent", "best"), ("gone", "then"), ("../parent", "then")])
+def test_a_fork_names_its_parent_as_it_is_called_now(folder: RunFolder, parent: str, called: str) -> None:
+    write_json(folder.origin, {"run": parent, "step": 7, "name": "then"})
+    other = RunFolder(folder.path.parent / "parent")
+    other.path.mkdir()
+    write_json(other.recipe, {"name": "then"})
+    label(other, name="best")
+    origin = RunView.read(folder).origin
+    assert origin is not None
+    assert (origin.run, origin.name) == (parent, called)
 
 
 def test_damaged_parts_read_as_empty(folder: RunFolder) -> None:

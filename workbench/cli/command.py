@@ -207,7 +207,7 @@ def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True)
 
 def _run_verb(verbs: Any, name: str, function: str, text: str) -> argparse.ArgumentParser:
     parser = _verb(verbs, name, function, text)
-    run = parser.add_argument("run", metavar="RUN", help="a run id, a unique prefix of one, or a run folder")
+    run = parser.add_argument("run", metavar="RUN", help="a run id, a unique prefix of one, a name, or a run folder")
     run.completer = _run_ids  # type: ignore[attr-defined]
     return parser
 
@@ -239,6 +239,8 @@ def _add_comparing(verbs: Any) -> None:
 
 
 def _add_keeping(verbs: Any) -> None:
+    rename = _run_verb(verbs, "rename", "keeping:rename", "give a run another name; without one, print what it has")
+    rename.add_argument("name", nargs="?", metavar="NAME", help="the new name; '' brings the recipe's back")
     tag = _run_verb(verbs, "tag", "keeping:tag", "add and remove tags: `tag RUN +good -todo`")
     tag.add_argument("changes", nargs="*", metavar="+TAG|-TAG", help="tags to add or remove; without any, print them")
     note = _run_verb(verbs, "note", "keeping:note", "set a run's notes; without text, print them")

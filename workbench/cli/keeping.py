@@ -1,4 +1,4 @@
-"""``workbench tag | note | delete | restore | trash``: what people do with runs beside training them. No torch."""
+"""``workbench rename | tag | note | delete | restore | trash``: what people do beside training. No torch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import sys
 
 from workbench.errors import RunError
 from workbench.printable import plain, plain_lines
-from workbench.runs.catalogue.summary import name_of
-from workbench.runs.labels import label, read_labels
+from workbench.runs.labels import label, name_of, read_labels
 from workbench.runs.run import Run
 from workbench.runs.trash import delete as move_to_trash
 from workbench.runs.trash import empty, trash_folder, trashed
 from workbench.runs.trash import restore as bring_back
+
+
+def rename(options: argparse.Namespace) -> int:
+    """Give a run another name; without one, print what it is called."""
+    run = Run(options.run, options.runs)
+    if options.name is not None:
+        run.name = options.name
+    print(json.dumps({"run": run.id, "name": run.name}) if options.json else plain_lines(run.name))
+    return 0
 
 
 def tag(options: argparse.Namespace) -> int:

@@ -85,7 +85,7 @@ def _what(ticket: Ticket) -> str:
         else "1 thread"
     )
     priority = f", priority {ticket.priority}" if ticket.priority else ""
-    return f"{ticket.name} of {ticket.owner}, {takes}{priority}"
+    return f"{ticket.called} of {ticket.owner}, {takes}{priority}"
 
 
 def _move(options: argparse.Namespace) -> Answer:
@@ -154,8 +154,8 @@ def _number(text: str, what: str) -> int:
 
 
 def _as_data(ticket: Ticket) -> dict[str, Any]:
-    kept = ("folder", "name", "owner", "threads", "gpu", "priority", "entered")
-    return {"run": ticket.run.id, **{name: getattr(ticket, name) for name in kept}}
+    kept = ("folder", "owner", "threads", "gpu", "priority", "entered")
+    return {"run": ticket.run.id, "name": ticket.called, **{name: getattr(ticket, name) for name in kept}}
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace], Answer]] = {

@@ -10,6 +10,7 @@ import contextlib
 import math
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from workbench.plots.activity import settled, state_codes
 from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import origin_of
+from workbench.runs.labels import Labels, name_of, read_labels
 from workbench.runs.message import message_of
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.runs.steering import steering
@@ -60,7 +62,7 @@ class News:
         first_column: index of the first new heat-map column.
         events: new events as written.
         changes: entries of the status line that changed.
-        restart: earlier rows were taken back, or a new name appeared: a page needs everything again.
+        restart: rows were taken back, a new column appeared, or the run was renamed: a page needs everything again.
     """
 
     first_row: int
@@ -99,6 +101,7 @@ class Track:
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
         self.recipe: dict[str, Any] = {}
+        self._labels = Labels()
         self._before = 0.0
         self._recorded: dict[str, dict[str, Any]] = {}
 
@@ -131,8 +134,7 @@ class Track:
     @property
     def name(self) -> str:
         """What people call the run; data from a user."""
-        name = self.recipe.get("name")
-        return name if isinstance(name, str) and name else self.folder.id
+        return name_of(self.folder, self.recipe, self._labels)
 
     @property
     def layers(self) -> int:
@@ -146,12 +148,14 @@ class Track:
 
     @property
     def version(self) -> str:
-        """Changes whenever a page needs everything again: rows were taken back or thinned, or a name is new.
+        """Changes whenever a page needs everything again: rows were taken back or thinned, a column or the name is new.
 
-        It follows from what the run has written alone: two processes that have read the same agree on it.
+        It follows from what the run's files hold alone: two processes that have read the same agree on it.
         """
-        # Deltas name columns by their number in the last snapshot, so a new name needs a new one.
+        # Deltas name columns by their number in the last snapshot, so a new one needs a new snapshot.
         version = f"{self._retold}.{len(self.columns.names)}.{self.layers}.{len(self.layer_values)}"
+        # And snapshots alone say what runs are called: those of one name are told apart, so it concerns all of them.
+        version += f".{zlib.crc32(self._labels.name.encode())}"
         return f"{version}.1" if self.loading else version
 
     def names(self, extra: frozenset[str] = frozenset()) -> list[str]:
@@ -205,6 +209,8 @@ class Track:
     def _poll_status(self) -> dict[str, Any]:
         if self._changed("recipe"):
             self.recipe = read_object(self.folder.recipe)
+        if self._changed("labels"):
+            self._labels = read_labels(self.folder)
         for source in ("environment", "evaluations"):
             if self._changed(source):
                 self._recorded[source] = read_object(getattr(self.folder, source))

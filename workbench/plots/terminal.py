@@ -70,7 +70,8 @@ def _bars(runs: Sequence[Run], console: Console, stack: ExitStack) -> Callable[[
 
     def show(readings: Sequence[Reading]) -> None:
         for task, reading in zip(tasks, readings, strict=True):
-            bars.update(task, completed=reading.progress, status=reading.status, text=reading.text)
+            called = plain(reading.run.name, 16)
+            bars.update(task, description=called, completed=reading.progress, status=reading.status, text=reading.text)
 
     return show
 

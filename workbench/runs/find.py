@@ -9,29 +9,37 @@ from pathlib import Path
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, is_run_id, name_in, runs_root
+from workbench.runs.labels import name_of
 
 # A dot, which no run id begins with: no list ever sees it.
 TRASH = ".trash"
 
 
 def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "workbench runs") -> RunFolder:
-    """The folder of a run by its id, a unique beginning of it, or its name as ids hold it where one run has it.
+    """The folder of a run by its id, a unique beginning of it, or its name where one run has it.
 
     Args:
+        run_id: or a name: what runs are called now counts before what their ids say that they were launched as.
         listed_by: the command that lists what could have been typed.
 
     Raises:
-        RunError: not of an id's form, unknown (the nearest are named), or the beginning of several.
+        RunError: a path or nothing, unknown (the nearest are named), or the beginning or name of several.
     """
-    folder = RunFolder.of(run_id, runs_dir)
-    # A link could lead anywhere; runs live in the runs folder.
-    if folder.path.is_dir() and not folder.path.is_symlink():
-        return folder
     root = runs_root(runs_dir)
+    # Other text is only ever compared with names, so it can be no path.
+    could_be_id = is_run_id(run_id) or not run_id or os.sep in run_id
+    if could_be_id:
+        folder = RunFolder.of(run_id, runs_dir)
+        # A link could lead anywhere; runs live in the runs folder.
+        if folder.path.is_dir() and not folder.path.is_symlink():
+            return folder
     known = run_ids(root)
     # As git does with hashes: nobody types forty characters.
     matching = [known_id for known_id in known if known_id.startswith(run_id)]
-    named = [known_id for known_id in known if name_in(known_id) == run_id]
+    # Two small files of every run: not for the beginning of an id.
+    called = {} if matching else {known_id: name_of(RunFolder(root / known_id)) for known_id in known}
+    named = [known_id for known_id, name in called.items() if name == run_id]
+    named = named or [known_id for known_id in known if name_in(known_id) == run_id]
     for found, stands_for, way_out in (
         (matching, "begins {} run ids", "write more of it"),
         (named, "is the name of {} runs", "write the beginning of one id"),
@@ -41,9 +49,9 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
         if found:
             several = stands_for.format(len(found))
             raise RunError(f"'{run_id}' {several}: {', '.join(sorted(found)[-5:])}; {way_out}")
-    if (root / TRASH / run_id).is_dir():
+    if could_be_id and (root / TRASH / run_id).is_dir():
         raise RunError(f"run '{run_id}' was deleted; `workbench restore {run_id}` brings it back from the trash")
-    names = dict.fromkeys(filter(None, (*map(name_in, known), *known)))
+    names = dict.fromkeys(filter(None, (*called.values(), *map(name_in, known), *known)))
     raise RunError(f"no run '{run_id}' in {root}{nearest(run_id, list(names))}. `{listed_by}` lists them")
 
 

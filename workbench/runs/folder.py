@@ -90,7 +90,7 @@ class RunFolder:
     origin = _Part("origin.json")
     """Of a fork alone: which checkpoint of which run it goes on from, and what was changed."""
     labels = _Part("labels.json")
-    """Tags and notes that people gave the run; absent until the first."""
+    """Name, tags and notes that people gave the run; absent until the first."""
     forecast = _Part("forecast.json")
     """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
     needs = _Part("needs.json")

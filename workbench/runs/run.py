@@ -7,13 +7,12 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
 from workbench.runs import control, requests
-from workbench.runs.catalogue.summary import describe, name_of
+from workbench.runs.catalogue.summary import described_html
 from workbench.runs.coroutine import called_from_coroutine
 from workbench.runs.environment import Environment
 from workbench.runs.find import find, typed
@@ -21,7 +20,7 @@ from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.in_process import refuse_elsewhere, way_on
-from workbench.runs.labels import label, read_labels
+from workbench.runs.labels import label, name_of, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
 from workbench.runs.launchers.launcher import Say, begin
@@ -70,8 +69,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Its name; its id if the recipe cannot be read."""
+        """Its name: the recipe's until you assign another; an empty one brings the recipe's back."""
         return name_of(self.folder)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        label(self.folder, name=name)
 
     @property
     def state(self) -> RunState:
@@ -387,12 +390,7 @@ class Run:
         return hash(self.folder)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(key)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for key, value in describe(self.folder).items()
-            if value
-        )
-        return f"<table>{rows}</table>"
+        return described_html(self.folder)
 
 
 def _deadline(timeout: float | None) -> float:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.fields import differences
 from workbench.printable import plain
-from workbench.runs.catalogue.summary import launched_of, name_of
+from workbench.runs.catalogue.summary import launched_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_force import in_force
+from workbench.runs.labels import name_of
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView

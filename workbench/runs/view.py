@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from workbench.floors import Yardstick, is_causal
-from workbench.runs.catalogue.summary import name_of
-from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.folder import RunFolder, is_run_id, read_object
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.in_force import InForce, in_force
-from workbench.runs.labels import Labels, read_labels
+from workbench.runs.labels import Labels, name_of, read_labels
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import Telemetry, TelemetryReader, read_telemetry
 
@@ -26,7 +25,8 @@ class RunView:
         environment: packages, device, measured rates; empty until the trainer wrote it.
         evaluations: ``score``, floors, ``heldout`` and ``result``; empty until the first evaluation.
         telemetry: all records so far.
-        labels: tags and notes that people gave it. origin: of a fork, which checkpoint of which run it goes on from.
+        labels: name, tags and notes that people gave it.
+        origin: of a fork, which checkpoint of which run it goes on from.
         forecast: what it was expected to take; empty where nobody had looked.
         place: among the runs that are watched, which decides its colour; None: its place among those drawn.
         knobs: of ``recipe``, as they are in force; empty without telemetry.
@@ -67,17 +67,18 @@ class RunView:
             records = reader.telemetry
         else:
             records = read_telemetry(folder.telemetry) if telemetry else Telemetry()
+        recipe, labels = read_object(folder.recipe), read_labels(folder)
         return cls(
             id=folder.id,
-            name=name_of(folder),
+            name=name_of(folder, recipe, labels),
             status=status,
-            recipe=read_object(folder.recipe),
+            recipe=recipe,
             state=asdict(state),
             environment=read_object(folder.environment),
             evaluations=_readable(read_object(folder.evaluations)),
             telemetry=records,
-            labels=read_labels(folder),
-            origin=origin_of(folder),
+            labels=labels,
+            origin=_origin(folder),
             forecast=read_object(folder.forecast),
             knobs=in_force(folder, records.events) if telemetry else InForce(),
         )
@@ -91,6 +92,15 @@ class RunView:
     def yardstick(self) -> Yardstick:
         """What its held-out losses were measured with, and the floors to hold them against."""
         return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
+
+
+def _origin(folder: RunFolder) -> Origin | None:
+    """Where a fork comes from, its parent by the name that it has now, if it is still there."""
+    origin = origin_of(folder)
+    if origin is None or not is_run_id(origin.run):
+        return origin
+    parent = RunFolder(folder.path.parent / origin.run)
+    return replace(origin, name=name_of(parent)) if parent.recipe.exists() else origin
 
 
 def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:

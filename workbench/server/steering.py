@@ -11,7 +11,7 @@ from tornado import web
 
 from workbench.errors import RunError
 from workbench.runs import requests
-from workbench.runs.catalogue.summary import name_of
+from workbench.runs.labels import name_of
 from workbench.runs.lease import whoami
 from workbench.runs.run import Run
 from workbench.runs.steering import ask, fork_of, hold, lease_of, refusal, request_of

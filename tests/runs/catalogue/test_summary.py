@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from workbench.runs.catalogue.run_list import RunList
-from workbench.runs.catalogue.summary import describe, launched_of, name_of, owner_of, summary
+from workbench.runs.catalogue.summary import describe, launched_of, owner_of, summary
 from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.labels import label
+from workbench.runs.labels import label, name_of
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.scored_text import PART_SCORE

@@ -9,6 +9,7 @@ import pytest
 
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.message import message_of
 from workbench.runs.queue import outlook as looks
 from workbench.runs.queue.outlook import (
@@ -117,6 +118,8 @@ def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRu
     write_state(first.ticket.run, status="paused")
     text = "position 2, start unknown: holds on is paused and keeps its turn until it is resumed or stopped"
     assert outlook(queue).places[third.ticket.folder].text == text
+    label(first.ticket.run, name="renamed")
+    assert outlook(queue).places[third.ticket.folder].text == text.replace("holds on", "renamed")
     first.leave()
     assert second.claim()
     write_state(second.ticket.run, status="running", seconds=60.0, progress=0.0)

@@ -43,6 +43,17 @@ def test_tags_and_notes(actions: RunActions, tmp_path: Path) -> None:
         perform(actions, "label", one, add=["two words"])
 
 
+def test_a_run_is_renamed_and_told_so(actions: RunActions, tmp_path: Path) -> None:
+    one = run(tmp_path, "a")
+    assert perform(actions, "label", one, name="best")[0].text == "a is now called best"
+    assert Run(one).name == "best"
+    assert perform(actions, "label", one, add=["x"])[0].text == "tags of best changed"
+    with pytest.raises(RunError, match="is no name for a run"):
+        perform(actions, "label", one, name=["best"])
+    assert perform(actions, "label", one, name="")[0].text == "best is now called a"
+    assert read_labels(one).tags == ("x",)
+
+
 def test_deleted_runs_come_back_and_living_ones_stay(actions: RunActions, tmp_path: Path) -> None:
     gone, going = run(tmp_path, "a"), run(tmp_path, "b", "running")
     (said,) = perform(actions, "delete", gone, going)

@@ -190,6 +190,21 @@ def test_a_run_that_was_resumed_elsewhere_is_followed_again(run: Run) -> None:
     view.close()
 
 
+def test_a_run_that_was_renamed_after_its_end_is_told_anew(run: Run) -> None:
+    write_state(run.folder, status="stopped")
+    view = Monitor([run])
+    ask(view, type="resync")
+    until(lambda: not view.feed.running)
+    run.name = "renamed"
+    view.stir()
+    until(lambda: not view.feed.running)
+    *_, (last, _) = view.comm.custom()
+    assert [each["name"] for each in last["runs"]] == ["renamed"]
+    view.stir()
+    assert not view.feed.running, "nothing is new"
+    view.close()
+
+
 def test_an_example_that_cannot_start_is_told_where_it_was_asked_for(monitor: Monitor) -> None:
     def refuse() -> None:
         raise RunError("the disk is full")

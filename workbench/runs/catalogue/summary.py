@@ -8,12 +8,13 @@ import os
 import pwd
 import re
 import time
+from html import escape
 from typing import Any
 
 from workbench.printable import plain
-from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.folder import RunFolder
 from workbench.runs.forks.origin import origin_of
-from workbench.runs.labels import read_labels
+from workbench.runs.labels import name_of, read_labels
 from workbench.runs.message import message_of
 from workbench.runs.queue.outlook import place_of
 from workbench.runs.state import STALLED, RunState, actual_status, read_state
@@ -22,12 +23,6 @@ from workbench.scored_text import part_mark
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
-
-
-def name_of(folder: RunFolder) -> str:
-    """What people call a run; the id when its recipe cannot be read. Data from a user, to be escaped where shown."""
-    name = read_object(folder.recipe).get("name")
-    return name if isinstance(name, str) and name else folder.id
 
 
 def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
@@ -51,7 +46,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
     status = actual_status(folder, state)
     return {
         "id": folder.id,
-        "name": name_of(folder),
+        "name": name_of(folder, labels=labels),
         "status": status,
         "progress": state.progress,
         "step": state.step,
@@ -136,6 +131,17 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "queue": facts["message"] if facts["status"] == "queued" else "",
         "why": _reason(facts),
     }
+
+
+def described_html(folder: RunFolder) -> str:
+    """:func:`describe` as a table for a notebook, without what is empty."""
+    style = "style='text-align:left'"
+    rows = (
+        f"<tr><th {style}>{escape(key)}</th><td {style}>{escape(value)}</td></tr>"
+        for key, value in describe(folder).items()
+        if value
+    )
+    return f"<table>{''.join(rows)}</table>"
 
 
 def _reason(facts: dict[str, Any]) -> str:

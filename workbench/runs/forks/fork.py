@@ -18,6 +18,7 @@ from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.in_process import refuse_elsewhere
+from workbench.runs.labels import name_of
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle, Say
 from workbench.runs.queue.turn import check_room
@@ -65,17 +66,17 @@ def create_fork(
     from workbench.recipe import Recipe
 
     refuse_elsewhere(folder, "be forked")
-    recipe = Recipe.load(folder.recipe)
+    recipe, called = Recipe.load(folder.recipe), name_of(folder)
 
     def prepare(draft: RunFolder) -> Recipe:
         # First of all a copy: what the parent deletes from now on no longer matters, and what is checked is trained.
         copy = _copy_checkpoint(folder, step, draft.checkpoints)
         saved = state_of(copy)
-        forked = fork_recipe(recipe, saved, changes)
+        forked = fork_recipe(recipe, saved, changes, called)
         environment, launched = (read_object(path) for path in (folder.environment, folder.launched))
         origin = {
             "run": folder.id,
-            "name": recipe.name,
+            "name": called,
             "step": saved["step"],
             "seconds": saved["seconds"],
             "tokens": saved.get("tokens", 0),

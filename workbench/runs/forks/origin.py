@@ -16,7 +16,7 @@ class Origin:
     """Where a fork comes from, as read from its ``origin.json``.
 
     Attributes:
-        run: id of the run it was forked from, which may be deleted by now. name: what people called that run.
+        run: id of the run it was forked from, which may be deleted by now. name: what people called that run then.
         step: optimizer steps done at the checkpoint.
         diff: ``{path: [before, after]}`` of what was changed.
         fresh: the changed knobs because of which the optimizer began without state.

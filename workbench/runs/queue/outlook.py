@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.json_lines import number
-from workbench.printable import plain
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.queue.line import in_line, next_of, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
@@ -70,9 +69,9 @@ class Place:
             return f"position {self.position}, expected to start {about(self.seconds)}"
         why = _UNKNOWN
         if self.paused:
-            why = f"{plain(self.paused)} is paused and keeps its turn until it is resumed or stopped"
+            why = f"{self.paused} is paused and keeps its turn until it is resumed or stopped"
         elif self.preparing:
-            why = f"{plain(self.preparing)} still prepares, and no one can say how long that takes"
+            why = f"{self.preparing} still prepares, and no one can say how long that takes"
         return f"position {self.position}, start unknown: {why}"
 
 
@@ -117,7 +116,7 @@ def outlook(queue: Queue | None = None) -> Outlook:
     waiting = in_line(tickets)
     trains, paused, done = _by_status(tickets)
     prepare = [ticket for ticket in trains if _prepares(read_state(ticket.run))]
-    names = [str(_recipe(found[0].folder).get("name", "")) if found else "" for found in (paused, prepare)]
+    names = [found[0].called if found else "" for found in (paused, prepare)]
     places = {ticket.folder: Place(n, seconds[ticket.folder], *names) for n, ticket in enumerate(waiting, 1)}
     dead = [each for each in tickets if not each.alive and read_state(each.run).status == "queued"]
     return Outlook(trains, waiting, places, dead, settings, paused, done)

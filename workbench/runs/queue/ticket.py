@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.printable import plain
 from workbench.runs.folder import RunFolder, parsed_json, read_object
+from workbench.runs.labels import name_of
 from workbench.runs.queue.settings import physical_cores
 
 SUFFIX = ".ticket"
@@ -25,7 +26,7 @@ class Ticket:
     """A reading of a ticket.
 
     Attributes:
-        folder: of the run. name: what people call it. owner: in whose name it waits; data from anybody.
+        folder: of the run. name: what people called it as it entered. owner: in whose name it waits; data from anybody.
         threads: cores that it takes on the CPU. gpus: of which it takes one instead, as ``CUDA_VISIBLE_DEVICES`` names
             them; empty for a run on the CPU.
         priority: higher ones go first. round, number: order tickets of one priority (:mod:`.line`).
@@ -54,6 +55,12 @@ class Ticket:
         return RunFolder(Path(self.folder))
 
     @property
+    def called(self) -> str:
+        """What people call the run now, on one printable line; :attr:`name` where its folder does not tell."""
+        now = name_of(self.run)
+        return plain(self.name if now == self.run.id else now)
+
+    @property
     def file(self) -> str:
         """Name of its file: one per run folder, however often it enters."""
         return _file(self.folder)
@@ -66,10 +73,9 @@ def ticket_of(folder: RunFolder, priority: int = 0) -> Ticket:
     """The ticket with which a run enters, number and time aside."""
     recipe, needs = read_object(folder.recipe), read_object(folder.needs)
     gpus = needs.get("gpus")
-    named = recipe.get("name")
     return Ticket(
         folder=str(folder.path),
-        name=plain(named if isinstance(named, str) and named else folder.id),
+        name=plain(name_of(folder, recipe)),
         owner=present_owner(),
         threads=_threads(recipe),
         gpus=tuple(gpu for gpu in gpus if isinstance(gpu, str)) if isinstance(gpus, list) else (),

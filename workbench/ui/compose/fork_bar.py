@@ -8,9 +8,9 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.runs.catalogue.summary import name_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.point import steps_of
+from workbench.runs.labels import name_of
 from workbench.ui.light_widgets import Light, light
 
 

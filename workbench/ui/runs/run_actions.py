@@ -20,7 +20,7 @@ from workbench.runs.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`workbench.ui.steering.Steering`, not by :class:`RunActions`."""
-VERBS = ("watch", *REQUESTS, "fork", "compare", "diff", "report", "export", "tag", "delete")
+VERBS = ("watch", *REQUESTS, "fork", "compare", "diff", "report", "export", "rename", "tag", "delete")
 """What the page offers."""
 
 
@@ -74,7 +74,7 @@ class RunActions:
         Args:
             verb: ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what a verb takes besides: ``add``, ``remove``, ``notes``; ``target``; ``places``, for colours.
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``target``; ``places`` (colours).
 
         Raises:
             RunError: it could not be done at all.
@@ -96,11 +96,12 @@ class RunActions:
         yield from self._verbs[verb](runs, rest)
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
-        notes = rest.get("notes")
+        notes, name, before = rest.get("notes"), rest.get("name"), _names(runs)
         for run in runs:
-            label(run.folder, add=_texts(rest.get("add")), remove=_texts(rest.get("remove")), notes=notes)
+            label(run.folder, add=_texts(rest.get("add")), remove=_texts(rest.get("remove")), notes=notes, name=name)
         what = "tags" if notes is None else "note"
-        yield ActionResult(f"{what} of {_names(runs)} changed")
+        told = f"{what} of {before} changed" if name is None else f"{before} is now called {_names(runs)}"
+        yield ActionResult(told)
 
     def _delete(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         gone, refused = [], []

@@ -152,8 +152,9 @@ class Monitor(anywidget.AnyWidget):
             self.watch([*self.runs, added])
 
     def stir(self) -> None:
-        """One of the runs may go on after its end, resumed elsewhere: look again where it does."""
-        if self.runs and not self.feed_ended:
+        """One of the runs may go on after its end, resumed elsewhere, or be called otherwise: look again."""
+        told = {track.folder.path: track.name for track in self.feed.tracks}
+        if self.runs and (not self.feed_ended or any(told.get(run.folder.path) != run.name for run in self.runs)):
             self.feed.start()
 
     def settle(self) -> bool:

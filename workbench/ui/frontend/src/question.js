@@ -58,6 +58,8 @@ export class Question {
     this.node.hidden = false;
     this.yes.disabled = true;
     (label ? this.box : this.node).focus();
+    // What is typed takes the place of what stands there.
+    this.box.select();
     clearTimeout(this.reading);
     this.reading = setTimeout(() => {
       this.yes.disabled = false;

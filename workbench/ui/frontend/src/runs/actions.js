@@ -18,6 +18,7 @@ export const ACTIONS = [
   { verb: "diff", title: "Diff", says: "the knobs that differ between these runs, or from the recipe on the left", most: 12, group: 2 },
   { verb: "report", title: "Report", says: "the pictures and tables of these runs as one page", most: 6, group: 3 },
   { verb: "export", title: "Export…", says: "write the model as a folder that transformers loads", most: 1, group: 3 },
+  { verb: "rename", title: "Rename…", says: "give it another name; an empty one brings its recipe's back", most: 1, group: 4, key: "F2" },
   { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4, key: "T" },
   { verb: "delete", title: "Delete…", says: "move to the trash, from which it can come back", states: FINAL, group: 4, key: "Delete" },
 ];
@@ -62,6 +63,13 @@ export function selectionText(selected, filtered = 0, folded = 0) {
 export function titleOf(action, rows) {
   return action.verb === "stop" && rows.length && rows.every((row) => row.status === "queued") ? "Cancel…" : action.title;
 }
+
+/** What of a run is edited in the place of a cell: the text that stands there, what goes with the request. */
+export const EDITED = {
+  name: { verb: "rename", label: (row) => `name of ${row.name}`, hint: "the recipe's name", text: (row) => row.name, change: (name) => ({ name }) },
+  tags: { verb: "tag", label: (row) => `tags of ${row.name}, separated by spaces`, hint: "baseline good", text: (row) => row.tags.join(" "), change: (text, row) => tagsAs(text, row.tags) },
+  note: { label: (row) => `note on ${row.name}`, hint: "what you saw", text: (row) => row.notes, change: (notes) => ({ notes }) },
+};
 
 /** A few runs by their names, more by their number. */
 export function namesOf(rows) {

@@ -2,6 +2,7 @@
 
 import { el } from "../dom.js";
 import { roving } from "../roving.js";
+import { EDITED } from "./actions.js";
 import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
 import { lineWidth, PICK_WIDTH } from "./columns.js";
 import { isExperiment } from "./groups.js";
@@ -10,7 +11,7 @@ import { between, scrollFor, visible } from "./rows.js";
 export const ROW_HEIGHT = 28;
 // The widest bar that scrolls the lines: the free column gives it room, or a second bar would come with it.
 const SCROLLBAR_WIDTH = 20;
-const KEYS = "Enter draws the run's curves or the picture of a race or takes them away, arrow right and left open and close a group, Space selects, S stops, T edits its tags, N its note, Delete moves it to the trash";
+const KEYS = "Enter draws the run's curves or the picture of a race or takes them away, arrow right and left open and close a group, Space selects, S stops, F2 renames it, T edits its tags, N its note, Delete moves it to the trash";
 
 /**
  * The grid; what happens in it is told to `on`: sort(column), select(ids), watch(id), edit(id, what, text), fold(id),
@@ -200,8 +201,8 @@ export class Table {
   #twice(target) {
     const id = target.closest("tr.lab-line")?.dataset.run;
     if (!id || target.closest(".lab-pick")) return;
-    if (target.closest(".lab-tags")) this.#open(id, "tags");
-    else if (target.closest(".lab-note")) this.#open(id, "note");
+    const what = ["name", "tags", "note"].find((key) => target.closest(`td.lab-${key}`));
+    if (what) this.#open(id, what);
   }
 
   /** The runs that a line stands for. */
@@ -247,6 +248,7 @@ export class Table {
     else if (key === "Escape" && this.look.selected.size) this.on.select([]);
     else if (key === "Delete") this.#act("delete", id);
     else if (key.toLowerCase() === "s") this.#act("stop", id);
+    else if (key === "F2") this.#open(id, "name");
     else if (key.toLowerCase() === "t") this.#open(id, "tags");
     else if (key.toLowerCase() === "n") this.#open(id, "note");
     else return;
@@ -287,9 +289,9 @@ export class Table {
     if (!row) return;
     if (!cell || !this.on.editable()) return this.#act(what, id);
     this.current = id;
-    const before = what === "tags" ? row.tags.join(" ") : row.notes;
-    const label = what === "tags" ? `tags of ${row.name}, separated by spaces` : `note on ${row.name}`;
-    const box = el("input", { class: "lab-typing", type: "text", "aria-label": label, placeholder: what === "tags" ? "baseline good" : "what you saw" });
+    const { label, hint, text } = EDITED[what];
+    const before = text(row);
+    const box = el("input", { class: "lab-typing", type: "text", "aria-label": label(row), placeholder: hint });
     box.value = before;
     let open = true;
     const finish = (keep) => {

@@ -3,7 +3,7 @@
 import { el, say } from "../dom.js";
 import { watchedRuns } from "../palette.js";
 import { roving } from "../roving.js";
-import { ACTIONS, TRASH_ACTIONS, tagsAs } from "./actions.js";
+import { ACTIONS, EDITED, TRASH_ACTIONS } from "./actions.js";
 import { Bar } from "./bar.js";
 import { Chooser, Grouping } from "./chooser.js";
 import { columnOf, fitting, nextSort, pathOf, sorted } from "./columns.js";
@@ -308,13 +308,13 @@ export class View {
   /** Keys of a row that need more than the row: a question comes first, or its column is hidden. */
   #key(verb, id) {
     const row = this.session.rows.byId.get(id);
-    if (verb !== "note") this.bar.act(this.actions.find((action) => action.verb === (verb === "tags" ? "tag" : verb)));
+    if (verb !== "note") this.bar.act(this.actions.find((action) => action.verb === (EDITED[verb]?.verb ?? verb)));
     else if (row && !this.inTrash) this.bar.askNote(row);
   }
 
   #edited(id, what, text) {
     const row = this.session.rows.byId.get(id);
-    if (row) this.session.ask("label", [id], what === "tags" ? tagsAs(text, row.tags) : { notes: text });
+    if (row) this.session.ask("label", [id], EDITED[what].change(text, row));
   }
 
   #sheet() {
