@@ -166,11 +166,12 @@ def test_a_run_that_is_no_fork_still_refuses_other_recipes(tiny: Recipe, live: L
 def test_forks_of_forks(tiny: Recipe, live: Live, forked: Forked) -> None:
     first = live(tiny)
     train(first, stop_at=4)
+    Run(first.folder).name = "renamed"
     second = forked(first)
     train(second, resume=True, stop_at=8)
     third = forked(second, name="third")
     assert_same(train(first, resume=True), train(third, resume=True))
     origin = Run(RunFolder(third.folder.path)).origin
     assert origin is not None
-    assert (origin.run, origin.step, origin.name) == (second.folder.id, 8, "tiny fork 4")
+    assert (origin.run, origin.step, origin.name) == (second.folder.id, 8, "renamed fork 4")
     assert checkpoint.load_latest(third.folder.checkpoints) is not None
