@@ -118,7 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "workbench.experiments": {
         "workbench", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",
-        "workbench.forecast",
+        "workbench.plots", "workbench.forecast",
     },
     "workbench.racing": {
         "workbench", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",

@@ -15,14 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.telemetry import (
-    STREAMS,
-    TelemetryReader,
-    TelemetryWriter,
-    number,
-    read_telemetry,
-    stream_path,
-)
+from workbench.telemetry import STREAMS, TelemetryReader, TelemetryWriter, number, read_telemetry, stream_path
 
 
 def write(folder: Path, steps: range, **values: float) -> None:

@@ -46,3 +46,13 @@ def usual_permissions(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_file():
             path.chmod(folder.stat().st_mode & 0o666)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the folder's entries (names, renames) are on the disk, where the system can open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 # A ValueError, so that callers who know nothing of this package still catch bad input the usual way.
@@ -54,3 +54,26 @@ def unknown(what: str, value: object, legal: Iterable[str], hint: str = "", noun
     tail = f". {hint}" if hint else ""
     where = f"{what}: " if what else ""
     return f"{where}unknown {noun} '{value}'{guess} legal: {', '.join(names) or '(none)'}{tail}"
+
+
+def check_known(
+    what: str, value: object, legal: Collection[str], error: type[ValueError] = WorkbenchError, hint: str = ""
+) -> None:
+    """Refuse a name that is not among the legal ones, in the words of :func:`unknown`.
+
+    Raises:
+        ValueError: an ``error``.
+    """
+    if value not in legal:
+        raise error(unknown(what, value, legal, hint))
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; the name of its type where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def typed_line(error: BaseException) -> str:
+    """:func:`first_line` behind the name of the error's type, as of one that is not ours."""
+    name = type(error).__name__
+    return name if (line := first_line(error)) == name else f"{name}: {line[:200]}"

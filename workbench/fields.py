@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,16 @@ def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
     """A copy of ``fields`` with ``value`` at a dotted path."""
     key, _, rest = path.partition(".")
     return {**fields, key: put(fields[key], rest, value) if rest else value}
+
+
+def as_typed(value: Any) -> str:
+    """A value as people type it: a text as it stands, all else as JSON.
+
+    Example:
+        >>> as_typed(0.001), as_typed("full"), as_typed(True)
+        ('0.001', 'full', 'true')
+    """
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def same(here: Any, there: Any) -> bool:

@@ -31,12 +31,8 @@ def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | 
     Example:
         >>> wb.experiment("20260131-0815").cancel()  # doctest: +SKIP
     """
-    found = matching(which, runs_dir)
-    if len(found) == 1:
-        return found[0]  # type: ignore[return-value]
-    if found:
-        named = ", ".join(f"{each.folder.noun} {each.id}" for each in found[-5:])
-        raise RunError(f"'{which}' stands for {len(found)} experiments: {named}; write more of its id")
+    if found := matching(which, runs_dir):
+        return _the_one(which, found)  # type: ignore[return-value]
     latest = [f"{noun} {kind.kind.ids(runs_dir)[-1]}" for noun, kind in KINDS.items() if kind.kind.ids(runs_dir)]
     raise RunError(f"no race, sweep or tuning '{which}' beside {runs_root(runs_dir)}; "
                    f"the latest: {', '.join(latest) or 'none'}")  # fmt: skip
@@ -49,12 +45,19 @@ def held(which: str | Path, runs_dir: str | Path | None = None) -> Held | Run:
         RunError: neither, or several; the message names them, or what is alike.
     """
     # Runs last: the beginning of a race's id may begin those of its runs, too.
-    if matching(which, runs_dir):
-        return experiment(which, runs_dir)
+    if found := matching(which, runs_dir):
+        return _the_one(which, found)
     try:
         return Run(which, runs_dir)
     except RunError as error:
         raise RunError(f"{error}; nor is there a race, sweep or tuning of that name") from None
+
+
+def _the_one(which: str | Path, found: list[Held]) -> Held:
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(f"{each.folder.noun} {each.id}" for each in found[-5:])
+    raise RunError(f"'{which}' stands for {len(found)} experiments: {named}; write more of its id")
 
 
 def noun_of(found: Held | Run) -> str:

@@ -9,7 +9,7 @@ import inspect
 import sys
 
 from workbench.choices.data.batch_rules import scaled_rate
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.recipe import Recipe
 
 _FAST_TOKENS = "614_400 tokens"  # what fast() reads in its 600 steps: a budget in steps would favour large batches
@@ -305,8 +305,7 @@ def get(name: str) -> Recipe:
     Raises:
         RecipeError: no such preset; the message lists them.
     """
-    if name not in names():
-        raise RecipeError(unknown("preset", name, names()))
+    check_known("preset", name, names(), RecipeError)
     recipe: Recipe = getattr(sys.modules[__name__], name)()
     return recipe
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 
 LONGEST_NAME = 48
 UNKNOWN = "-"
@@ -95,3 +96,14 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def facts_html(facts: Mapping[str, str]) -> str:
+    """Facts as a table of a notebook's cell, everything escaped; those that are empty are left out."""
+    rows = (
+        f"<tr><th style='text-align:left'>{escape(label)}</th>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{escape(plain_lines(text))}</td></tr>"
+        for label, text in facts.items()
+        if text
+    )
+    return f"<table>{''.join(rows)}</table>"

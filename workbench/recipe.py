@@ -26,7 +26,7 @@ from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RecipeError
-from workbench.fields import differences, flatten
+from workbench.fields import as_typed, differences, flatten
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -56,7 +56,7 @@ def _row(tag: str, texts: Iterable[str]) -> str:
 
 def _shown(value: Any) -> str:
     """A value of a field; a dash where one recipe has no such field."""
-    return "-" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "-" if value is None else as_typed(value)
 
 
 class Recipe(BaseModel):

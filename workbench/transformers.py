@@ -41,7 +41,7 @@ from workbench.choices.architectures.stack import Stack
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 
 # Shape legend: B rows, T positions, D width, V vocabulary rows.
 
@@ -103,8 +103,7 @@ class WorkbenchConfig(PreTrainedConfig):
             RecipeError: this version of the workbench has no such architecture, or not with these knobs.
         """
         kind, legal = str(self.architecture.get("kind")), registry("architecture")
-        if kind not in legal:
-            raise RecipeError(unknown("architecture.kind", kind, legal, "A newer workbench may know it: upgrade"))
+        check_known("architecture.kind", kind, legal, RecipeError, "A newer workbench may know it: upgrade")
         found = legal[kind].model_validate(self.architecture)
         assert isinstance(found, Architecture)
         return found

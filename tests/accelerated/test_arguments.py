@@ -123,12 +123,7 @@ def test_what_cannot_be_is_said_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("loader", "message"),
-    [
-        ([], "gives no batch"),
-        (iter([1]), "can be read only once"),
-        (7, "a int cannot be read"),
-    ],
+    ("loader", "message"), [([], "gives no batch"), (iter([1]), "can be read only once"), (7, "a int cannot be read")]
 )
 def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) -> None:
     with pytest.raises(DataError, match=message):

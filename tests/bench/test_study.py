@@ -104,6 +104,7 @@ def test_the_page_says_every_verdict(section: Callable[..., dict[str, Any]]) -> 
     data = {**found["data"], "sections": {"causal/Optimizer": found}}
     text = page(data, study.lacking(data))
     assert "## Optimizer, track causal" in text
+    assert f"{found['measured']['date']}, revision {found['data']['revision']}." in text
     assert "| mine | worse | < 0.5x | +0.5" in text
     assert "Not in this track: no heads (" in text
     assert "* causal/Depth: progressive_drop, raptr, " in text, "what has no verdict is said to have none"

@@ -111,10 +111,7 @@ def stop_all(folder: Path) -> None:
 def browser(chromium: str) -> Iterator[Browser]:
     """Chromium. Not for the session: as long as Playwright is open, asyncio counts as running in this thread."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=[*CHROMIUM_OPTIONS],
-        )
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*CHROMIUM_OPTIONS])
         yield browser
         browser.close()
 

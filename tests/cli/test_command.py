@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from workbench import __version__
-from workbench.cli.command import DELEGATED, main
+from workbench.cli.command import main
+from workbench.cli.verbs import DELEGATED
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import write_state
@@ -26,10 +27,7 @@ from workbench.runs.state import write_state
         (["runs", "--colour"], "unrecognized arguments: --colour; see `workbench runs --help`"),
         (["set", "x", "optimizer.lr", "3"], "arguments: 3; write optimizer.lr=3; see `workbench set --help`"),
         (["set", "x", "optimizer.lr=3", "4"], "arguments: 4; see `workbench set --help`"),
-        (
-            ["queue", "mvoe"],
-            "'move'? legal: cancel, list, move, priority, set, start; see `workbench queue --help`",
-        ),
+        (["queue", "mvoe"], "'move'? legal: cancel, list, move, priority, set, start; see `workbench queue --help`"),
         (["runs", "--limit", "-1"], "negative"),
         (["runs", "--limit", "few"], "see `workbench runs --help`"),
         (["stop"], "RUN; see `workbench stop --help`"),

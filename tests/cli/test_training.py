@@ -15,8 +15,9 @@ from tests.cli.conftest import Command
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench import presets
-from workbench.cli.command import _parser, main
+from workbench.cli.command import main
 from workbench.cli.training import recipe_from, summary
+from workbench.cli.verbs import verb_parser
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.launch import launch
@@ -80,7 +81,7 @@ def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path
         (tmp_path / name).write_text("some text")
     arguments = ["train", "--preset", "fast", "--text", str(tmp_path / "a.txt"), "--text", str(tmp_path)]
     given = ["--budget", "400 steps", "--set", "budget.checkpoint_seconds=1", "--set", "data.document_characters=500"]
-    recipe = recipe_from(_parser().parse_args([*arguments, *given]))
+    recipe = recipe_from(verb_parser().parse_args([*arguments, *given]))
     assert {path: after for path, (_, after) in presets.fast().diff(recipe).items()} == {
         "budget.amount": 400, "budget.checkpoint_seconds": 1, "data.kind": "files", "data.packages": None,
         "data.paths": [str(tmp_path / "a.txt"), str(tmp_path)], "data.document_characters": 500, "data.field": "text",

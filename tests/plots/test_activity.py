@@ -138,12 +138,7 @@ def test_work_of_full_training_is_everything():
 
 
 def test_sentences_name_the_layer_that_a_copy_came_from():
-    found = stages(
-        [
-            _event(10, 2, 3, [[2, 1]]),
-            _event(20, 3, 3, [[3, 1], [4, 2]]),
-        ]
-    )
+    found = stages([_event(10, 2, 3, [[2, 1]]), _event(20, 3, 3, [[3, 1], [4, 2]])])
     codes_LK = np.array([[0, 1], [5, 0], [3, 5], [3, 5]])
     said = sentences(codes_LK, [11, 21], found)
     assert said[1] == ["started as a copy of layer 1", "runs and trains"]

@@ -33,23 +33,25 @@ def test_forecast_beside_a_run_that_ended(view) -> None:
 
 def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view, empty) -> None:
     rows = compared(FOUND, view)
-    assert beside_line(rows, "finished") == (
+    assert beside_line(rows, view) == (
         "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, alone on the machine"
     )
-    assert beside_line(rows, "running") == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
-    assert beside_line(rows, "running", 1).endswith("alone on the machine"), "the run itself"
-    assert beside_line(rows, "running", 2).endswith("alone on the machine; 2 runs train on it now")
-    nothing = beside_line(compared(FOUND, empty), "running")
+    running = replace(view, status="running")
+    assert beside_line(rows, running) == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(rows, running, 1).endswith("alone on the machine"), "the run itself"
+    assert beside_line(rows, running, 2).endswith("alone on the machine; 2 runs train on it now")
+    nothing = beside_line(compared(FOUND, empty), replace(empty, status="running"))
     assert nothing == "forecast 8,192 tokens/s, alone on the machine; not measured yet"
 
 
 def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
     state = {**view.state, "status": "stopped", "step": 100, "seconds": 51.2, "progress": 0.5}
-    rows = compared(FOUND, replace(view, status="stopped", state=state))
-    assert beside_line(rows, "stopped").startswith("stopped, would have taken 1 min 42 s at 8,000 tokens/s; forecast")
+    stopped = replace(view, status="stopped", state=state)
+    rows = compared(FOUND, stopped)
+    assert beside_line(rows, stopped).startswith("stopped, would have taken 1 min 42 s at 8,000 tokens/s; forecast")
     assert "present" not in rows[3].note
     early = compared(FOUND, replace(view, status="stopped", state={**state, "progress": 0.01}))
-    assert beside_line(early, "stopped") == "stopped at 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(early, stopped) == "stopped at 8,000 tokens/s; forecast 8,192, alone on the machine"
 
 
 def test_memory_is_what_training_added(view) -> None:

@@ -14,8 +14,6 @@ from workbench.plots.forecast_page import comparison_html, details_html, forecas
 
 from .ahead import FOUND, GIB
 
-VOID = {"img", "br", "input"}
-
 
 class Balanced(HTMLParser):
     """Complains about tags that are not closed in order."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workbench.plots.forecast_compared import Compared, compared, missed_lines
+from workbench.plots.forecast_compared import Compared, beside_line, compared, missed_lines
 from workbench.plots.forecast_page import comparison_html
 from workbench.runs.in_force import InForce, Steered
 from workbench.runs.view import RunView
@@ -59,7 +59,10 @@ def test_others_at_work_are_the_reason_of_a_slow_run(here: RunView) -> None:
         f"tokens/s 25% of the forecast: {speed.why}",
         "training time 4.1 x of the forecast: as for tokens/s",
     ]
+    assert beside_line(compared(SLOW, shared), shared).endswith("alone on the machine; others were at work on it")
+    assert beside_line(compared(FOUND, shared), shared).endswith("alone on the machine"), "they slowed nobody down"
     alone = recorded(here, load=1.1, processor_share=0.99)
+    assert beside_line(compared(SLOW, alone), alone).endswith("alone on the machine")
     assert row(SLOW, alone, "tokens/s").why.startswith("no reason is recorded: measure this machine again")
     # They slow nobody down who was faster than forecast.
     fast = {**FOUND, "tokens_per_second": 2000.0}

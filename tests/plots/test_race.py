@@ -31,10 +31,7 @@ MINE = ["mine seed 0", "mine seed 3"]
 @pytest.fixture
 def picture() -> RacePicture:
     arms = [Arm("baseline", [line(3, 2, 1), line(5, 4, 3)]), Arm("<b>mine", [line(2, 1)]), Arm("none yet", [])]
-    gaps = [
-        Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better", [0, 3], MINE),
-        Gap("none yet", []),
-    ]
+    gaps = [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better", [0, 3], MINE), Gap("none yet", [])]
     return RacePicture("nats", "reference seconds", arms, gaps, 0.02, {"word frequencies": 3.5})
 
 

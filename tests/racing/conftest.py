@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.experiments.begun import Waiting, root, tiny
 from tests.forecasting.machine_rates import RATES
-from tests.runs.conftest import kill_processes_of
-from tests.runs.tiny import tiny_recipe
 from workbench.racing.advance import advance
 from workbench.racing.entering import enter
 from workbench.racing.plan import Entry, RacePlan
@@ -19,24 +18,10 @@ from workbench.racing.race import Race
 from workbench.racing.race_folder import RaceFolder
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.run import Run
 from workbench.runs.state import write_state
 
+__all__ = ["root", "tiny"]
 FLOOR = 3.0
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """A runs folder; whatever still trains in it, or drives a race beside it, is ended with the test."""
-    folder = tmp_path / "runs"
-    yield folder
-    # Drivers first, or they would go on launching.
-    kill_processes_of(RaceFolder.root(folder), folder)
-
-
-@pytest.fixture
-def tiny(corpus: Path) -> Recipe:
-    return tiny_recipe(corpus, steps=200)
 
 
 @pytest.fixture
@@ -68,20 +53,17 @@ def end(plan: RacePlan, entry: Entry, loss: float, floor: float = FLOOR) -> RunF
     return folder
 
 
-class Starter:
-    """Stands for ``launch`` where only what is launched, and when, is looked at: runs end when told."""
+class Starter(Waiting):
+    """Runs of a race that end when told."""
 
     def __init__(self, plan: RacePlan, loss: Callable[[Entry], float]) -> None:
-        self.plan, self.loss, self.launched, self.going = plan, loss, [], []
+        super().__init__()
+        self.plan, self.loss = plan, loss
         self.entries = {plan.run_id(entry): entry for entry in plan.entries(len(plan.seeds), plan.others)}
 
-    def __call__(self, recipe: Recipe, *, runs_dir: str, run_id: str) -> Run:
-        folder = RunFolder(Path(runs_dir) / run_id)
-        folder.path.mkdir(parents=True)
-        write_state(folder, status="queued", host="another machine")
-        self.launched.append((self.entries[run_id], recipe))
-        self.going.append(self.entries[run_id])
-        return Run(folder)
+    def note(self, folder: RunFolder, recipe: Recipe) -> None:
+        self.launched.append((self.entries[folder.id], recipe))
+        self.going.append(self.entries[folder.id])
 
     def end_all(self) -> None:
         """The runs that are going end."""

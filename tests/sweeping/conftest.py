@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.experiments.begun import Waiting, root, tiny
 from tests.forecasting.machine_rates import RATES
-from tests.runs.conftest import kill_processes_of
-from tests.runs.tiny import tiny_recipe
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.sweeping.advance import advance
 from workbench.sweeping.entering import enter
 from workbench.sweeping.plan import Point, SweepPlan
 from workbench.sweeping.sweep import Sweep, begin
-from workbench.sweeping.sweep_folder import SweepFolder
 
+__all__ = ["root", "tiny"]
 FLOOR = 3.0
 SPACE = {"optimizer.lr": [1e-3, 2e-3, 4e-3], "architecture.layers": [1, 2]}
 Planned = Callable[..., tuple[SweepPlan, list[Point]]]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """A runs folder; whatever still trains in it, or drives a sweep beside it, is ended with the test."""
-    folder = tmp_path / "runs"
-    yield folder
-    # Drivers first, or they would go on launching.
-    kill_processes_of(SweepFolder.root(folder), folder)
-
-
-@pytest.fixture
-def tiny(corpus: Path) -> Recipe:
-    return tiny_recipe(corpus, steps=200)
 
 
 @pytest.fixture
@@ -71,19 +55,12 @@ def finish(folder: RunFolder, loss: float, seconds: float = 2.0, rungs: tuple[fl
     write_state(folder, status="finished", progress=1.0)
 
 
-class Starter:
-    """Stands for ``launch`` where only what is launched, and when, is looked at: runs end when told."""
+class Starter(Waiting):
+    """Runs of a sweep that end when told."""
 
     def __init__(self, loss: Callable[..., float] = loss) -> None:
-        self.loss, self.launched, self.going = loss, [], []
-
-    def __call__(self, recipe: Recipe, *, runs_dir: str, run_id: str) -> Run:
-        folder = RunFolder(Path(runs_dir) / run_id)
-        folder.path.mkdir(parents=True)
-        write_state(folder, status="queued", host="another machine")
-        self.launched.append(recipe)
-        self.going.append((folder, recipe))
-        return Run(folder)
+        super().__init__()
+        self.loss = loss
 
     def end_all(self) -> None:
         """The runs that are going end."""

@@ -46,7 +46,7 @@ class FaultyDisk:
         self.full = False
         for owner, name in (
             (folder, "write_bytes"), (telemetry.os, "write"), (Path, "write_text"), (checkpoint, "save_file"),
-            (checkpoint, "_sync_and_hash"), (checkpoint, "_sync_folder"),
+            (checkpoint, "_sync_and_hash"), (checkpoint, "sync_folder"),
         ):  # fmt: skip
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 

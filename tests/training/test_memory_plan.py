@@ -155,10 +155,7 @@ def test_what_was_settled_stays_when_a_run_is_resumed(tiny: Recipe, live: Live) 
         ),
         ({"recompute": "budget"}, r"memory_gib: recompute 'budget' needs one; give GiB, or use"),
         ({"memory_gib": 2.0}, r"memory_gib: a limit of 2 GiB does nothing by itself; set recompute to 'budget'"),
-        (
-            {"memory_gib": 2.0, "recompute": "budget", "micro_batch_size": "auto"},
-            r"would each wait for the other",
-        ),
+        ({"memory_gib": 2.0, "recompute": "budget", "micro_batch_size": "auto"}, r"would each wait for the other"),
         ({"micro_batch_size": "most"}, r"micro_batch_size: must be a whole number of rows >= 1, 'auto'.*got 'most'"),
         ({"micro_batch_size": 0}, r"micro_batch_size: must be a whole number of rows >= 1, 'auto'.*got 0"),
     ],

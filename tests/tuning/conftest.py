@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.experiments.begun import root
 from tests.forecasting.machine_rates import RATES
-from tests.runs.conftest import kill_processes_of
 from tests.runs.tiny import tiny_recipe
 from tests.sweeping.conftest import Starter, Trained
 from workbench.recipe import Recipe
@@ -18,18 +18,10 @@ from workbench.tuning.advance import advance
 from workbench.tuning.entering import enter
 from workbench.tuning.plan import TuningPlan
 from workbench.tuning.tune import Tuning, begin
-from workbench.tuning.tuning_folder import TuningFolder
 
+__all__ = ["root"]
 SPACE = {"optimizer.lr": "1e-4..1e-1", "architecture.layers": [2, 1, 3]}
 Planned = Callable[..., tuple[TuningPlan, SweepPlan]]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """A runs folder; whatever still trains in it, or drives a tuning beside it, is ended with the test."""
-    folder = tmp_path / "runs"
-    yield folder
-    kill_processes_of(TuningFolder.root(folder), folder)
 
 
 @pytest.fixture

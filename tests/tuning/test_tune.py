@@ -13,8 +13,8 @@ import workbench as wb
 from tests.forecasting.machine_rates import RATES
 from tests.tuning.conftest import Planned, held
 from workbench.errors import RunError, RunFailed
+from workbench.experiments.__main__ import main as drive
 from workbench.recipe import Recipe
-from workbench.tuning.driver import main as drive
 from workbench.tuning.plan import TuningPlan
 from workbench.tuning.tune import begin
 
@@ -67,7 +67,9 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert "&lt;mine&gt;" in page
     assert "<mine>" not in page.replace("\\u003cmine\\u003e", "")
     assert "tuned is better than before" in tuning.html()
-    assert drive([str(tuning.folder.path)]) == 0, "its driver has nothing left to do"
+    assert drive(["workbench.tuning.tuning_folder:TuningFolder", str(tuning.folder.path)]) == 0, (
+        "its driver has nothing left to do"
+    )
     result.require()
     assert len(repr(result)) < 410
     with pytest.raises(AttributeError, match="a tuning's result has no 'heldout_loss'"):

@@ -81,9 +81,7 @@ def test_page_and_kernel_speak_while_a_cell_is_running(kernel: Kernel, folder: R
     until(lambda: [request.verb for request in control.pending(folder)] == ["pause"])
 
     write_state(folder, status="finished", step=2)
-    final = kernel.hear(
-        lambda m: m["msg_type"] == "update_display_data" and "image/png" in m["content"]["data"],
-    )
+    final = kernel.hear(lambda m: m["msg_type"] == "update_display_data" and "image/png" in m["content"]["data"])
     assert final["content"]["transient"] == shown["transient"]
     writer.close()
 

@@ -12,7 +12,7 @@ from torch import nn
 from workbench.accelerated.batches import length_of
 from workbench.choices.choice import Choice, registry, resolve
 from workbench.choices.progress import parse_budget
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.recipe import Recipe
 
 CHOICES = ("optimizer", "depth", "execution")
@@ -90,8 +90,7 @@ def check_choices(choices: Mapping[str, Any]) -> None:
             )
         if given in ("epochs", "steps", "tokens", "seconds", "minutes", "hours"):
             raise RecipeError(f"{given}: how long a run trains is its budget; write budget='{value} {given}'")
-        if given not in CHOICES:
-            raise RecipeError(unknown("accelerate", given, CHOICES))
+        check_known("accelerate", given, CHOICES, RecipeError)
         if not isinstance(value, str | Mapping | Choice):
             legal = list(registry(given))
             example = "{'kind': 'adamw', 'lr': 1e-3}" if given == "optimizer" else f"{{'kind': '{legal[0]}'}}"

@@ -19,14 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from workbench.accelerated.arguments import (
-    budget_of,
-    check_choices,
-    check_loss,
-    check_model,
-    depth_of,
-    execution_of,
-)
+from workbench.accelerated.arguments import budget_of, check_choices, check_loss, check_model, depth_of, execution_of
 from workbench.accelerated.batches import check_loader, first_of, length_of, tokens_of
 from workbench.accelerated.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
 from workbench.accelerated.needs import check_depth, check_execution, check_width, find_stack

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
-from workbench.errors import WorkbenchError, unknown
+from workbench.errors import check_known
 from workbench.huge_pages import HUGE_PAGES
 
 BENCHES = {
@@ -35,8 +35,7 @@ def main(argv: list[str]) -> int:
         print("usage: workbench bench NAME [options]\n" + "\n".join(f"  {n:<16} {text}" for n, text in BENCHES.items()))
         return 0 if argv else 2
     bench = "gpu" if argv[0] == "--gpu" else argv[0]
-    if bench not in BENCHES:
-        raise WorkbenchError(unknown("bench", bench, BENCHES))
+    check_known("bench", bench, BENCHES)
     # As trainers have it, for every contender alike; torch asks for it with its first tensor.
     for name, value in HUGE_PAGES.items():
         os.environ.setdefault(name, value)

@@ -25,7 +25,7 @@ from workbench.bench.speed_rounds import Entrant, SpeedRounds, take_rounds
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.choices.execution import Execution, Native
-from workbench.errors import WorkbenchError, unknown
+from workbench.errors import WorkbenchError, check_known
 from workbench.recipe import Recipe
 
 EXACT, ROUNDED = 2e-3, 5e-2
@@ -194,8 +194,7 @@ def measure(
         raise WorkbenchError(f"--rounds: {rounds} rounds measure nothing; use 1 or more")
     knobs, skipped = declared()
     for name in only or ():
-        if name not in knobs:
-            raise WorkbenchError(unknown("--only", name, knobs))
+        check_known("--only", name, knobs)
     knobs = {name: knob for name, knob in knobs.items() if only is None or name in only}
     base = plain(recipe, declared()[0])
     among = contenders(base, knobs)

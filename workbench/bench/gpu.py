@@ -31,7 +31,7 @@ from workbench.bench.result import ResultsFile, spread
 from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution import Native
-from workbench.errors import WorkbenchError, unknown
+from workbench.errors import check_known
 from workbench.ops.remembered import device_name
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_object, write_json
@@ -201,8 +201,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("out/bench/gpu.json"), help="the file to fill")
     options = parser.parse_args(argv)
     for name in options.parts:
-        if name not in PARTS:
-            raise WorkbenchError(unknown("part", name, PARTS))
+        check_known("part", name, PARTS)
     setting = Setting(options.device, options.scale, options.steps, tuple(options.set))
     console, results = Console(), ResultsFile(options.out, "gpu")
     with results.own():

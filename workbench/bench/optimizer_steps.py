@@ -26,7 +26,7 @@ from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import parameter_groups
-from workbench.errors import WorkbenchError, unknown
+from workbench.errors import check_known
 from workbench.ops.remembered import device_name
 from workbench.ops.timing import wait_for
 from workbench.recipe import Recipe
@@ -79,13 +79,7 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     return optimizers
 
 
-def measure(
-    recipe: Recipe,
-    kinds: Sequence[str],
-    *,
-    rounds: int,
-    threads: int,
-) -> dict[str, Any]:
+def measure(recipe: Recipe, kinds: Sequence[str], *, rounds: int, threads: int) -> dict[str, Any]:
     """Alternate the optimizers for ``rounds`` rounds of one step each, on the recipe's device.
 
     Returns:
@@ -170,8 +164,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     kinds = options.optimizers or list(registry("optimizer"))
     for kind in kinds:
-        if kind not in registry("optimizer"):
-            raise WorkbenchError(unknown("optimizer", kind, registry("optimizer")))
+        check_known("optimizer", kind, registry("optimizer"))
     # In a log file there is no terminal to fit into.
     console = Console(stderr=options.json, width=None if Console().is_terminal else 150)
     results = []

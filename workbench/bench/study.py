@@ -26,7 +26,7 @@ from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
 from workbench.bench.result import ResultsFile, context, definition
 from workbench.bench.study_page import page, show, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
-from workbench.errors import RunError, TargetMissed, WorkbenchError, unknown
+from workbench.errors import RunError, TargetMissed, WorkbenchError, check_known
 from workbench.racing.entering import enter
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, race
@@ -165,7 +165,7 @@ def section_of(
     outcome = _raced(f"{track}/{section}", ready, plan.budget, seeds, results, begin, warm).wait_blocking()
     where = context("study")
     return {
-        "measured": {"processor": where["hardware"]["processor"], "date": where["date"]},
+        "measured": {"processor": where["hardware"]["processor"], "date": where["date"], "revision": where["revision"]},
         "race": outcome.race, "steps": int(built.base.budget.amount), "budget": outcome.budget, "seeds": outcome.seeds,
         "baseline_below_unigram": below, "recipes": {name: recipe.to_dict() for name, recipe in ready.items()},
         "definitions": definitions(built, section), "refused": refused,
@@ -261,18 +261,14 @@ def main(argv: list[str]) -> int:
         if found := missing(results.data):
             raise TargetMissed(f"{len(found)} methods lack evidence:\n" + "\n".join(found))
         return 0
-    if options.track not in TRACKS:
-        raise WorkbenchError(unknown("track", options.track, TRACKS))
+    check_known("track", options.track, TRACKS)
     build, steps = TRACKS[options.track]
     built = build(options.steps or steps)
     for section in options.only:
-        if section not in built.methods:
-            raise WorkbenchError(unknown("section", section, built.methods))
+        check_known("section", section, built.methods)
     with results.own():
         for section in options.only or built.methods:
-            kept = section_of(
-                options.track, built, section, results, seeds=options.seeds, at_once=options.at_once
-            )  # fmt: skip
+            kept = section_of(options.track, built, section, results, seeds=options.seeds, at_once=options.at_once)
             results.put(sections={**results.data.get("sections", {}), f"{options.track}/{section}": kept})
             write_bytes(options.page, page(results.data, lacking(results.data)).encode())
             show(f"{options.track}: {section}", kept, Console(width=170))

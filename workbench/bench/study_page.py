@@ -90,10 +90,11 @@ def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
     ]  # fmt: skip
     for name, section in data["sections"].items():
         track, _, title = name.partition("/")
+        where = section["measured"]
         lines += ["", f"## {title}, track {track}", "",
                   f"{section['steps']} steps of the baseline ({section['budget']}); it ends "
                   f"{section['baseline_below_unigram']:.2f} nats below word frequencies. Measured on "
-                  f"{section['measured']['processor']}, {section['measured']['date']}.", "",
+                  f"{where['processor']}, {where['date']}, revision {where['revision']}.", "",
                   f"| {' | '.join(heads(section))} |", "|" + " --- |" * len(heads(section))]  # fmt: skip
         lines += [f"| {' | '.join(row)} |" for row in rows(section)]
         if took := section.get("compilation"):

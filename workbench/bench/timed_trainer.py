@@ -84,10 +84,7 @@ def timed_steps(training: Training, steps: int) -> dict[str, Any]:
         answer["seconds"].append(clock() - own)
         answer["wall_seconds"].append(time.perf_counter() - wall)
         answer["stages"].append(training.assembled.stage)
-    return answer | {
-        "tokens": training.progress.tokens - tokens,
-        "flops": training.recorder.useful_flops - flops,
-    }
+    return answer | {"tokens": training.progress.tokens - tokens, "flops": training.recorder.useful_flops - flops}
 
 
 def timed_round(training: Training, steps: int) -> dict[str, Any]:
@@ -153,10 +150,7 @@ def _compiled(training: Training) -> dict[str, float]:
         return {"compile_seconds": 0.0, "compile_wall_seconds": 0.0}
     wall, before = time.perf_counter(), processor_seconds()
     compile_ahead(training)
-    return {
-        "compile_seconds": processor_seconds() - before,
-        "compile_wall_seconds": time.perf_counter() - wall,
-    }
+    return {"compile_seconds": processor_seconds() - before, "compile_wall_seconds": time.perf_counter() - wall}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ size, rate, warm-up, steps and seed; model, initialisation, loss, optimizer, loo
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from workbench.bench.tuning_worker import serve
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.progress import progress_at
+from workbench.json_lines import finite
 from workbench.recipe import Recipe
 from workbench.training.assemble import heldout_set
 
@@ -125,7 +125,7 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: Mapping[str, bool] | No
         trainer.train()
     loss, (cpu, wall) = score(model, recipe, prepared), clock.seconds
     return {
-        "loss": loss if math.isfinite(loss) else None,
+        "loss": finite(loss),
         "steps": clock.steps,
         "tokens": clock.steps * data.most_rows * data.longest,
         "device": device.type,

@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 from workbench.choices.knob import BOUNDS, MOVES, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known, unknown
 
 ENTRY_POINT_GROUP = "workbench.choices"
 # Filled by class definitions: importing a module is all it takes to register what is in it.
@@ -183,8 +183,7 @@ def registry(axis: str) -> Mapping[str, type[Choice]]:
 def readable(axis: str) -> Mapping[str, type[Choice]]:
     """:func:`registry`, and what is never offered: all that a recipe may be read with."""
     _load_plugins()
-    if axis not in _REGISTRY:
-        raise ValueError(unknown("axis", axis, _REGISTRY))
+    check_known("axis", axis, _REGISTRY, ValueError)
     return dict(sorted(_REGISTRY[axis].items()))
 
 

@@ -250,7 +250,7 @@ def summary(run: Run, result: Result) -> str:
         view = run.view()
         promised = whole_forecast(view.forecast)
         rows = compared(promised, view) if promised else []
-        if rows and (beside := beside_line(rows, view.status)):
+        if rows and (beside := beside_line(rows, view)):
             lines += [beside, *missed_lines(rows)]
     if profile := read_object(run.folder.profile):
         lines.append(profile_table(profile))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
@@ -89,8 +89,7 @@ def check_clock(clock: str) -> None:
     Raises:
         RecipeError: the message lists them.
     """
-    if clock not in get_args(Clock):
-        raise RecipeError(unknown("clock", clock, get_args(Clock)))
+    check_known("clock", clock, get_args(Clock), RecipeError)
 
 
 def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recipe], Forecast]) -> tuple[Recipe, Share]:

@@ -1,18 +1,19 @@
-"""The process that carries an experiment forward: ``python -m workbench.racing.driver RACE_FOLDER``, for example.
+"""Carrying an experiment forward: ``python -m workbench.experiments KIND FOLDER``.
 
-It owns nothing: killed at any moment, it leaves an experiment that the next driver goes on with.
+The process owns nothing: killed at any moment, it leaves an experiment that the next driver goes on with.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from filelock import Timeout
 
@@ -25,15 +26,10 @@ from workbench.runs.state import exclusive
 POLL_SECONDS, MOST_PATIENCE_SECONDS = 0.5, 60.0
 # A reader holds the lock for microseconds while it tests it.
 _LOCK_PATIENCE_SECONDS = 2.0
-Folder = TypeVar("Folder", bound=ExperimentFolder)
 
 
-def drive(folder: Folder, load: Callable[[], Callable[[Folder], Any]]) -> int:
-    """Drive one experiment to its end; returns the exit code.
-
-    Args:
-        load: returns what brings it one look further; may take seconds, since imports of torch do.
-    """
+def drive(folder: ExperimentFolder) -> int:
+    """Drive one experiment to its end; returns the exit code."""
     lock = folder.driver_lock()
     try:
         lock.acquire(timeout=_LOCK_PATIENCE_SECONDS)
@@ -46,11 +42,11 @@ def drive(folder: Folder, load: Callable[[], Callable[[Folder], Any]]) -> int:
         folder.begin()
         # Runs of an experiment are short and many: torch is loaded once for all that need not wait for their turn.
         held.hold()
-        # After the lock: of two drivers the second is gone by then.
-        return _drive(folder, load())
+        # After the lock, since it takes seconds to import torch: of two drivers the second is gone by then.
+        return _drive(folder, importlib.import_module(f"{folder.package}.advance").advance)
 
 
-def _drive(folder: Folder, advance: Callable[[Folder], Any]) -> int:
+def _drive(folder: ExperimentFolder, advance: Callable[[Any], Any]) -> int:
     pause = POLL_SECONDS
     while True:
         try:
@@ -83,10 +79,11 @@ def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
     """
     if (known := _children.get(folder.path)) is not None and known.poll() is None:
         return False
+    kind = type(folder)
     try:
         with folder.log.open("ab") as log:
             _children[folder.path] = subprocess.Popen(
-                module_command(folder.driver, str(folder.path)),
+                module_command("workbench.experiments", f"{kind.__module__}:{kind.__name__}", str(folder.path)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import math
+import pkgutil
 import shutil
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from abc import abstractmethod
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
@@ -17,7 +17,7 @@ from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.shown import Shown
 from workbench.experiments.version import version_here
-from workbench.runs.coroutine import called_from_coroutine
+from workbench.runs.awaited import Awaited
 from workbench.runs.frame import frame
 from workbench.runs.log import tail
 
@@ -36,7 +36,7 @@ Folder = TypeVar("Folder", bound=ExperimentFolder)
 Result = TypeVar("Result", bound=dict[str, Any])
 
 
-class Experiment(ABC, Generic[Folder, Result]):
+class Experiment(Awaited[Result], Generic[Folder, Result]):
     """What races, sweeps and tunings have in common: they are found, followed, waited for and cancelled alike.
 
     Args:
@@ -82,20 +82,10 @@ class Experiment(ABC, Generic[Folder, Result]):
     def table(self) -> str:
         """What was compared, as text for terminals."""
 
+    @property
     @abstractmethod
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with tables and pictures; returns its path.
-
-        Args:
-            path: the file, replaced whole; None for ``report.html`` in its folder.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-
-    @abstractmethod
-    def html(self) -> str:
-        """All of it as a fragment without scripts, every name escaped."""
+    def standing(self) -> Any:
+        """All that its runs say now."""
 
     @abstractmethod
     def shown(self) -> Shown:
@@ -120,14 +110,6 @@ class Experiment(ABC, Generic[Folder, Result]):
 
         Raises:
             RunError: no such pick. RecipeError: it cannot be trained here.
-        """
-
-    @abstractmethod
-    def cancel(self) -> list[str]:
-        """End it and stop its runs, each with a checkpoint; returns their ids.
-
-        Raises:
-            RunError: it has ended.
         """
 
     @property
@@ -169,6 +151,43 @@ class Experiment(ABC, Generic[Folder, Result]):
             return ""
         return "" if free >= ROOM_BYTES else f"waiting: no space is left for {self.folder.path}"
 
+    @property
+    def _error(self) -> str:
+        return self.message if self.status == "failed" else ""
+
+    def cancel(self) -> list[str]:
+        """End it and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
+
+        Raises:
+            RunError: it has ended.
+        """
+        stopped: list[str] = importlib.import_module(f"{self.folder.package}.advance").cancel(self.folder)
+        return stopped
+
+    def html(self) -> str:
+        """All of it as a fragment without scripts, every name escaped."""
+        return self._drawn("cell_html")
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML page with tables and pictures; returns its path.
+
+        Args:
+            path: the file, replaced whole; None for ``report.html`` in its folder.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        # Here: it loads Plotly.
+        from workbench.plots.page import write_page
+
+        return write_page(path or self.folder.path / "report.html", self._drawn("report_html"))
+
+    def _drawn(self, form: str) -> str:
+        text: str = getattr(importlib.import_module(f"{self.folder.package}.report"), form)(
+            self.plan, self.standing, self.summary
+        )
+        return text
+
     def frame(self) -> pandas.DataFrame:
         """:attr:`rows` as a pandas table.
 
@@ -181,38 +200,6 @@ class Experiment(ABC, Generic[Folder, Result]):
         """See that somebody drives it; nothing to do where it has ended."""
         if self.status in UNDRIVEN:
             start_driver(self.folder, Path(self.plan.folder))
-
-    def wait(self, timeout: float | None = None, poll: float = 0.5) -> Result | Coroutine[Any, Any, Result]:
-        """Wait for the end; returns the result. ``await race.wait()`` lets other callbacks run meanwhile.
-
-        Being interrupted touches nothing. A driver that was killed is started again.
-
-        Args:
-            timeout: at most this many seconds; None waits for ever. poll: seconds between two looks.
-
-        Raises:
-            RunFailed: it failed or was cancelled, or its drivers end without a word.
-            TimeoutError: it has not ended in time; it goes on.
-        """
-        if called_from_coroutine():
-            return self.wait_async(timeout, poll)
-        return self.wait_blocking(timeout, poll)
-
-    def wait_blocking(self, timeout: float | None = None, poll: float = 0.5) -> Result:
-        """:meth:`wait` that always blocks, whoever calls it."""
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self.ended(deadline):
-            time.sleep(poll)
-        return self._outcome()
-
-    async def wait_async(self, timeout: float | None = None, poll: float = 0.5) -> Result:
-        """:meth:`wait` that always has to be awaited."""
-        import asyncio
-
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self.ended(deadline):
-            await asyncio.sleep(poll)
-        return self._outcome()
 
     def ended(self, deadline: float = math.inf) -> bool:
         """Whether it has ended; where nobody drives it, somebody does from now on.
@@ -238,10 +225,14 @@ class Experiment(ABC, Generic[Folder, Result]):
     def watch(self) -> Any:
         """Show table and pictures in the present notebook cell, live where somebody looks, and return the view."""
         self.resume()
-        module, _, name = self.view.partition(":")
-        return getattr(importlib.import_module(module), name)(self).show()
+        return pkgutil.resolve_name(self.view)(self).show()
 
-    def _outcome(self) -> Result:
+    def outcome(self) -> Result:
+        """The result of one that has ended.
+
+        Raises:
+            RunFailed: it failed or was cancelled.
+        """
         found = self.result
         if found["status"] != "finished":
             why = found.get("error") or self.message

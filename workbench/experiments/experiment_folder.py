@@ -69,8 +69,8 @@ class ExperimentFolder:
     """Of the command line, where that is not the noun."""
     working: ClassVar[str]
     """Its status while it goes on."""
-    driver: ClassVar[str]
-    """The module that carries one forward, as ``python -m``."""
+    package: ClassVar[str]
+    """Of what carries one forward (``advance``) and draws it (``report``): above this, and slow to import."""
     path: Path
 
     @classmethod

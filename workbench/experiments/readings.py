@@ -39,6 +39,10 @@ class Reading(NamedTuple):
     seconds: float = math.nan
     heldout: tuple[tuple[float, float, float, float], ...] = ()
 
+    def scored(self, score: str) -> float:
+        """What is compared, ``nats`` or ``bits_per_byte``; NaN of a run that is not done."""
+        return self.loss if score == "nats" else self.bits_per_byte
+
     def curve(self, score: str, share: Share) -> list[tuple[float, float]]:
         """Reference seconds and score of every evaluation that has both.
 

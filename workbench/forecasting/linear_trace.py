@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode
-from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes
+from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes, tensors_in
 
 Line = tuple[int, int]
 """A number of bytes, or of anything, as (fixed, per row)."""
@@ -178,13 +178,13 @@ class TraceRecorder(MetaTensorMode):
 
     def _enter(self, index: int, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._here = index
-        given = next(_tensors([*args, *kwargs.values()]), None)
+        given = next(tensors_in([*args, *kwargs.values()]), None)
         if index == self._runs.index(True) and given is not None and given.requires_grad:
             given.register_hook(self._going("shared"))
 
     def _leave(self, index: int, _: nn.Module, __: Any, out: Any) -> None:
         self._here = "head" if index == len(self._blocks) - 1 else index
-        given = next(_tensors([out]), None)
+        given = next(tensors_in([out]), None)
         if given is not None and given.requires_grad:
             # The gradient of a layer's output is whole exactly when its own backward pass begins.
             given.register_hook(self._going(index))
@@ -194,11 +194,3 @@ class TraceRecorder(MetaTensorMode):
             self._here = where
 
         return go
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -114,3 +115,12 @@ def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str
     many = a.shape[0] if a.ndim == 3 else 1
     dims = (many, a.shape[-2], a.shape[-1], b.shape[-1])
     return f"{'bmm' if a.ndim == 3 else 'mm'} {bits} {order}", "attention" if a.ndim == 3 else "product", dims
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Tensors of any shape among arguments or results, those in tuples and lists too."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from tensors_in(value)

@@ -36,9 +36,9 @@ class Seconds(NamedTuple):
     moving: float = 0.0
     calls: float = 0.0
 
-    def plus(self, other: Seconds, share: float = 1.0) -> Seconds:
-        """The sum with a share of another; all in seconds."""
-        return Seconds(*(a + share * b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: Seconds) -> Seconds:
+        """The sum; all in seconds."""
+        return Seconds(*(a + b for a, b in zip(self, other, strict=True)))
 
     def scaled(self, share: float) -> float:
         """Seconds in all where sizes are a share of those priced, calls the same."""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.forecasting.operations import Operation, described, fresh_bytes
+from workbench.forecasting.operations import Operation, described, fresh_bytes, tensors_in
 
 # Shape legend: N readings, K things that a time is a sum over.
 
@@ -40,8 +39,8 @@ class Stopwatch(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         self._wait()
         seconds = self._clock() - began
-        read = list(_tensors([*args, *(kwargs or {}).values()]))
-        written = list(_tensors(out if isinstance(out, (tuple, list)) else [out]))
+        read = list(tensors_in([*args, *(kwargs or {}).values()]))
+        written = list(tensors_in(out if isinstance(out, (tuple, list)) else [out]))
         given = {tensor.untyped_storage().data_ptr() for tensor in read}
         views = not func._schema.is_mutable and all(t.untyped_storage().data_ptr() in given for t in written)
         if written and not views:
@@ -98,11 +97,3 @@ def fitted_line(sizes_NK: Sequence[Sequence[float]], seconds_N: Sequence[float])
                 best[list(chosen)] = found
     rates = best / scale
     return tuple(float(rate) for rate in rates * (seconds.sum() / (sizes @ rates).sum()))
-
-
-def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)

@@ -20,7 +20,7 @@ import numpy as np
 
 from workbench.columns import Columns, rising
 from workbench.floors import Yardstick, is_causal
-from workbench.json_lines import PIECE_BYTES, Tail
+from workbench.json_lines import PIECE_BYTES, Tail, finite
 from workbench.plots.activity import settled, state_codes
 from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import RunFolder, read_object
@@ -220,7 +220,7 @@ class Track:
         return changes
 
     def _status_line(self, state: RunState) -> dict[str, Any]:
-        line: dict[str, Any] = {key: _plain(getattr(state, key)) for key in _STATE_KEYS}
+        line: dict[str, Any] = {key: finite(getattr(state, key)) for key in _STATE_KEYS}
         # The lock is a system call per look; a second is soon enough to learn that a process died.
         if time.monotonic() - self._looked_at_lock > 1.0 or state.final:
             self._looked_at_lock = time.monotonic()
@@ -335,7 +335,3 @@ def _vector(values: list[Any]) -> np.ndarray:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return np.array(values, np.float32)
         return np.array([number(value) for value in values], np.float32)
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

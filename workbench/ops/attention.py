@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.ops.dropout import dropped
 
 # Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
@@ -88,6 +88,5 @@ def attention_named(name: str) -> Attention:
     Raises:
         RecipeError: there is none.
     """
-    if name not in ATTENTION:
-        raise RecipeError(unknown("execution.attention", name, ATTENTION, "'auto' measures and picks one of them"))
+    check_known("execution.attention", name, ATTENTION, RecipeError, "'auto' measures and picks one of them")
     return ATTENTION[name]

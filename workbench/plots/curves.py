@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.errors import unknown
+from workbench.errors import check_known
 from workbench.quantities import AXES, SMOOTHING
 from workbench.telemetry import number
 
@@ -62,8 +62,7 @@ def check_axis(x: str) -> str:
     Raises:
         ValueError: not one of step, tokens, seconds, flops.
     """
-    if x not in X_LABELS:
-        raise ValueError(unknown("x", x, X_LABELS))
+    check_known("x", x, X_LABELS, ValueError)
     return x
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.plots.curves import curve
 from workbench.plots.forecast_facts import ALONE, assumed, bytes_words
-from workbench.plots.forecast_reasons import MISSED, why_missed
+from workbench.plots.forecast_reasons import MISSED, others_at_work, why_missed
 from workbench.printable import UNKNOWN, count, duration_words
 from workbench.runs.measured import measured
 from workbench.runs.state import FINAL
@@ -106,26 +106,28 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     return explained
 
 
-def beside_line(rows: Sequence[Compared], status: str, sharing: int = 0) -> str:
+def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> str:
     """Speed and time as measured, beside the forecast and what that assumed, in one sentence; empty where a run
     ended before anything was measured.
 
     Args:
-        status: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
+        view: of the run. Where it is over, its speed is no present one; where it ended early, its time is reckoned.
         sharing: runs that train on the machine now, the run among them.
     """
     found = {row.name: row for row in rows}
-    speed, seconds = found["tokens/s"], found["training time"]
+    speed, seconds, status = found["tokens/s"], found["training time"], view.status
     if speed.off is None:
         if status in FINAL:
             return ""
         return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
     if status not in FINAL:
         return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
+    slowed = speed.missed and speed.off > 0 and others_at_work(view)
+    alone = f"{ALONE}; others were at work on it" if slowed else ALONE
     if seconds.off is None:
-        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {ALONE}"
+        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {alone}"
     took = "took" if status == "finished" else f"{status}, would have taken"
-    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {ALONE}"
+    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {alone}"
 
 
 def missed_lines(rows: Sequence[Compared]) -> list[str]:

@@ -10,16 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.plots.forecast_compared import Compared
-from workbench.plots.forecast_facts import (
-    ALONE,
-    assumed,
-    at_work,
-    bytes_words,
-    cost_of,
-    large,
-    misfit,
-    moving,
-)
+from workbench.plots.forecast_facts import ALONE, assumed, at_work, bytes_words, cost_of, large, misfit, moving
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
 from workbench.plots.tables import escape
 from workbench.printable import count, duration_words
@@ -93,9 +84,9 @@ def details_html(found: Mapping[str, Any]) -> str:
     return "".join((_memory(found), _schedules(found), _layers(found), _notes(found)))
 
 
-def forecast_html(found: Mapping[str, Any], price_per_hour: float | None = None) -> str:
+def forecast_html(found: Mapping[str, Any]) -> str:
     """Headline and details together, as the report has them."""
-    return f'<div class="wb-forecast">{headline_html(found, price_per_hour)}{details_html(found)}</div>'
+    return f'<div class="wb-forecast">{headline_html(found)}{details_html(found)}</div>'
 
 
 def comparison_html(rows: Sequence[Compared], name: str) -> str:

@@ -42,7 +42,7 @@ def why_missed(name: str, off: float, found: Mapping[str, Any], view: RunView) -
         way_on = "a fault of the forecast, which is worth a report with the recipe"
     else:
         slower = off < 0 if name == "training time" else off > 0
-        known += [*_speed(view, slower), *_measured_otherwise(view)]
+        known += [*(others_at_work(view) if slower else ()), *_measured_otherwise(view)]
         way_on = "measure this machine again while nothing else runs on it (`workbench forecast --measure`)"
     return "; ".join(known) or f"no reason is recorded: {way_on}"
 
@@ -64,10 +64,8 @@ def _other_training(found: Mapping[str, Any], view: RunView) -> list[str]:
     return reasons
 
 
-def _speed(view: RunView, slower: bool) -> list[str]:
-    """Who else worked on the machine: a forecast assumes that nobody does."""
-    if not slower:
-        return []
+def others_at_work(view: RunView) -> list[str]:
+    """What a run recorded of others on the machine, in words: a forecast assumes that there are none."""
     reasons = []
     threads = int(number(view.environment.get("threads") or 1))
     load, share = _mean(view, "load"), _mean(view, "processor_share")

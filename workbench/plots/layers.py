@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.errors import unknown
+from workbench.errors import check_known
 from workbench.plots.activity import (
     Work,
     chosen_columns,
@@ -48,8 +48,7 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
         ValueError: an unknown quantity or x.
     """
     require([view], x)
-    if quantity not in PER_LAYER:
-        raise ValueError(unknown("quantity", quantity, PER_LAYER))
+    check_known("quantity", quantity, PER_LAYER, ValueError)
     records = [record for record in view.telemetry.layers if record.get(quantity) is not None]
     title = f"Layers: {PER_LAYER[quantity].label}, {plotly_text(view.name)}"
     if quantity == "state" and records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from workbench.atomic import write_bytes
 from workbench.plots.figure import template
 from workbench.plots.forecast_page import STYLE
 from workbench.plots.tables import escape
+from workbench.printable import plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -38,6 +39,22 @@ def page_html(title: str, body: str, figures: Mapping[str, go.Figure]) -> str:
             f"<script>{get_plotlyjs()}</script>",
             f"<script>\n{(_HERE / 'report.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n",
         )
+    )
+
+
+def experiment_page(name: str, lines: Sequence[str], body: str, version: str, figures: Mapping[str, go.Figure]) -> str:
+    """The page of a race, sweep or tuning.
+
+    Args:
+        name, lines: plain text, above the rest. body: HTML between header and footer. version: that began it.
+        figures: as :func:`page_html` takes them.
+    """
+    title, head = plain(name), "</p><p>".join(map(escape, lines))
+    return page_html(
+        title,
+        f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>{body}</main>\n"
+        f'<footer><p class="quiet">workbench {escape(version)}</p></footer>',
+        figures,
     )
 
 

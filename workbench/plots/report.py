@@ -21,7 +21,7 @@ from workbench.plots.forecast_facts import whole_forecast
 from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import LOSS_LINES, loss_figure
-from workbench.plots.page import page_html, place
+from workbench.plots.page import page_html, place, write_page
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
 from workbench.plots.tables import (
@@ -57,12 +57,8 @@ def write_report(views: Sequence[RunView], path: str | Path) -> Path:
         ValueError: no runs.
         OSError: the file cannot be written; an older report there is untouched.
     """
-    text = report_html(views)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Often all that is kept of a run: a power cut must not leave an empty page under its name.
-    write_bytes(path, text.encode())
-    return path
+    return write_page(path, report_html(views))
 
 
 def report_html(views: Sequence[RunView]) -> str:

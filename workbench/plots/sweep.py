@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench.fields import as_typed
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
@@ -81,8 +81,8 @@ def scale_of(picture: SweepPicture, path: str) -> tuple[list[float], list[tuple[
         ticks = sorted({float(value) for value in known})
         ticks = ticks if len(ticks) <= 8 else [ticks[round(at)] for at in np.linspace(0, len(ticks) - 1, 5)]
         return [math.nan if value is None else take(value) for value in values], [(take(at), f"{at:g}") for at in ticks]
-    names = list(dict.fromkeys(_text(value) for value in known))
-    places = [math.nan if value is None else float(names.index(_text(value))) for value in values]
+    names = list(dict.fromkeys(map(as_typed, known)))
+    places = [math.nan if value is None else float(names.index(as_typed(value))) for value in values]
     return places, [(float(at), name) for at, name in enumerate(names)]
 
 
@@ -224,7 +224,3 @@ def _finish(figure: go.Figure, title: str, drawn: bool, height: int = 420) -> go
     if not drawn:
         say_nothing(figure, "no point has ended yet")
     return figure
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

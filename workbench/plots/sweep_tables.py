@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
+from workbench.fields import as_typed
 from workbench.plots.pareto import front_of
 from workbench.plots.sweep import SweepPicture
 from workbench.plots.tables import table
@@ -59,7 +59,7 @@ def _name(picture: SweepPicture, at: int) -> str:
 
 
 def _value(value: Any) -> str:
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "none" if value is None else as_typed(value)
 
 
 def _several(scores: Any) -> str:

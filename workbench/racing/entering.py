@@ -11,15 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known, unknown
 from workbench.experiments.arguments import check_arguments, is_number, seeds_of
 from workbench.experiments.budget import Share, check_clock, check_size, labels_of, parse, shared
 from workbench.experiments.comparable import Say, recipe_of, same_text
 from workbench.experiments.earlier import evidence
+from workbench.experiments.plan import Score
 from workbench.experiments.turns import START_SECONDS, at_once
 from workbench.experiments.version import version_here
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
-from workbench.racing.plan import Cost, RacePlan, Score
+from workbench.racing.plan import Cost, RacePlan
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.checkpoints import problem_with
 from workbench.runs.folder import new_run_id, runs_root
@@ -67,8 +68,7 @@ def enter(
     recipes = {_arm_name(arm): recipe_of(source) for arm, source in _several(arms).items()}
     first = _baseline(recipes, baseline)
     chosen = seeds_of(seeds, "race", 0, FEWEST_SEEDS, MOST_SEEDS, "; verdicts come after 4, 6 and 10")
-    if score not in get_args(Score):
-        raise RecipeError(unknown("score", score, get_args(Score)))
+    check_known("score", score, get_args(Score), RecipeError)
     check_clock(clock)
     if not (is_number(alpha) and 0 < alpha < 1 and is_number(margin) and margin >= 0):
         raise RecipeError("alpha, the chance of a claim where there is no difference, must be between 0 and 1, and "

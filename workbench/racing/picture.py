@@ -16,9 +16,8 @@ from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
 from workbench.plots.curves import Curve
-from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences, race_png
+from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences
 from workbench.plots.race_tables import curves_table, differences_table
-from workbench.plots.static import experiment_html
 from workbench.printable import plain
 from workbench.quantities import SECONDS_AHEAD
 from workbench.racing.plan import Entry, RacePlan
@@ -93,9 +92,8 @@ def _picks(plan: RacePlan, now: Standing) -> list[Pick]:
     places = [plan.baseline, *plan.others]
     found = []
     for entry, each in sorted(begun.items(), key=lambda item: (places.index(item[0].arm), item[0].ratio != 1)):
-        score = each.loss if plan.score == "nats" else each.bits_per_byte
-        found.append(Pick(entry.title, f"{plain(entry.title, 60)}: {score:.3f}" if each.status == "done"
-                          else f"{plain(entry.title, 60)} ({each.status})", single=True))  # fmt: skip
+        outcome = f": {each.scored(plan.score):.3f}" if each.status == "done" else f" ({each.status})"
+        found.append(Pick(entry.title, f"{plain(entry.title, 60)}{outcome}", single=True))
     return found
 
 
@@ -109,11 +107,6 @@ def _reaches(plan: RacePlan, now: Standing) -> tuple[float | None, list[Reach]]:
     reaches = [Reach(name, each.seconds, each.low, each.high) for name, each in found.items()
                if each.seconds is not None and each.low is not None and each.high is not None]  # fmt: skip
     return fmean(now.scores(plan, plan.baseline, seeds)), reaches
-
-
-def race_html(plan: RacePlan, now: Standing, summary: str) -> str:
-    """Sentences, table and picture without scripts, every name escaped."""
-    return experiment_html(summary, table_html(plan, now), race_png(picture_of(plan, now)))
 
 
 def table_html(plan: RacePlan, now: Standing) -> str:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.experiments.budget import Share
-from workbench.experiments.plan_file import known, read_plan
+from workbench.experiments.plan import Plan, known
 from workbench.experiments.words import duration
 from workbench.printable import plain
-from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sequential import Design
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
-
-SCHEMA_VERSION = 1
-Score = Literal["nats", "bits_per_byte"]
 
 
 class Entry(NamedTuple):
@@ -56,43 +52,31 @@ class Cost:
     first_seconds: float
 
 
-@dataclass(frozen=True, repr=False)
-class RacePlan:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RacePlan(Plan):
     """A race as its folder keeps it.
 
     Attributes:
         arms: recipes as JSON, under the race's budget, by name.
         baseline: the arm that the others are held against.
         seeds: paired over the arms. margin: of equivalence, nats.
-        score: what is compared. reference: ratios of the budget at which the baseline is trained, too.
+        reference: ratios of the budget at which the baseline is trained, too.
         budget, clock: as asked. shares: what that is for each arm.
         at_once: runs side by side.
-        warnings: what was said before it began.
-        runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
-        version: of the package that began it.
         part_of: tag of the tuning that it is a stage of; empty else.
         initial: by seed, the checkpoint whose weights all arms begin with; empty where seeds draw them.
     """
 
-    id: str
-    name: str
     arms: dict[str, dict[str, Any]]
     baseline: str
-    seeds: tuple[int, ...]
     design: Design
     margin: float
-    score: Score
     reference: tuple[float, ...]
     budget: str
     clock: str
     shares: dict[str, Share]
     cost: Cost
     at_once: int
-    warnings: tuple[str, ...]
-    runs_dir: str
-    folder: str
-    version: str
-    schema_version: int = SCHEMA_VERSION
     part_of: str = ""
     initial: dict[str, str] = field(default_factory=dict)
 
@@ -136,26 +120,11 @@ class RacePlan:
         amount = float(max(1, round(amount))) if recipe.budget.unit != "seconds" else amount
         return recipe.with_(name=entry.title[:80], seed=entry.seed, budget={"amount": amount})
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`read` reads it back."""
-        return asdict(self)
-
     @classmethod
-    def read(cls, folder: RaceFolder) -> RacePlan:
-        """The plan of a race's folder, also of one that another version began.
-
-        Raises:
-            RunError: ``race.json`` is damaged, or of a newer form than this version knows.
-        """
-
-        def built(raw: dict[str, Any]) -> RacePlan:
-            design = known(Design, raw["design"])
-            return cls(**{
-                **known(cls, raw),
-                "seeds": tuple(raw["seeds"]), "reference": tuple(raw["reference"]), "warnings": tuple(raw["warnings"]),
-                "design": Design(tuple(design["looks"]), design["alpha"], tuple(design["critical"])),
-                "shares": {arm: Share(**known(Share, share)) for arm, share in raw["shares"].items()},
-                "cost": Cost(**known(Cost, raw["cost"])),
-            })  # fmt: skip
-
-        return read_plan(folder, SCHEMA_VERSION, built)
+    def _parts(cls, raw: dict[str, Any]) -> dict[str, Any]:
+        design = known(Design, raw["design"])
+        return {
+            "design": Design(tuple(design["looks"]), design["alpha"], tuple(design["critical"])),
+            "shares": {arm: Share(**known(Share, share)) for arm, share in raw["shares"].items()},
+            "cost": Cost(**known(Cost, raw["cost"])),
+        }

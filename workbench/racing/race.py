@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, unknown
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.launching import refused, withdrawn
+from workbench.experiments.plan import Score
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
-from workbench.racing import advance
 from workbench.racing.entering import Say, enter
-from workbench.racing.plan import Entry, RacePlan, Score
+from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import RaceResult, rows
 from workbench.racing.sentences import brief_words, cost_lines, summary
@@ -66,22 +66,10 @@ class Race(Experiment[RaceFolder, RaceResult]):
         """One row per run; see :func:`workbench.racing.results.rows`."""
         return rows(self.plan, self.standing)
 
-    def html(self) -> str:
-        """All of it as a fragment without scripts, every name escaped."""
-        from workbench.racing.picture import race_html
-
-        return race_html(self.plan, self.standing, self.summary)
-
     @property
     def table(self) -> str:
         """Its arms as text: what each was given, used and reached."""
         return arms_text(self.plan, self.standing)
-
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with verdicts, tables and pictures; returns its path."""
-        from workbench.racing.report import write_report
-
-        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
 
     def shown(self) -> Shown:
         """As it is now, for a page that draws it live."""
@@ -113,14 +101,6 @@ class Race(Experiment[RaceFolder, RaceResult]):
         if title not in entries:
             raise RunError(unknown(f"run of race '{self.id}'", title, entries))
         return entries[title]
-
-    def cancel(self) -> list[str]:
-        """End the race and stop its runs, each with a checkpoint; returns their ids. Its verdicts so far stay.
-
-        Raises:
-            RunError: it has ended.
-        """
-        return advance.cancel(self.folder)
 
 
 def race(

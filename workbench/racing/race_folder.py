@@ -13,4 +13,4 @@ class RaceFolder(ExperimentFolder):
     noun: ClassVar[str] = "race"
     plural: ClassVar[str] = "races"
     working: ClassVar[str] = "racing"
-    driver: ClassVar[str] = "workbench.racing.driver"
+    package: ClassVar[str] = "workbench.racing"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 from workbench.fields import differences, flatten
-from workbench.plots.page import page_html, place, write_page
-from workbench.plots.race import race_curves, race_differences
+from workbench.plots.page import experiment_page, place
+from workbench.plots.race import race_curves, race_differences, race_png
 from workbench.plots.race_tables import curves_table, differences_table
+from workbench.plots.static import experiment_html
 from workbench.plots.tables import choices_table, table
 from workbench.printable import plain
 from workbench.racing.picture import picture_of, table_html
@@ -24,34 +24,25 @@ _CAPTIONS = {
 }
 
 
-def write_report(plan: RacePlan, now: Standing, summary: str, path: str | Path) -> Path:
-    """Write the page whole or not at all; returns its path.
-
-    Raises:
-        OSError: the file cannot be written; an older report there is untouched.
-    """
-    return write_page(path, report_html(plan, now, summary))
+def cell_html(plan: RacePlan, now: Standing, summary: str) -> str:
+    """Sentences, table and picture without scripts, every name escaped."""
+    return experiment_html(summary, table_html(plan, now), race_png(picture_of(plan, now)))
 
 
 def report_html(plan: RacePlan, now: Standing, summary: str) -> str:
     """The page as text; no address outside the page."""
     picture = picture_of(plan, now)
     places = "\n".join(place(name, {"all": "all arms"}, caption) for name, caption in _CAPTIONS.items())
-    title, head = plain(plan.name), "</p><p>".join(map(escape, [*summary.splitlines(), *plan.warnings]))
     budget = "<br>".join(escape(line.strip()) for line in budget_lines(plan))
     body = (
-        f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>\n<h2>Verdicts</h2>{table_html(plan, now)}"
-        f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)}. "
-        f"{budget}</p>"
+        f"\n<h2>Verdicts</h2>{table_html(plan, now)}"
+        f"<h2>Arms</h2><p>Each run at the budget of {escape(plan.budget)}. {budget}</p>"
         f"{arms_html(plan, now)}<h2>Knobs that differ</h2>{_knobs_html(plan)}<h2>Pictures</h2>{places}"
         f"<details><summary>The numbers of the pictures</summary>{curves_table(picture)}{differences_table(picture)}"
-        f"</details>"
-        f"<h2>Recipe of {escape(plain(plan.baseline))}</h2>{choices_table(plan.arms[plan.baseline])}</main>\n"
-        f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
+        f"</details><h2>Recipe of {escape(plain(plan.baseline))}</h2>{choices_table(plan.arms[plan.baseline])}"
     )
-    return page_html(title, body, {
-        "curves/all": race_curves(picture), "differences/all": race_differences(picture),
-    })  # fmt: skip
+    figures = {"curves/all": race_curves(picture), "differences/all": race_differences(picture)}
+    return experiment_page(plan.name, [*summary.splitlines(), *plan.warnings], body, plan.version, figures)
 
 
 def _knobs_html(plan: RacePlan) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.atomic import write_bytes
-from workbench.errors import TargetMissed, WorkbenchError, unknown
+from workbench.errors import TargetMissed, check_known
 from workbench.experiments.result import ExperimentResult
 from workbench.experiments.trained_on import trained_on
+from workbench.json_lines import finite
 from workbench.printable import plain, plain_lines
 from workbench.racing.plan import RacePlan
 from workbench.racing.sentences import sentence, summary
@@ -35,9 +35,9 @@ def rows(plan: RacePlan, now: Standing) -> list[dict[str, Any]]:
         paired = entry.arm != plan.baseline
         found.append({
             **entry._asdict(), "run": plan.run_id(entry), "status": reading.status,
-            "heldout_loss": _finite(reading.loss), "bits_per_byte": _finite(reading.bits_per_byte),
+            "heldout_loss": finite(reading.loss), "bits_per_byte": finite(reading.bits_per_byte),
             "left_floor": reading.left_floor if reading.status == "done" else None,
-            "difference": _finite(pair[0] - pair[1]) if paired else None,
+            "difference": finite(pair[0] - pair[1]) if paired else None,
         })  # fmt: skip
     return found
 
@@ -166,8 +166,7 @@ def check_fail_on(fail_on: str) -> None:
     Raises:
         WorkbenchError: the message lists them.
     """
-    if fail_on not in FAIL_ON:
-        raise WorkbenchError(unknown("fail_on", fail_on, FAIL_ON))
+    check_known("fail_on", fail_on, FAIL_ON)
 
 
 def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
@@ -180,7 +179,3 @@ def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
         **asdict(verdict), "verdict": word, "estimate": found._asdict() if found else None, "speedup": ratio,
         "to_target": target, "sentence": sentence(plan, verdict),
     }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -74,7 +74,7 @@ class Standing:
     def scores(self, plan: RacePlan, arm: str, seeds: Sequence[int], ratio: float = 1.0) -> list[float]:
         """Scores of an arm by seed, in the unit that the race compares; NaN where a run is not done."""
         found = [self.readings.get(Entry(arm, seed, ratio), Reading("missing")) for seed in seeds]
-        return [each.loss if plan.score == "nats" else each.bits_per_byte for each in found]
+        return [each.scored(plan.score) for each in found]
 
 
 def run_folder(plan: RacePlan, entry: Entry) -> RunFolder:
@@ -114,7 +114,8 @@ def judged(plan: RacePlan, readings: dict[Entry, Reading]) -> Standing:
         verdicts |= {arm: _failed(plan, readings, each) for arm, each in verdicts.items() if not each.final}
         open_arms = [arm for arm, each in verdicts.items() if not each.final]
         entries = plan.entries(look, open_arms)
-        broken = [readings[entry].error for entry in entries if _breaks(plan, entry, readings[entry])]
+        base = [readings[entry] for entry in entries if entry.arm == plan.baseline and entry.ratio == 1]
+        broken = [each.error for each in base if each.status == "failed"]
         if broken:
             failed = f"the baseline failed, and nothing can be compared without it: {broken[0]}"
             closed = {arm: replace(each, reason="failed", final=True, error=failed) for arm, each in verdicts.items()
@@ -137,10 +138,6 @@ def _all_failed(verdicts: Collection[Verdict]) -> str:
     return f"{named} failed, so there is no verdict: {next(iter(verdicts)).error}"
 
 
-def _breaks(plan: RacePlan, entry: Entry, reading: Reading) -> bool:
-    return entry.arm == plan.baseline and entry.ratio == 1 and reading.status == "failed"
-
-
 def _failed(plan: RacePlan, readings: Mapping[Entry, Reading], verdict: Verdict) -> Verdict:
     """The verdict, ended where a run of the arm has failed."""
     errors = [each.error for entry, each in readings.items() if entry.arm == verdict.arm and each.status == "failed"]
@@ -155,7 +152,7 @@ def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: i
         return [readings[Entry(who, seed, ratio)] for seed in seeds]
 
     def scores(found: list[Reading]) -> list[float]:
-        return [each.loss if plan.score == "nats" else each.bits_per_byte for each in found]
+        return [each.scored(plan.score) for each in found]
 
     ours, base = of(arm), of(plan.baseline)
     left, base_left = (sum(each.left_floor for each in found) for found in (ours, base))

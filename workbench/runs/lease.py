@@ -136,14 +136,18 @@ def superseded(folder: RunFolder, epoch: int) -> str:
     return f"{lease.name or 'somebody'} has taken over the run since this was asked; ask again if it is still wanted"
 
 
-def whoami() -> str:
-    """``user@machine`` of this process, for people."""
+def user_name() -> str:
+    """Who runs this process, for people."""
     try:
-        user = getpass.getuser()
+        return getpass.getuser()
     # A container may run under a number that no user has.
     except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+        return str(os.getuid())
+
+
+def whoami() -> str:
+    """``user@machine`` of this process, for people."""
+    return f"{user_name()}@{socket.gethostname()}"
 
 
 def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only: str | None = None) -> Lease:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ElementTree
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.atomic import write_bytes
 from workbench.errors import RunFailed, TargetMissed
-from workbench.printable import count, decimal, plain, plain_lines
+from workbench.json_lines import finite
+from workbench.printable import count, decimal, facts_html, plain, plain_lines
 from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.folder import write_json
 from workbench.runs.measured import bits_per_byte, failure, heldout_loss, last_result, learned_in_words, measured
@@ -58,7 +57,7 @@ class Result(dict[str, Any]):
         """
         known, yardstick = last_result(view), view.yardstick
         # A loss that is not finite is none: JSON has no word for it, and it can meet no target.
-        loss = _finite(heldout_loss(view))
+        loss = finite(heldout_loss(view))
         train_loss = known.get("train_loss", view.state.get("loss"))
         found = cls(
             run=view.id,
@@ -67,17 +66,17 @@ class Result(dict[str, Any]):
             state=view.status,
             steps=_whole(measured(view, "steps") or measured(view, "step")),
             tokens=_whole(measured(view, "tokens")),
-            seconds=_finite(measured(view, "seconds")),
-            tokens_per_second=_finite(measured(view, "tokens_per_second")),
-            train_loss=None if train_loss is None else _finite(number(train_loss)),
+            seconds=finite(measured(view, "seconds")),
+            tokens_per_second=finite(measured(view, "tokens_per_second")),
+            train_loss=finite(number(train_loss)),
             heldout_loss=loss,
-            bits_per_byte=_finite(bits_per_byte(view)),
+            bits_per_byte=finite(bits_per_byte(view)),
             score=yardstick.score,
             unigram_entropy=yardstick.levels.get("word frequencies"),
             bigram_entropy=yardstick.levels.get("neighbours"),
             learned=yardstick.learned(loss),
             learned_in_words=learned_in_words(view),
-            mfu=_finite(measured(view, "mfu")),
+            mfu=finite(measured(view, "mfu")),
             parameters=known.get("parameters", view.environment.get("parameters")),
             useful_flops=known.get("useful_flops"),
             stopped_early=known.get("stopped_early"),
@@ -201,7 +200,7 @@ class Result(dict[str, Any]):
         return f"<{plain(self.verdict, 300)}>"
 
     def _repr_html_(self) -> str:
-        rows = {
+        return facts_html({
             "run": f"{plain(self['name'])}: {self['state']}",
             "held-out loss (nats)": decimal(self["heldout_loss"], 3),
             "word frequencies (nats)": decimal(self["unigram_entropy"], 3),
@@ -211,22 +210,11 @@ class Result(dict[str, Any]):
             SECONDS_TRAINED: decimal(self["seconds"], 1),
             "folder": self["path"],
             "error": self["error"],
-        }
-        body = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th>"
-            f"<td style='text-align:left;white-space:pre-wrap'>{escape(plain_lines(text))}</td></tr>"
-            for label, text in rows.items()
-            if text
-        )
-        return f"<table>{body}</table>"
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+        })  # fmt: skip
 
 
 def _whole(value: float | None) -> int | None:
-    return None if _finite(value) is None else int(value or 0)
+    return None if finite(value) is None else int(value or 0)
 
 
 def _floor(value: float | None) -> str:

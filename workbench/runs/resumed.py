@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from workbench.json_lines import number
+from workbench.json_lines import finite, number
 from workbench.runs.checkpoints import STATE, checkpoints
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.state import read_state
@@ -54,5 +54,5 @@ def standing(folder: RunFolder) -> dict[str, Any]:
         # The trainer says the next ones.
         "loss": None,
         "tokens_per_second": None,
-        "heldout_loss": heldout[-1] if heldout and math.isfinite(heldout[-1]) else None,
+        "heldout_loss": finite(heldout[-1]) if heldout else None,
     }

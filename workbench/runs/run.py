@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import math
+import pkgutil
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
+from workbench.printable import facts_html
 from workbench.runs import control, requests
-from workbench.runs.catalogue.summary import described_html
-from workbench.runs.coroutine import called_from_coroutine
+from workbench.runs.awaited import Awaited
+from workbench.runs.catalogue.summary import describe
 from workbench.runs.environment import Environment
 from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_object
@@ -42,7 +43,7 @@ EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Moni
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
 
-class Run:
+class Run(Awaited["Result"]):
     """A run that this or any other process launched.
 
     Args:
@@ -129,42 +130,6 @@ class Run:
     def plan(self) -> dict[str, Any] | None:
         """What the calibration of execution ``auto`` or ``memory`` tried and chose; None for other runs."""
         return self.environment.get("plan")
-
-    def wait(self, timeout: float | None = None, poll: float = 0.2) -> Result | Coroutine[Any, Any, Result]:
-        """Wait for the run to end; returns its result. ``await run.wait()`` lets other callbacks run meanwhile.
-
-        Called from a coroutine, or from a notebook cell that uses ``await``, this returns an awaitable
-        (:meth:`wait_async`); called from anywhere else it blocks (:meth:`wait_blocking`). Being interrupted does not
-        touch the run.
-
-        Args:
-            timeout: at most this many seconds; None waits forever.
-            poll: seconds between checks.
-
-        Raises:
-            RunFailed: the run failed or is lost; the message says why and how to go on.
-            TimeoutError: it has not ended in time; it continues.
-        """
-        if called_from_coroutine():
-            return self.wait_async(timeout, poll)
-        return self.wait_blocking(timeout, poll)
-
-    def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> Result:
-        """:meth:`wait`, always blocking."""
-        deadline = _deadline(timeout)
-        while not self._ended(deadline):
-            time.sleep(poll)
-        return self.outcome()
-
-    async def wait_async(self, timeout: float | None = None, poll: float = 0.2) -> Result:
-        """:meth:`wait`, always to be awaited."""
-        # Here, since it would double the time that `workbench runs` takes to answer.
-        import asyncio
-
-        deadline = _deadline(timeout)
-        while not self._ended(deadline):
-            await asyncio.sleep(poll)
-        return self.outcome()
 
     def outcome(self) -> Result:
         """The result of a run that ended.
@@ -366,11 +331,10 @@ class Run:
             target_loss: draw a line at this loss, in nats.
             keep_live: keep the live view after the run has ended, beside the static picture.
         """
-        module, _, name = MONITOR.partition(":")
-        monitor = getattr(importlib.import_module(module), name)
-        return monitor([self], target_loss=target_loss, keep_live=keep_live).show()
+        return pkgutil.resolve_name(MONITOR)([self], target_loss=target_loss, keep_live=keep_live).show()
 
-    def _ended(self, deadline: float) -> bool:
+    def ended(self, deadline: float = math.inf) -> bool:
+        """Whether it has ended. Raises as :meth:`Awaited.ended`."""
         if self.status in FINAL:
             return True
         if time.monotonic() >= deadline:
@@ -390,8 +354,4 @@ class Run:
         return hash(self.folder)
 
     def _repr_html_(self) -> str:
-        return described_html(self.folder)
-
-
-def _deadline(timeout: float | None) -> float:
-    return math.inf if timeout is None else time.monotonic() + timeout
+        return facts_html(describe(self.folder))

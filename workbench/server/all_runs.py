@@ -57,7 +57,8 @@ class AllRuns:
 
     def _words(self, place: str, root: Path) -> str:
         # A path within what the server shows anyway; where it lies on the machine is none of the page's business.
-        return "" if place == HERE or self._places.within is None else _relative(root, self._places.within)
+        within = self._places.within
+        return "" if place == HERE or within is None else str(root.resolve().relative_to(within.resolve()))
 
     def _listing(self, root: Path) -> Listing:
         with self._lock:
@@ -70,7 +71,3 @@ def _admitted(folder: RunFolder) -> bool:
     except (OSError, Refused):
         return False
     return True
-
-
-def _relative(root: Path, within: Path) -> str:
-    return str(root.resolve().relative_to(within.resolve()))

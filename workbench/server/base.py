@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
@@ -13,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
+from workbench.json_lines import finite
 from workbench.server.all_runs import AllRuns
 from workbench.server.follower import Follower
 from workbench.server.registered_runs import Places, Refused
@@ -57,7 +57,7 @@ class WorkbenchHandler(APIHandler):
         """Answer with JSON; numbers that it has no word for become null."""
         self.set_status(status)
         self.set_header("Cache-Control", "no-store")
-        self.finish(json.dumps(_finite(value), allow_nan=False))
+        self.finish(json.dumps(finite(value), allow_nan=False))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """As other handlers of the server do, with the text of a refusal."""
@@ -108,11 +108,3 @@ class AskingHandler(WorkbenchHandler):
     def data_received(self, chunk: bytes) -> None:
         """Tornado's hook: a part of the body."""
         self.body += chunk
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value

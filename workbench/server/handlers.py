@@ -77,13 +77,13 @@ class RunsHandler(WorkbenchHandler):
         self.reply(await self.reading(self.all_runs.look, self.count("most", MOST, MOST)))
 
 
-def routes(base_url: str, places: Places, follower: Follower | None = None) -> list[tuple[str, type, dict[str, Any]]]:
+def routes(base_url: str, places: Places) -> list[tuple[str, type, dict[str, Any]]]:
     """The handlers and where they stand.
 
     Args:
         base_url: of the server, ``/`` or a hub's prefix.
     """
-    shared = {"places": places, "follower": follower or Follower(), "all_runs": AllRuns(places)}
+    shared = {"places": places, "follower": Follower(), "all_runs": AllRuns(places)}
     part = "([^/]+)"
     table = {
         "/runs": RunsHandler,

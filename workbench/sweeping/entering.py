@@ -11,17 +11,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, get_args
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.experiments.arguments import check_arguments, is_whole, seeds_of
 from workbench.experiments.budget import check_clock, check_size, parse
 from workbench.experiments.comparable import Say, recipe_of, same_text
+from workbench.experiments.plan import Score
 from workbench.experiments.turns import START_SECONDS, at_once
 from workbench.experiments.version import version_here
 from workbench.printable import plain
 from workbench.runs.folder import new_run_id, runs_root
 from workbench.sweeping.advance import key_of, point_of
 from workbench.sweeping.early_stopping import check_rule
-from workbench.sweeping.plan import Cost, Point, Score, SweepPlan
+from workbench.sweeping.plan import Cost, Point, SweepPlan
 from workbench.sweeping.samplers import FIXED, STEPWISE, check_sampler, distinct, draw, grid
 from workbench.sweeping.sentences import RACES_SEEDS
 from workbench.sweeping.space import MOST_POINTS, Values, combinations, size, space_of
@@ -64,8 +65,7 @@ def enter(
     base = recipe_of(recipe)
     base.check_whole()
     base.check_here()
-    if score not in get_args(Score):
-        raise RecipeError(unknown("score", score, get_args(Score)))
+    check_known("score", score, get_args(Score), RecipeError)
     check_clock(clock)
     if budget is not None:
         parse(budget)

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
-from workbench.plots.sweep import (
-    Dot,
-    SweepPicture,
-    importance_figure,
-    knob_figure,
-    parallel_figure,
-    pareto_figure,
-)
+from workbench.plots.sweep import Dot, SweepPicture, importance_figure, knob_figure, parallel_figure, pareto_figure
 from workbench.plots.sweep_tables import importance_table, knob_table, parallel_table, pareto_table
 from workbench.printable import plain
 from workbench.sweeping.importance import METHOD

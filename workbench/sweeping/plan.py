@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import append_json, json_objects
-from workbench.experiments.plan_file import known, read_plan
+from workbench.experiments.plan import Plan, known
 from workbench.experiments.words import duration
 from workbench.printable import plain
 from workbench.runs.folder import RunFolder
@@ -18,9 +18,6 @@ from workbench.sweeping.sweep_folder import SweepFolder
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
-
-SCHEMA_VERSION = 1
-Score = Literal["nats", "bits_per_byte"]
 
 
 @dataclass(frozen=True)
@@ -58,40 +55,27 @@ class Point:
         return label(self.values)
 
 
-@dataclass(frozen=True, repr=False)
-class SweepPlan:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class SweepPlan(Plan):
     """A sweep as its folder keeps it.
 
     Attributes:
         recipe: as JSON. space: the knobs that it varies. sampler, seed: that draw the points; runs: how many points.
-        seeds: that every point trains with. score: what is compared.
         budget: as asked; empty for the recipe's own. clock: see :mod:`workbench.experiments.budget`.
         early_stopping: the rule, empty for none. at_once: runs side by side.
-        warnings: what was said before it began.
-        runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
-        version: of the package that began it.
         part_of: tag of the tuning that it is a stage of; empty else.
     """
 
-    id: str
-    name: str
     recipe: dict[str, Any]
     space: Space
     sampler: str
     runs: int
-    seeds: tuple[int, ...]
     seed: int
-    score: Score
     budget: str
     clock: str
     early_stopping: str
     cost: Cost
     at_once: int
-    warnings: tuple[str, ...]
-    runs_dir: str
-    folder: str
-    version: str
-    schema_version: int = field(default=SCHEMA_VERSION)
     part_of: str = ""
 
     def __repr__(self) -> str:
@@ -123,27 +107,11 @@ class SweepPlan:
         budget = {"amount": point.share.amount, "unit": point.share.unit}
         return recipe.with_(name=self.title(point, seed), seed=seed, budget=budget)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`read` reads it back."""
-        return asdict(self)
-
     @classmethod
-    def read(cls, folder: SweepFolder) -> SweepPlan:
-        """The plan of a sweep's folder, also of one that another version began.
-
-        Raises:
-            RunError: ``sweep.json`` is damaged, or of a newer form than this version knows.
-        """
-
-        def built(raw: dict[str, Any]) -> SweepPlan:
-            space = {path: Knob(**{**known(Knob, knob), "values": tuple(knob["values"])})
-                     for path, knob in raw["space"].items()}  # fmt: skip
-            return cls(**{
-                **known(cls, raw), "space": space, "seeds": tuple(raw["seeds"]), "warnings": tuple(raw["warnings"]),
-                "cost": Cost(**known(Cost, raw["cost"])),
-            })  # fmt: skip
-
-        return read_plan(folder, SCHEMA_VERSION, built)
+    def _parts(cls, raw: dict[str, Any]) -> dict[str, Any]:
+        space = {path: Knob(**{**known(Knob, knob), "values": tuple(knob["values"])})
+                 for path, knob in raw["space"].items()}  # fmt: skip
+        return {"space": space, "cost": Cost(**known(Cost, raw["cost"]))}
 
 
 def add_point(folder: SweepFolder, point: Point) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.experiments.result import ExperimentResult
 from workbench.experiments.trained_on import trained_on
+from workbench.json_lines import finite, number
 from workbench.plots.pareto import front_of
 from workbench.printable import plain
 from workbench.quantities import SECONDS_AHEAD, SECONDS_TRAINED
@@ -37,11 +38,11 @@ def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
             "point": each.point.index,
             "label": each.point.label,
             "status": each.status,
-            "score": _finite(each.score),
-            "spread": _finite(each.spread),
-            "scores": [_finite(score) for score in each.scores],
-            "seconds": _finite(seconds_of(plan, each)),
-            "measured_seconds": _finite(each.seconds),
+            "score": finite(each.score),
+            "spread": finite(each.spread),
+            "scores": [finite(score) for score in each.scores],
+            "seconds": finite(seconds_of(plan, each)),
+            "measured_seconds": finite(each.seconds),
             "memory_bytes": share and share.memory_bytes,
             "parameters": share and share.parameters,
             "steps": share and share.steps,
@@ -71,7 +72,7 @@ def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:
     done = [row for row in table if row["status"] == "done" and row["score"] is not None]
     scores = [row["score"] for row in done]
     return {
-        cost: [done[at]["point"] for at in front_of(cost, [_number(row[cost]) for row in done], scores)]
+        cost: [done[at]["point"] for at in front_of(cost, [number(row[cost]) for row in done], scores)]
         for cost in COSTS
     }
 
@@ -134,7 +135,7 @@ class SweepResult(ExperimentResult):
         table = rows(plan, now)
         best = None if now.best is None else {
             "point": now.best, "values": now.points[now.best].point.values, "score": now.points[now.best].score,
-            "spread": _finite(now.points[now.best].spread), "runs": table[now.best]["runs"],
+            "spread": finite(now.points[now.best].spread), "runs": table[now.best]["runs"],
             "chosen_on": "its own score",
         }  # fmt: skip
         return cls(
@@ -150,8 +151,8 @@ class SweepResult(ExperimentResult):
             seeds=plan.seeds,
             space={path: asdict(knob) for path, knob in plan.space.items()},
             early_stopping=plan.early_stopping,
-            spread=_finite(now.spread),
-            luck=_finite(now.luck),
+            spread=finite(now.spread),
+            luck=finite(now.luck),
             close=now.close,
             points=table,
             pareto=fronts(table),
@@ -190,11 +191,3 @@ class SweepResult(ExperimentResult):
             f"sweep '{self['sweep']}': the best point", best, reference_score,
             TOLERANCES[self["score"]] if tolerance is None else tolerance, self["score"], note,
         )  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)

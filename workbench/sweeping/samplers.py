@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from workbench.errors import RecipeError, WorkbenchError, unknown
+from workbench.errors import RecipeError, WorkbenchError, check_known
 from workbench.sweeping.space import MOST_POINTS, Knob, Space, Values, combinations, size
 
 STEPWISE = "stepwise"
@@ -44,8 +44,7 @@ def check_sampler(sampler: str, space: Space, runs: int | None) -> int:
         RecipeError: no such sampler, a grid over a range, or a number of runs that does not fit.
         WorkbenchError: Optuna is not installed.
     """
-    if sampler not in FIXED + ADAPTIVE:
-        raise RecipeError(unknown("sampler", sampler, FIXED + ADAPTIVE))
+    check_known("sampler", sampler, FIXED + ADAPTIVE, RecipeError)
     whole = size(space)
     if sampler == "grid":
         ranges = [path for path, knob in space.items() if not knob.values]

@@ -6,11 +6,11 @@ import math
 
 from workbench.experiments.readings import underway
 from workbench.experiments.words import IDLE, UNITS, duration
+from workbench.fields import as_typed
 from workbench.printable import plain
 from workbench.sweeping.early_stopping import Audit
 from workbench.sweeping.plan import Point, SweepPlan
 from workbench.sweeping.samplers import STEPWISE
-from workbench.sweeping.space import shown
 from workbench.sweeping.standing import Standing
 
 RACES_SEEDS = 100
@@ -92,7 +92,7 @@ def _edges(plan: SweepPlan, now: Standing) -> list[str]:
     for path, knob in plan.space.items():
         numbers = [each for each in knob.values if isinstance(each, int | float) and not isinstance(each, bool)]
         if len(numbers) == len(knob.values) > 2 and values.get(path) in (min(numbers), max(numbers)):
-            found.append(f"{path}={shown(values[path])}")
+            found.append(f"{path}={as_typed(values[path])}")
     return [f"at the edge of what was tried: {', '.join(found)}; the best may lie outside"] if found else []
 
 

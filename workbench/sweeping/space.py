@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from workbench.assignments import read_json_text
-from workbench.errors import RecipeError
-from workbench.fields import at
+from workbench.errors import RecipeError, first_line
+from workbench.fields import as_typed, at
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -62,7 +62,7 @@ class Knob:
 
     def __str__(self) -> str:
         if self.values:
-            return ", ".join(map(shown, self.values))
+            return ", ".join(map(as_typed, self.values))
         return f"{self.low:g} to {self.high:g}{', logarithmic' * self.log}{', whole' * self.whole}"
 
 
@@ -76,19 +76,9 @@ class Applied(NamedTuple):
     values: Values
 
 
-def shown(value: Any) -> str:
-    """A value of a knob, short.
-
-    Example:
-        >>> shown(0.001), shown("full"), shown(True)
-        ('0.001', 'full', 'true')
-    """
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def label(values: Values) -> str:
     """A point's values in one line: ``lr=0.001, kind=full``."""
-    return ", ".join(f"{short(path)}={shown(value)}" for path, value in values.items())
+    return ", ".join(f"{short(path)}={as_typed(value)}" for path, value in values.items())
 
 
 def short(path: str) -> str:
@@ -231,7 +221,7 @@ def _nowhere(recipe: Recipe, path: str, value: Any) -> str:
     try:
         recipe.edited([(path, value)])
     except RecipeError as error:
-        return str(error).splitlines()[0]
+        return first_line(error)
     return f"{path}: none of the choices that this sweep makes has this knob"
 
 

@@ -129,7 +129,7 @@ def _point(
         "failed" if "failed" in statuses else "done" if statuses == {"done"} else
         "going" if statuses & {"going", "done"} else "waiting"
     )  # fmt: skip
-    scores = [each.loss if plan.score == "nats" else each.bits_per_byte for each in done]
+    scores = [each.scored(plan.score) for each in done]
     errors = [each.error for each in readings.values() if each.status == "failed"]
     return PointStanding(
         point, readings, status, scores,

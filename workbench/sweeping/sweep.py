@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError
 from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.plan import Score
 from workbench.experiments.shown import Shown
 from workbench.runs.run import Run
 from workbench.sweeping import advance
 from workbench.sweeping.entering import enter
-from workbench.sweeping.plan import Point, Score, SweepPlan, add_point, read_points
+from workbench.sweeping.plan import Point, SweepPlan, add_point, read_points
 from workbench.sweeping.results import SweepResult, lines, rows, summary
 from workbench.sweeping.sentences import brief_words, cost_lines
 from workbench.sweeping.standing import Standing
@@ -58,9 +59,7 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
     @property
     def result(self) -> SweepResult:
         """All of it, JSON-able."""
-        status = self.status
-        error = self.message if status == "failed" else ""
-        return SweepResult.of(self.plan, self.standing, status, self.note, error, self._spared)
+        return SweepResult.of(self.plan, self.standing, self.status, self.note, self._error, self._spared)
 
     @property
     def summary(self) -> str:
@@ -118,30 +117,10 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         """The recipe of a point, by its index as text."""
         return self.recipe(int(pick))
 
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with table and pictures; returns its path."""
-        from workbench.sweeping.report import write_report
-
-        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
-
-    def cancel(self) -> list[str]:
-        """End the sweep and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
-
-        Raises:
-            RunError: it has ended.
-        """
-        return advance.cancel(self.folder)
-
     @property
     def table(self) -> str:
         """Its points as text, the best first."""
         return table_text(self.plan, self.standing)
-
-    def html(self) -> str:
-        """All of it as a fragment without scripts, every name escaped."""
-        from workbench.sweeping.report import sweep_html
-
-        return sweep_html(self.plan, self.standing, self.summary)
 
     def shown(self) -> Shown:
         """As it is now, for a page that draws it live."""

@@ -14,7 +14,7 @@ class SweepFolder(ExperimentFolder):
     noun: ClassVar[str] = "sweep"
     plural: ClassVar[str] = "sweeps"
     working: ClassVar[str] = "sweeping"
-    driver: ClassVar[str] = "workbench.sweeping.driver"
+    package: ClassVar[str] = "workbench.sweeping"
 
     @property
     def points(self) -> Path:

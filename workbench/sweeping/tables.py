@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from workbench.experiments.words import UNITS
+from workbench.fields import as_typed
 from workbench.plots.static import inline_table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows, seconds_title
-from workbench.sweeping.space import shown
 from workbench.sweeping.standing import Standing
 
 _GIB = 2**30
@@ -31,7 +31,7 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         state = f"{place.status} {place.progress:.0%}" if place.status == "going" else place.status
         best = " (best, on its own score)" if row["point"] == now.best else ""
         lines.append([
-            str(row["point"]), *(UNKNOWN if row[path] is None else plain(shown(row[path])) for path in plan.space),
+            str(row["point"]), *(UNKNOWN if row[path] is None else plain(as_typed(row[path])) for path in plan.space),
             decimal(row["score"], 3) + spread, str(len(row["scores"])), decimal(row["seconds"], 1),
             UNKNOWN if not row["memory_bytes"] else f"{row['memory_bytes'] / _GIB:.2f}", count(row["parameters"]),
             on, state + best + (f": {plain(row['error'], 80)}" if row["error"] else ""),

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from workbench.atomic import usual_permissions
+from workbench.atomic import sync_folder, usual_permissions
 from workbench.runs.checkpoints import FORMAT, MANIFEST, STATE, checkpoints, file_hash, problem_with, state_of
 
 # For people and scripts: loading goes by the folders themselves, newest first.
@@ -83,11 +83,11 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
         hashes = {path.name: _sync_and_hash(path) for path in sorted(aside.iterdir())}
         (aside / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": hashes}, indent=1), encoding="utf-8")
         _sync_and_hash(aside / MANIFEST)
-        _sync_folder(aside)
+        sync_folder(aside)
         if final.exists():
             final.rename(replaced)  # not deleted before the new one stands
         aside.rename(final)
-        _sync_folder(folder)
+        sync_folder(folder)
         shutil.rmtree(replaced, ignore_errors=True)
         _point_at(folder, final.name)
     except (OSError, SafetensorError) as error:
@@ -288,17 +288,9 @@ def _sync_and_hash(path: Path) -> str:
     return file_hash(path)
 
 
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _point_at(folder: Path, name: str) -> None:
     aside = folder / f"{LATEST}.tmp"
     aside.write_text(name + "\n", encoding="utf-8")
     _sync_and_hash(aside)
     aside.replace(folder / LATEST)
-    _sync_folder(folder)
+    sync_folder(folder)

@@ -33,11 +33,7 @@ class EstimatesCurvature(Protocol):
 
 
 def take_curvature(
-    assembled: Assembled,
-    parts: Sequence[Batch],
-    plans: Sequence[LayerPlan],
-    progress: Progress,
-    seed: int,
+    assembled: Assembled, parts: Sequence[Batch], plans: Sequence[LayerPlan], progress: Progress, seed: int
 ) -> None:
     """Run the step's micro-batches forward and backward on sampled labels and hand the gradients to the optimizer.
 

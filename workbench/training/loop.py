@@ -98,13 +98,7 @@ class Training:
         self.progress = progress or Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         execution = recipe.execution
         self.recorder = Recorder(
-            writer,
-            self.device,
-            execution.scalars_every,
-            execution.layers_every,
-            self.progress,
-            peak_flops,
-            done_flops,
+            writer, self.device, execution.scalars_every, execution.layers_every, self.progress, peak_flops, done_flops
         )
         self._take_over()
         self.engine.fit(self.model, self.rehearse)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from workbench.json_lines import finite
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import PREPARING, disk_full, inodes, write_state
 
@@ -127,8 +127,8 @@ class Status:
                 "progress": progress.fraction,
                 "tokens": progress.tokens,
                 "seconds": round(progress.seconds, 4),
-                "loss": recorder.loss if math.isfinite(recorder.loss) else None,
-                "tokens_per_second": recorder.tokens_per_second if math.isfinite(recorder.tokens_per_second) else None,
+                "loss": finite(recorder.loss),
+                "tokens_per_second": finite(recorder.tokens_per_second),
             }
         with self._one_at_a_time:
             self._unwritten |= changes

@@ -64,9 +64,7 @@ def widen(narrow: TrainingModel, wide: TrainingModel, seed: int) -> list[tuple[T
 
 
 def copy_state(
-    old: torch.optim.Optimizer,
-    new: torch.optim.Optimizer,
-    pairs: Iterable[tuple[Tensor, Tensor, Places | None]],
+    old: torch.optim.Optimizer, new: torch.optim.Optimizer, pairs: Iterable[tuple[Tensor, Tensor, Places | None]]
 ) -> None:
     """Give parameters of ``new`` copies of what ``old`` keeps for others (the two may be one optimizer).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.fields import at
 
 AXES = ("rate", "architecture", "depth", "optimizer", "data", "schedule")
@@ -39,8 +39,7 @@ def space_asked(axes: Mapping[str, Any] | Collection[str] | None, recipe: Any) -
         raise RecipeError(f"axes: there is nothing to tune; name some of {', '.join(AXES)}, or give values by path: "
                           "{'optimizer.lr': '1e-4..1e-2', 'depth.kind': ['full', 'progressive_drop']}")  # fmt: skip
     for axis in axes:
-        if axis not in AXES:
-            raise RecipeError(unknown("axes", axis, AXES, "values by path work, too: {'optimizer.lr': '1e-4..1e-2'}"))
+        check_known("axes", axis, AXES, RecipeError, "values by path work, too: {'optimizer.lr': '1e-4..1e-2'}")
     return {path: values for axis in AXES if axis in axes for path, values in _legal(_wanted(axis, recipe), recipe)}
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from workbench.experiments.plan_file import known, read_plan
+from workbench.experiments.plan import Plan, known
 from workbench.experiments.words import duration
 from workbench.racing.race_folder import RaceFolder
 from workbench.sweeping.sweep_folder import SweepFolder
-from workbench.tuning.tuning_folder import TuningFolder
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
-SCHEMA_VERSION = 1
-Score = Literal["nats", "bits_per_byte"]
 BEFORE, TUNED = "before", "tuned"
 """Arms of its race."""
 
@@ -39,33 +36,21 @@ class Division:
     core_hours: float
 
 
-@dataclass(frozen=True, repr=False)
-class TuningPlan:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TuningPlan(Plan):
     """A tuning as its folder keeps it; the space that it searches stands in the plan of its sweep.
 
     Attributes:
         recipe: that it begins from, as JSON. budget: in all, as asked. each: budget of each run.
         seeds: that settings are chosen on. race_seeds: that the race is judged on; none of them is among the former.
-        score: what is compared. division: of the budget.
-        warnings: what was said before it began.
-        runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
-        version: of the package that began it.
+        division: of the budget.
     """
 
-    id: str
-    name: str
     recipe: dict[str, Any]
     budget: str
     each: str
-    seeds: tuple[int, ...]
     race_seeds: tuple[int, ...]
-    score: Score
     division: Division
-    warnings: tuple[str, ...]
-    runs_dir: str
-    folder: str
-    version: str
-    schema_version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
         parts = self.division
@@ -93,20 +78,6 @@ class TuningPlan:
 
         return Recipe(**self.recipe)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`read` reads it back."""
-        return asdict(self)
-
     @classmethod
-    def read(cls, folder: TuningFolder) -> TuningPlan:
-        """The plan of a tuning's folder, also of one that another version began.
-
-        Raises:
-            RunError: ``tuning.json`` is damaged, or of a newer form than this version knows.
-        """
-
-        def built(raw: dict[str, Any]) -> TuningPlan:
-            several = {key: tuple(raw[key]) for key in ("seeds", "race_seeds", "warnings")}
-            return cls(**{**known(cls, raw), **several, "division": Division(**known(Division, raw["division"]))})
-
-        return read_plan(folder, SCHEMA_VERSION, built)
+    def _parts(cls, raw: dict[str, Any]) -> dict[str, Any]:
+        return {"division": Division(**known(Division, raw["division"]))}

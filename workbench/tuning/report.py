@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 from workbench.experiments.words import UNITS
-from workbench.plots.page import page_html, place, write_page
+from workbench.fields import as_typed
+from workbench.plots.page import experiment_page, place
 from workbench.plots.race import race_png
 from workbench.plots.static import image_html, inline_table
 from workbench.plots.sweep import figures
@@ -15,7 +15,7 @@ from workbench.printable import aligned, decimal, plain
 from workbench.racing import picture
 from workbench.racing.sentences import sentence
 from workbench.sweeping.picture import picture_of
-from workbench.sweeping.space import short, shown
+from workbench.sweeping.space import short
 from workbench.tuning.plan import TuningPlan
 from workbench.tuning.results import rows
 from workbench.tuning.standing import Standing
@@ -28,7 +28,7 @@ def table(plan: TuningPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     titles = ["setting", "differs in", f"tuning score ({UNITS[plan.score]})", "seeds", "state"]
     lines = []
     for row in rows(now):
-        changed = ", ".join(f"{short(path)}={shown(value)}" for path, value in row["changed"].items())
+        changed = ", ".join(f"{short(path)}={as_typed(value)}" for path, value in row["changed"].items())
         done = "kept" if row["kept"] else ""
         state = done if row["status"] == "done" else f"{row['status']}{': ' * bool(row['error'])}{row['error']}"
         lines.append([str(row["point"]), plain(changed, 100) or "nothing: the recipe as it is",
@@ -47,7 +47,7 @@ def table_html(plan: TuningPlan, now: Standing) -> str:
     return inline_table(*table(plan, now))
 
 
-def tuning_html(plan: TuningPlan, now: Standing, summary: str) -> str:
+def cell_html(plan: TuningPlan, now: Standing, summary: str) -> str:
     """Sentences, the race once there is one, and all settings, without scripts, every name escaped."""
     lines = "<br>".join(map(escape, summary.splitlines()))
     return f"<div>{lines}</div>{_race(now)}{table_html(plan, now)}"
@@ -62,21 +62,14 @@ def _race(now: Standing) -> str:
     return picture.table_html(plan, race) + image_html(race_png(picture.picture_of(plan, race)), escape(seen))
 
 
-def write_report(plan: TuningPlan, now: Standing, summary: str, path: str | Path) -> Path:
-    """Write the page whole or not at all; returns its path.
-
-    Raises:
-        OSError: the file cannot be written; an older report there is untouched.
-    """
-    title, head = plain(plan.name), "</p><p>".join(map(escape, summary.splitlines()))
+def report_html(plan: TuningPlan, now: Standing, summary: str) -> str:
+    """The page as text; no address outside the page."""
     knobs = place("knob", {each: f"against {each}" for each in now.sweep_plan.space}, _KNOB)
     race = f"<h2>Result: the race</h2>{_race(now)}" if now.race is not None else ""
     body = (
-        f"<header><h1>{escape(title)}</h1><p>{head}</p></header>\n<main>{race}"
-        f"<h2>Evidence: every setting that was tried</h2>{table_html(plan, now)}{knobs}"
-        f"<h2>Recipe, with what was kept</h2>{choices_table(now.recipe.to_dict())}</main>\n"
-        f'<footer><p class="quiet">workbench {escape(plan.version)}</p></footer>'
+        f"{race}<h2>Evidence: every setting that was tried</h2>{table_html(plan, now)}{knobs}"
+        f"<h2>Recipe, with what was kept</h2>{choices_table(now.recipe.to_dict())}"
     )
     shown_here = {name: figure for name, figure in figures(picture_of(now.sweep_plan, now.sweep)).items()
                   if name.startswith("knob/")}  # fmt: skip
-    return write_page(path, page_html(title, body, shown_here))
+    return experiment_page(plan.name, summary.splitlines(), body, plan.version, shown_here)

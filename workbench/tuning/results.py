@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
 from workbench.errors import TargetMissed
 from workbench.experiments.result import ExperimentResult
+from workbench.json_lines import finite
 from workbench.printable import plain
 from workbench.racing.results import RaceResult, check_fail_on
 from workbench.sweeping import results as sweeping
@@ -43,8 +43,8 @@ def rows(now: Standing) -> list[dict[str, Any]]:
 
 
 def _step(step: Step, score: str) -> dict[str, Any]:
-    tried = [{**each._asdict(), "gain": _finite(each.gain)} for each in step.tried]
-    return {**asdict(step), "tried": tried, "needed": _finite(step.needed), "kept": step.kept, "why": why(step, score)}
+    tried = [{**each._asdict(), "gain": finite(each.gain)} for each in step.tried]
+    return {**asdict(step), "tried": tried, "needed": finite(step.needed), "kept": step.kept, "why": why(step, score)}
 
 
 class TuningResult(ExperimentResult):
@@ -118,7 +118,3 @@ class TuningResult(ExperimentResult):
         super().require()
         if failed:
             raise TargetMissed("; ".join(failed.values()))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -7,13 +7,13 @@ from typing import Any
 
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.words import IDLE, UNITS, duration
+from workbench.fields import as_typed
 from workbench.floors import MARGIN_NATS
 from workbench.printable import plain
 from workbench.racing.sentences import progress as race_progress
 from workbench.racing.sentences import sentence
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sentences import progress as sweep_progress
-from workbench.sweeping.space import shown
 from workbench.sweeping.stepwise import Step
 from workbench.tuning.plan import TUNED, TuningPlan
 from workbench.tuning.standing import Standing
@@ -108,7 +108,7 @@ def changes(now: Standing) -> str:
 
 
 def _value(value: Any) -> str:
-    return "its own" if value is None else plain(shown(value), 60)
+    return "its own" if value is None else plain(as_typed(value), 60)
 
 
 def outcome(plan: TuningPlan, now: Standing) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError
 from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.plan import Score
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
 from workbench.racing.race import Race
@@ -17,9 +18,8 @@ from workbench.runs.run import Run
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sweep import Sweep
 from workbench.sweeping.sweep import begin as begin_sweep
-from workbench.tuning import advance
 from workbench.tuning.entering import SHARE, enter, first_round
-from workbench.tuning.plan import Score, TuningPlan
+from workbench.tuning.plan import TuningPlan
 from workbench.tuning.results import TuningResult, rows
 from workbench.tuning.sentences import TRIED, cost_lines, summary
 from workbench.tuning.standing import Standing, standing
@@ -106,12 +106,6 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
         return table_text(self.plan, self.standing)
 
-    def html(self) -> str:
-        """All of it as a fragment without scripts, every name escaped."""
-        from workbench.tuning.report import tuning_html
-
-        return tuning_html(self.plan, self.standing, self.summary)
-
     def shown(self) -> Shown:
         """As it is now, for a page that draws it live: pictures of its race, once that has begun, and of each knob."""
         from workbench.tuning.report import table_html
@@ -143,24 +137,6 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
     def _stage_of(self, pick: str) -> Sweep | Race:
         return self.sweep if pick.isdecimal() else self.race
-
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one HTML page with the race, all settings and pictures; returns its path."""
-        from workbench.tuning.report import write_report
-
-        return write_report(self.plan, self.standing, self.summary, path or self.folder.path / "report.html")
-
-    @property
-    def _error(self) -> str:
-        return self.message if self.status == "failed" else ""
-
-    def cancel(self) -> list[str]:
-        """End the tuning and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
-
-        Raises:
-            RunError: it has ended.
-        """
-        return advance.cancel(self.folder)
 
 
 def tune(

@@ -15,7 +15,7 @@ class TuningFolder(ExperimentFolder):
     plural: ClassVar[str] = "tunings"
     verb: ClassVar[str] = "tune"
     working: ClassVar[str] = "tuning"
-    driver: ClassVar[str] = "workbench.tuning.driver"
+    package: ClassVar[str] = "workbench.tuning"
 
     @property
     def evidence(self) -> Path:

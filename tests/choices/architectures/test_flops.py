@@ -8,13 +8,7 @@ import pytest
 import torch
 
 from tests.choices.architectures.packing import VOCABULARY, variants
-from workbench.choices.architectures.flops import (
-    attention_span,
-    count_parameters,
-    head_flops,
-    layer_flops,
-    step_flops,
-)
+from workbench.choices.architectures.flops import attention_span, count_parameters, head_flops, layer_flops, step_flops
 from workbench.choices.architectures.post_ln import PostLN
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.depth.plan import LayerPlan

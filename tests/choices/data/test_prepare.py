@@ -87,11 +87,7 @@ def test_rebuilding_gives_the_same_bytes(corpus, cache, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"heldout_fraction": 0.2},
-        {"document_characters": 5},
-        {"tokenizer": {"kind": "trained", "vocabulary_size": 320}},
-    ],
+    [{"heldout_fraction": 0.2}, {"document_characters": 5}, {"tokenizer": {"kind": "trained", "vocabulary_size": 320}}],
 )
 def test_what_decides_the_tokens_decides_the_key(corpus, change):
     first, second = prepare(data_of(corpus, **change), quiet), prepare(data_of(corpus), quiet)

@@ -61,10 +61,7 @@ def test_weights_outside_of_passes_are_float32() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (
-            {"weights": "bf16", "precision": "fp32"},
-            r"execution\.weights: 'bf16' weights meet.*is 'fp32'; use",
-        ),
+        ({"weights": "bf16", "precision": "fp32"}, r"execution\.weights: 'bf16' weights meet.*is 'fp32'; use"),
         ({"weights": "fp8"}, r"execution\.weights.*'fp32' or 'bf16'"),
         (
             {"weights": "bf16", "compile": True, "compile_scope": "step"},

@@ -131,14 +131,8 @@ def test_a_plan_says_which_layers() -> None:
     ("change", "why"),
     [
         ({"recompute": "gelu"}, r"execution\.recompute.*'off', 'layers', 'attention'"),
-        (
-            {"recompute": "dropout", "compile": True},
-            r"'dropout' is what compiled blocks do by themselves; use 'atte",
-        ),
-        (
-            {"recompute": "operations", "recompute_every": 2},
-            r"recompute_every: 2 is for recompute 'layers'; leave",
-        ),
+        ({"recompute": "dropout", "compile": True}, r"'dropout' is what compiled blocks do by themselves; use 'atte"),
+        ({"recompute": "operations", "recompute_every": 2}, r"recompute_every: 2 is for recompute 'layers'; leave"),
     ],
 )
 def test_what_cannot_be_computed_again_is_refused(change: dict[str, object], why: str) -> None:

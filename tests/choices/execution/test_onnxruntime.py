@@ -38,16 +38,10 @@ def engine(**changes: Any) -> Recipe:
     ("changes", "reason"),
     [
         ({"execution": {"precision": "bf16"}}, r"execution\.precision: 'bf16': .*fail under 16-bit autocast"),
-        (
-            {"execution": {"precision": "fp16"}},
-            r"execution\.precision: 'fp16': .*use 'fp32', or",
-        ),
+        ({"execution": {"precision": "fp16"}}, r"execution\.precision: 'fp16': .*use 'fp32', or"),
         ({"execution": {"attention": "sdpa"}}, r"execution\.attention: 'sdpa': .*with dropout; use 'plain'"),
         ({"execution": {"device": "cuda"}}, r"execution\.device: .*CUDA 11.*use 'cpu', or use execution 'native'"),
-        (
-            {"depth": {"kind": "progressive_drop"}},
-            r"depth\.kind: 'progressive_drop' changes which.*use 'full'",
-        ),
+        ({"depth": {"kind": "progressive_drop"}}, r"depth\.kind: 'progressive_drop' changes which.*use 'full'"),
         ({"architecture": {"positions": "tupe_a"}}, r"architecture\.positions: 'tupe_a': .*no gradient"),
         (
             {"architecture": {"kind": "transformers"}},
@@ -156,10 +150,7 @@ def losses(run: Run) -> list[float]:
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 @pytest.mark.usefixtures("ort", "root")
 def test_twenty_steps_equal_eager_torch(
-    objective: str,
-    corpus: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    objective: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = tiny_recipe(corpus, steps=20).with_(objective=objective, execution={"layers_every": 5})
     mode = {"kind": "onnxruntime", "threads": 1, "layers_every": 5}

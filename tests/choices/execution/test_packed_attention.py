@@ -23,10 +23,7 @@ from workbench.recipe import Recipe
     [
         ({"execution": {"device": "cpu"}}, "'flex' needs a CUDA device: FlexAttention has no backward pass on a CPU"),
         ({"execution": {"device": "cpu", "attention": "varlen"}}, "'varlen' needs a CUDA device, whose kernel it is"),
-        (
-            {"architecture": {"positions": "alibi"}},
-            "'flex' keeps no logits, and .*positions 'alibi' adds to them",
-        ),
+        ({"architecture": {"positions": "alibi"}}, "'flex' keeps no logits, and .*positions 'alibi' adds to them"),
         ({"architecture": {"local_window": 32}}, "keeps no logits, and architecture.local_window hides some of them"),
         ({"architecture": "post_ln"}, "keeps no logits, and architecture.dropout falls on probabilities"),
         ({"execution": {"compile": False}}, "one kernel only where blocks are compiled; switch execution.compile on"),

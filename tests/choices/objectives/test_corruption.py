@@ -6,14 +6,7 @@ import pytest
 import torch
 
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.corruption import (
-    REPLACE,
-    SELECT,
-    TREAT,
-    Corruption,
-    labels_per_row,
-    random_bits,
-)
+from workbench.choices.objectives.corruption import REPLACE, SELECT, TREAT, Corruption, labels_per_row, random_bits
 
 VOCABULARY = Vocabulary(size=576, used=520, cls=1, sep=2, mask=3, pad=0, unk=4)
 WORD = (1 << 64) - 1

@@ -26,8 +26,7 @@ def test_power_one_is_a_warm_up_and_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
-    [({"warmup": 1.0}, "must be shorter than length 1"), ({"power": 0}, "greater than 0")],
+    ("fields", "message"), [({"warmup": 1.0}, "must be shorter than length 1"), ({"power": 0}, "greater than 0")]
 )
 def test_what_is_no_polynomial(fields: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):

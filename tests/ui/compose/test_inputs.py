@@ -45,8 +45,7 @@ def test_a_type_without_a_control_is_an_error_not_a_text_box() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"),
-    [("6.75e-3", 0.00675), (" 1 ", 1.0), ("1_000", 1000.0), ("abc", "abc"), ("", ""), ("-4", -4.0)],
+    ("typed", "value"), [("6.75e-3", 0.00675), (" 1 ", 1.0), ("1_000", 1000.0), ("abc", "abc"), ("", ""), ("-4", -4.0)]
 )
 def test_floats_as_typed(typed: str, value: Any) -> None:
     box = control("rate", 0.5)

@@ -184,19 +184,11 @@ def test_nothing_keeps_the_kernel_busy(text: str) -> None:
         ("\n\nx = 3\n", 3, "no recipe here"),
         ("import workbench as wb\n\nrecipe = wb.presets.fats()", 3, "did you mean 'fast'?"),
         ("recipe = wb.presets.fast(\n", 1, "not Python"),
-        (
-            "recipe = wb.presets.fast().with_(\n  seed=1,\n  optimizer={\n    'lr': -1,\n  },\n)",
-            4,
-            "optimizer.lr: ",
-        ),
+        ("recipe = wb.presets.fast().with_(\n  seed=1,\n  optimizer={\n    'lr': -1,\n  },\n)", 4, "optimizer.lr: "),
         ("recipe = wb.presets.fast().with_(\n    seed=1,\n    **{'optimizer.lr': -1},\n)", 3, "optimizer.lr: "),
         ("recipe = wb.presets.fast().with_(\n    seed=1,\n    optimizer='adamm',\n)", 3, "did you mean 'adamw'?"),
         ("recipe = wb.presets.fast().with_(\n  seed=1,\n  optimiser={'lr': 1},\n)", 3, "did you mean 'optimizer'?"),
-        (
-            "recipe = wb.presets.fast().with_(\n  architecture={\n  'heads': 3,\n  })",
-            3,
-            "3 heads do not divide",
-        ),
+        ("recipe = wb.presets.fast().with_(\n  architecture={\n  'heads': 3,\n  })", 3, "3 heads do not divide"),
         (
             "recipe = wb.presets.fast().with_(\n    data={'tokenizer': {\n      'vocabulary_size': 'x'}})",
             3,

@@ -49,11 +49,7 @@ def test_a_race_is_found_by_the_tag_of_its_runs_and_their_moment(planned: Any, r
 
 @pytest.mark.parametrize(
     ("look", "words"),
-    [
-        ({}, "stand together"),
-        ({"group": "flat"}, "'by experiment' to"),
-        ({"filter": "bert"}, "clear the search to"),
-    ],
+    [({}, "stand together"), ({"group": "flat"}, "'by experiment' to"), ({"filter": "bert"}, "clear the search to")],
 )
 def test_where_the_runs_of_a_race_stand_is_said_as_it_is(
     planned: Any, lab_of: Any, look: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch

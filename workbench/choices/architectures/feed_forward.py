@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.ops.recompute import recomputed
 
 # Shape legend: D width, F inner width; any number of leading axes.
@@ -56,8 +56,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner_width: int, activation: str, bias: bool) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise RecipeError(unknown("architecture.ffn", activation, ACTIVATIONS))
+        check_known("architecture.ffn", activation, ACTIVATIONS, RecipeError)
         self.activation, self.gated = ACTIVATIONS[activation]
         inner = gated_width(inner_width) if self.gated else inner_width
         # Gate and value in one product (D, 2F): one wide matmul runs nearer to peak than two narrow ones.

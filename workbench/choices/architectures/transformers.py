@@ -17,7 +17,7 @@ from workbench.choices.architectures.architecture import Architecture, Backbone,
 from workbench.choices.architectures.transformers_stack import TransformersStack, anatomy
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, first_line, unknown
 from workbench.ops.attention import attention_named
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Transformers(Architecture):
                 local_files_only=configs.only_local(self.model), trust_remote_code=False,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise RecipeError(configs.not_had(self.model, str(error).strip().splitlines()[0])) from None
+            raise RecipeError(configs.not_had(self.model, first_line(error))) from None
         # Tokens that preparation added ([MASK] for a GPT-2): rows for them, as near to the others as a mean can be.
         if vocabulary.used > config.vocab_size:
             model.resize_token_embeddings(vocabulary.size)

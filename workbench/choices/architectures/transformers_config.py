@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, first_line, unknown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -104,7 +104,7 @@ def hub_config(model: str) -> dict[str, Any] | str:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     # Each cause (no such name, a gated model, a broken connection) has a type of its own, some of them private.
     except Exception as error:
-        return _first_line(error)
+        return first_line(error)
     return found if isinstance(found, dict) else "its config.json is no object"
 
 
@@ -201,7 +201,7 @@ def load_config(model: str) -> PreTrainedConfig:
     try:
         return AutoConfig.from_pretrained(model, local_files_only=only_local(model), trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise RecipeError(not_had(model, _first_line(error))) from None
+        raise RecipeError(not_had(model, first_line(error))) from None
 
 
 def only_local(model: str) -> bool:
@@ -257,7 +257,3 @@ def _families(causal: bool) -> Mapping[str, str]:
     from transformers.models.auto import modeling_auto as auto
 
     return auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if causal else auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -16,7 +16,7 @@ from workbench.choices.architectures.transformers_config import WAY_OUT
 from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
+from workbench.errors import RecipeError, typed_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -212,7 +212,7 @@ class TransformersStack(Stack):
             error, reason = self._difference(low, high), ""
         # A model that cannot take our masks says so in its own way: shapes, types, missing arguments.
         except Exception as failure:
-            error, reason = float("inf"), f": {type(failure).__name__}: {str(failure).strip().splitlines()[0]}"
+            error, reason = float("inf"), f": {typed_line(failure)}"
         finally:
             self._pass.probing = False
             self._pass.end()
@@ -234,7 +234,7 @@ class TransformersStack(Stack):
         except Exception as failure:
             raise RecipeError(
                 f"{type(self._apart[0]).__name__} has a head that needs more than the last layer's states "
-                f"({type(failure).__name__}: {str(failure).strip().splitlines()[0]}), as mixtures of experts do; use "
+                f"({typed_line(failure)}), as mixtures of experts do; use "
                 "another model, for example 'bert', 'modernbert' or 'llama'"
             ) from None
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workbench.atomic import write_bytes
+from workbench.atomic import sync_folder, write_bytes
 from workbench.cache_folder import CACHE_VARIABLE, cache_folder
 from workbench.choices.data.data import Say
 from workbench.errors import DataError
@@ -153,16 +153,6 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         if found <= CHECKED_BYTES and file_record(path)["sha256"] != record["sha256"]:
             raise DataError(f"{damaged}{name} does not match its checksum")
     return dict(content)
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the folder's entries (names, renames) are on the disk, where the system can open folders."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _digest(content: Any) -> str:

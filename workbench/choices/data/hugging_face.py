@@ -14,7 +14,7 @@ from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
 from workbench.choices.data.reading import text_of
-from workbench.errors import DataError, unknown
+from workbench.errors import DataError, typed_line, unknown
 
 ANSWER_SECONDS = 10.0
 """The Hub must answer the first question within this time; the library itself would retry for minutes."""
@@ -72,7 +72,7 @@ class HuggingFace(Data):
             raise
         except Exception as error:  # whatever a reader of one of a dozen formats, or the network, raises
             raise DataError(
-                f"dataset '{self.name}' broke off while it was read: {_reason(error)}; {_WAY_OUT}"
+                f"dataset '{self.name}' broke off while it was read: {typed_line(error)}; {_WAY_OUT}"
             ) from error
 
     def _open(self) -> Any:
@@ -100,7 +100,7 @@ class HuggingFace(Data):
         except Exception as error:  # the library raises two dozen types for "not there"
             raise DataError(
                 f"dataset '{self.name}' (config {self.config!r}, split '{self.split}') cannot be opened: "
-                f"{_reason(error)}; {_WAY_OUT}"
+                f"{typed_line(error)}; {_WAY_OUT}"
             ) from error
 
     def _ask_hub(self) -> None:
@@ -111,22 +111,19 @@ class HuggingFace(Data):
         try:
             HfApi().dataset_info(self.name, revision=self.revision, timeout=ANSWER_SECONDS)
         except GatedRepoError as error:
-            raise DataError(f"dataset '{self.name}' is gated; ask for access and log in: {_reason(error)}") from error
+            raise DataError(
+                f"dataset '{self.name}' is gated; ask for access and log in: {typed_line(error)}"
+            ) from error
         except (RepositoryNotFoundError, HFValidationError) as error:
             raise DataError(
                 f"dataset '{self.name}' is neither a local folder here ('{os.getcwd()}') nor a public dataset on the "
-                f"Hub: {_reason(error)}; {_WAY_OUT}"
+                f"Hub: {typed_line(error)}; {_WAY_OUT}"
             ) from error
         except Exception as error:  # no route, no name service, a proxy's refusal, a timeout: each of its own type
             raise DataError(
-                f"dataset '{self.name}' is no local folder, and the Hub did not answer ({_reason(error)}); {_WAY_OUT}"
+                f"dataset '{self.name}' is no local folder, and the Hub did not answer ({typed_line(error)}); "
+                f"{_WAY_OUT}"
             ) from error
 
     def _text(self, record: dict[str, Any], number: int) -> str:
         return text_of(record, self.field, f"dataset '{self.name}' record {number:,}")
-
-
-def _reason(error: BaseException) -> str:
-    """Type and first line of an error."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

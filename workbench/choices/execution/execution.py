@@ -137,6 +137,5 @@ class Execution(Choice):
             legal = divisors(rows)
             shown = ", ".join(map(str, legal if len(legal) <= 12 else [*legal[:6], "...", *legal[-5:]]))
             yield Problem(
-                "execution.micro_batch_size",
-                f"{size} rows do not divide data.batch_size {rows}; use one of {shown}",
+                "execution.micro_batch_size", f"{size} rows do not divide data.batch_size {rows}; use one of {shown}"
             )

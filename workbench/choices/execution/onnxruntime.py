@@ -27,7 +27,7 @@ from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
+from workbench.errors import RecipeError, first_line
 
 # Shape legend: B rows, T positions of a row, N labelled slots.
 
@@ -153,9 +153,9 @@ class OnnxRuntimeEngine(Engine):
             loss, accuracy, *rms = graph(*inputs_of(seen, batch))
         except Exception as error:
             if "Failed to allocate memory" in str(error):
-                raise MemoryError(f"not enough memory in ONNX Runtime: {_first_line(error)}") from error
+                raise MemoryError(f"not enough memory in ONNX Runtime: {first_line(error)}") from error
             raise RecipeError(
-                f"ONNX Runtime cannot train this model: {_first_line(error)}; use execution 'native' (the whole error "
+                f"ONNX Runtime cannot train this model: {first_line(error)}; use execution 'native' (the whole error "
                 "is in worker.log)"
             ) from error
         finally:
@@ -186,8 +186,3 @@ class OnnxRuntimeEngine(Engine):
             options = ort.DebugOptions(ort.LogLevel.ERROR, save_onnx=True, onnx_prefix=f"length_{length}")
             self._graphs[key] = ort.ORTModule(ScoredRows(model, plan), options)
         return self._graphs[key]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -33,8 +33,7 @@ class Masked(Objective):
     samples_labels: ClassVar[bool] = True
     mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that are labelled", gt=0, lt=1)
     corruption: Literal["80-10-10", "all_mask"] = knob(
-        "80-10-10",
-        "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]",
+        "80-10-10", "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]"
     )
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:

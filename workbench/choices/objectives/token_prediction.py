@@ -116,10 +116,7 @@ class TokenPrediction(TrainingModel):
         # A logit near 10 rounded to bf16 is off by up to 1/32: as much as the verdict "equivalent" allows.
         with torch.autocast(x_ND.device.type, enabled=False):
             for x_RD, labels_R, weight_R in zip(
-                x_ND.split(_EAGER_ROWS),
-                seen.labels_N.split(_EAGER_ROWS),
-                seen.weight_N.split(_EAGER_ROWS),
-                strict=True,
+                x_ND.split(_EAGER_ROWS), seen.labels_N.split(_EAGER_ROWS), seen.weight_N.split(_EAGER_ROWS), strict=True
             ):
                 nats_R = F.cross_entropy(self.head(x_RD.float()), labels_R, reduction="none")
                 total += (nats_R * weight_R).sum(dtype=torch.float64)

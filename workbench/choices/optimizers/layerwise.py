@@ -10,13 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from workbench.choices.optimizers.layerwise_step import (
-    LARGE,
-    Constants,
-    compiled_step,
-    step_in_blocks,
-    step_together,
-)
+from workbench.choices.optimizers.layerwise_step import LARGE, Constants, compiled_step, step_in_blocks, step_together
 from workbench.choices.optimizers.tensorwise import (
     Group,
     States,
@@ -26,6 +20,7 @@ from workbench.choices.optimizers.tensorwise import (
     no_steps,
     zeros,
 )
+from workbench.errors import typed_line
 from workbench.ops import kernels
 
 _TYPICAL = 2**20
@@ -117,7 +112,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         except RuntimeError as error:
             warnings.warn(
                 f"{type(self).__name__}: the compiled step is not available, the eager one is used "
-                f"({type(error).__name__}: {str(error).splitlines()[0]})",
+                f"({typed_line(error)})",
                 stacklevel=2,
             )
             for group in self.param_groups:

@@ -57,11 +57,7 @@ def bias_corrections(betas: tuple[float, float], step: float) -> tuple[float, fl
 
 
 def step_together(
-    weights: list[Tensor],
-    grads: list[Tensor],
-    states: list[Any],
-    constants: list[Constants],
-    normalised: bool,
+    weights: list[Tensor], grads: list[Tensor], states: list[Any], constants: list[Constants], normalised: bool
 ) -> None:
     """One step of tensors of any shapes on one device: few launches on an accelerator, and no wait for it.
 

@@ -8,7 +8,6 @@ import os
 import pwd
 import re
 import time
-from html import escape
 from typing import Any
 
 from workbench.printable import plain
@@ -131,17 +130,6 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "queue": facts["message"] if facts["status"] == "queued" else "",
         "why": _reason(facts),
     }
-
-
-def described_html(folder: RunFolder) -> str:
-    """:func:`describe` as a table for a notebook, without what is empty."""
-    style = "style='text-align:left'"
-    rows = (
-        f"<tr><th {style}>{escape(key)}</th><td {style}>{escape(value)}</td></tr>"
-        for key, value in describe(folder).items()
-        if value
-    )
-    return f"<table>{''.join(rows)}</table>"
 
 
 def _reason(facts: dict[str, Any]) -> str:

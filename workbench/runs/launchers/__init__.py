@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.errors import RunError, unknown
+from workbench.errors import RunError, check_known
 from workbench.runs.launchers.inline import InlineLauncher
 from workbench.runs.launchers.launcher import Launcher
 from workbench.runs.launchers.local import LocalLauncher
@@ -16,6 +16,5 @@ def launcher_named(name: str) -> Launcher:
     Raises:
         RunError: no such launcher; the message lists them.
     """
-    if name not in LAUNCHERS:
-        raise RunError(unknown("on", name, LAUNCHERS))
+    check_known("on", name, LAUNCHERS, RunError)
     return LAUNCHERS[name]

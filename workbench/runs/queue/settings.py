@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import RunError, unknown
+from workbench.errors import RunError, check_known
 from workbench.runs.folder import read_json, write_json
 
 FILE = "settings.json"
@@ -63,8 +63,7 @@ def write_settings(folder: Path, changes: dict[str, int | None]) -> QueueSetting
         RunError: no such setting, or not a number that it can have; nothing is changed.
     """
     for name, value in changes.items():
-        if name not in NAMES:
-            raise RunError(unknown("queue setting", name, NAMES))
+        check_known("queue setting", name, NAMES, RunError)
         if value is not None and not _legal(name, value):
             raise RunError(f"queue setting {name}: {value} is not a whole number of 1 to {LARGEST}, or empty")
     kept = {name: value for name, value in asdict(read_settings(folder)).items() if name in NAMES}

@@ -13,6 +13,7 @@ from typing import Any
 from workbench.printable import plain
 from workbench.runs.folder import RunFolder, parsed_json, read_object
 from workbench.runs.labels import name_of
+from workbench.runs.lease import user_name
 from workbench.runs.queue.settings import physical_cores
 
 SUFFIX = ".ticket"
@@ -86,7 +87,7 @@ def ticket_of(folder: RunFolder, priority: int = 0) -> Ticket:
 
 def present_owner() -> str:
     """In whose name this process enters: ``$WORKBENCH_OWNER``, for people who share one account; else the user."""
-    return plain(os.environ.get(OWNER_VARIABLE) or _user())
+    return plain(os.environ.get(OWNER_VARIABLE) or user_name())
 
 
 def encoded(ticket: Ticket) -> bytes:
@@ -120,16 +121,6 @@ def _threads(recipe: dict[str, Any]) -> int:
     # What torch takes where a recipe says nothing.
     stated = os.environ.get("OMP_NUM_THREADS", "")
     return int(stated) if stated.isdecimal() and int(stated) else physical_cores()
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    # A number without a name, as containers have it.
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def _text(value: Any) -> str:

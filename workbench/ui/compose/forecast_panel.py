@@ -332,7 +332,7 @@ class ForecastPanel(ipywidgets.VBox):
                 self._reader = TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, self._reader)
             rows, again, missing = compared(found, view), not view.final, False
-            line = beside_line(rows, view.status, self._sharing)
+            line = beside_line(rows, view, self._sharing)
             table = comparison_html(rows, view.name) if line else ""
         except (NotMeasuredError, OvertakenError):
             line, again, missing, table = _NO_FORECAST, False, True, ""

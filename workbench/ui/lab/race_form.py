@@ -10,13 +10,14 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.experiments.budget import parse
+from workbench.fields import as_typed
 from workbench.racing.entering import ARM_NAME
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, begin, race
 from workbench.racing.sentences import cost_lines
 from workbench.racing.sequential import MOST_SEEDS
 from workbench.recipe import Recipe
-from workbench.sweeping.space import label, shown
+from workbench.sweeping.space import label
 from workbench.ui.bundles import script, style
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import recipe_of, run_sources, title_of
@@ -163,8 +164,8 @@ def _weight(path: str) -> int:
 
 def _difference(composed: Recipe, baseline: Recipe, mine: str = "mine") -> list[str]:
     """What the race is about, in a line; none where the arms ask for the same."""
-    changed = _changed(composed, baseline)
-    knobs = [f"{path} {shown(there)} \N{RIGHTWARDS ARROW} {shown(here)}" for path, (here, there) in changed.items()]
+    changed = {path: map(as_typed, values) for path, values in _changed(composed, baseline).items()}
+    knobs = [f"{path} {there} \N{RIGHTWARDS ARROW} {here}" for path, (here, there) in changed.items()]
     named = ", ".join(knobs[:_NAMED_KNOBS])
     if (more := len(knobs) - _NAMED_KNOBS) > 0:
         return [f"{mine} differs in {len(knobs)} knobs: {named} and {more} more"]

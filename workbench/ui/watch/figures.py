@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
-from workbench.errors import unknown
+from workbench.errors import check_known
+from workbench.json_lines import finite
 from workbench.runs.view import RunView
 from workbench.ui.light_widgets import light
 
@@ -97,7 +98,7 @@ class Figures:
 def bundle_of(figure: go.Figure) -> dict[str, Any]:
     """A figure as JupyterLab draws it, and as text."""
     title = figure.layout.title.text or "figure"
-    drawn = _plain(figure.to_plotly_json())
+    drawn = finite(figure.to_plotly_json())
     if any(trace.type == "parcoords" for trace in figure.data):
         # At its usual two, Plotly looks for the line under the pointer at half of the pointer's place.
         drawn["config"] = {"plotGlPixelRatio": 1}
@@ -131,8 +132,7 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
         "layers": lambda: layers_figure(views[0], str(message.get("quantity", "state")), x),
     }
     view = str(message.get("view"))
-    if view not in makers:
-        raise ValueError(unknown("view", view, makers))
+    check_known("view", view, makers, ValueError)
     if not views:
         raise ValueError("no run to draw")
     figure = makers[view]()
@@ -152,14 +152,3 @@ def _target(message: dict[str, Any]) -> float | None:
 def _number(value: Any) -> float:
     found = float(value) if isinstance(value, int | float) else 0.0
     return found if math.isfinite(found) else 0.0
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as lists, and what JSON has no word for as null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

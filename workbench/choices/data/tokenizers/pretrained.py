@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.choices.choice import knob
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
-from workbench.errors import DataError
+from workbench.errors import DataError, first_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -76,10 +76,9 @@ class PretrainedTokenizer(TokenizerChoice):
             # trust_remote_code: text files of strangers are read, their programs are not run.
             loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False, local_files_only=offline)
         except (OSError, ValueError, ImportError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataError(
                 f"tokenizer '{self.name}' is no local tokenizer.json, no folder that holds one, and cannot be had by "
-                f"name: {reason}; give a path, or use the tokenizer 'trained', which needs no network"
+                f"name: {first_line(error)}; give a path, or use the tokenizer 'trained', which needs no network"
             ) from None
         backend = getattr(loaded, "backend_tokenizer", None)
         if backend is None:

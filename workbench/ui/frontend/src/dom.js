@@ -70,6 +70,31 @@ export function dropdown(label, choose) {
   return { node: select, set };
 }
 
+/** Brings a node into sight, smoothly unless the system asks for calm. */
+export function bringUp(node, block) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  node.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
+}
+
+/** Calls `then` with what `find` finds, as soon as it does: widgets are attached after their render returns, their neighbours later still. Returns what ends the wait. */
+export function whenThere(find, then, frames = 600) {
+  let waiting = 0;
+  const look = (left) => {
+    const found = find();
+    if (found) then(found);
+    else if (left > 0) waiting = requestAnimationFrame(() => look(left - 1));
+  };
+  look(frames);
+  return () => cancelAnimationFrame(waiting);
+}
+
+/** Calls `hear` whenever the page's theme may have changed; returns what ends that. */
+export function watchTheme(hear) {
+  const watcher = new MutationObserver(() => hear());
+  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  return () => watcher.disconnect();
+}
+
 /** Theme as it is drawn: text colours say more than any attribute, in every front end. Colours are #rrggbb. */
 export function themeOf(root) {
   const style = getComputedStyle(root);

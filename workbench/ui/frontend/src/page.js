@@ -1,6 +1,7 @@
 import "./page.css";
 
 import { Typing } from "./compose/typing.js";
+import { whenThere } from "./dom.js";
 
 // The first child of each root: the keyboard, the line of help, and words for screen readers.
 const names = { "lab-whole": "Lab", "lab-composer": "Compose a recipe" };
@@ -269,18 +270,16 @@ function compose(model, root, line) {
   };
 
   // Views follow the kernel's messages by some frames, so look until the row is there.
-  const point = (path, focus, tries = 60) => {
+  const point = (path, focus) => {
     // The drop-down of an axis stands in its heading, the rest of that knob in a row below.
-    const places = [...root.querySelectorAll(".lab-heading"), ...root.querySelectorAll(".lab-knob")];
-    const place = places.find((each) => pathOf(each) === path);
-    if (!place) {
-      if (tries > 0) requestAnimationFrame(() => point(path, focus, tries - 1));
-      return;
-    }
-    place.scrollIntoView({ block: "nearest" });
-    place.classList.add("lab-pointed");
-    setTimeout(() => place.classList.remove("lab-pointed"), MARKED_MS);
-    if (focus) controlOf(place)?.focus();
+    const find = () => [...root.querySelectorAll(".lab-heading"), ...root.querySelectorAll(".lab-knob")].find((each) => pathOf(each) === path);
+    const mark = (place) => {
+      place.scrollIntoView({ block: "nearest" });
+      place.classList.add("lab-pointed");
+      setTimeout(() => place.classList.remove("lab-pointed"), MARKED_MS);
+      if (focus) controlOf(place)?.focus();
+    };
+    whenThere(find, mark, 60);
   };
   const told = (content) => content.point && point(content.point, content.focus);
   model.on("msg:custom", told);
@@ -316,16 +315,9 @@ function render({ model, el }) {
   words.box = Object.assign(document.createElement("div"), { hidden: true });
   el.append(line, words.box);
   let watcher = null;
-  let waiting = 0;
   let marked = null;
   let composer = null;
-  // The element is attached after render returns, so look for the root on the next frames.
-  const attach = (tries) => {
-    const root = el.closest(".lab-root");
-    if (!root) {
-      if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
-      return;
-    }
+  const attach = (root) => {
     marked = root;
     root.addEventListener("focusin", keepKeys);
     root.setAttribute("role", "group");
@@ -349,9 +341,9 @@ function render({ model, el }) {
     watcher.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["class", "title"] });
     describe(root, words);
   };
-  attach(600);
+  const endWait = whenThere(() => el.closest(".lab-root"), attach);
   return () => {
-    cancelAnimationFrame(waiting);
+    endWait();
     watcher?.disconnect();
     marked?.removeEventListener("focusin", keepKeys);
     composer?.end();

@@ -1,6 +1,6 @@
 import { showEnded } from "./ended.js";
 import "./frame.css";
-import { el as element } from "../dom.js";
+import { el as element, whenThere } from "../dom.js";
 import { DISCONNECTED } from "../connected.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
@@ -189,7 +189,6 @@ function watchKernel(model, root) {
 }
 
 function render({ model, el }) {
-  let waiting = 0;
   let added = [];
   let unwatch = null;
   let unmark = null;
@@ -197,14 +196,8 @@ function render({ model, el }) {
   el.classList.add("lab-links");
   el.setAttribute("role", "toolbar");
   el.setAttribute("aria-label", "regions of the Lab");
-  // The element is attached after render returns, its neighbours later still.
-  const attach = (tries) => {
-    const root = el.closest(".lab-whole");
-    const body = root?.querySelector(".lab-body");
-    if (!body || REGIONS.some(([name]) => !body.querySelector(`.${name}`))) {
-      if (tries > 0) waiting = requestAnimationFrame(() => attach(tries - 1));
-      return;
-    }
+  const attach = (root) => {
+    const body = root.querySelector(".lab-body");
     for (const [name, label] of REGIONS) {
       const region = body.querySelector(`.${name}`);
       region.setAttribute("role", "region");
@@ -237,9 +230,10 @@ function render({ model, el }) {
     unwatch = watchKernel(model, root);
     unmark = markAround(root);
   };
-  attach(600);
+  const whole = (root) => REGIONS.every(([name]) => root?.querySelector(`.lab-body .${name}`)) && root;
+  const endWait = whenThere(() => whole(el.closest(".lab-whole")), attach);
   return () => {
-    cancelAnimationFrame(waiting);
+    endWait();
     gone.abort();
     unwatch?.();
     unmark?.();

@@ -2,7 +2,7 @@
 
 import "./experiment.css";
 
-import { dropdown, el, say, themeOf } from "../dom.js";
+import { bringUp, dropdown, el, say, themeOf, watchTheme, whenThere } from "../dom.js";
 import { Question } from "../question.js";
 import { bindDots, ringDot } from "./dots.js";
 
@@ -11,7 +11,6 @@ const FIGURE = ".js-plotly-plot";
 const OPENED = ".lab-whole, .wb-monitor, .wb-static-picture, [role='alert']";
 /** The numbers of the picture that stands above. */
 const NUMBERS = ".lab-experiment-figure + .lab-experiment-table";
-const THEMES = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
 
 /** How to ask whether an experiment is to be cancelled. */
 export function endQuestion({ noun, title }) {
@@ -51,21 +50,14 @@ class Controls {
     host.append(this.head, this.lines, this.more, this.tools, this.answer);
     this.heard = () => this.draw();
     model.on(CHANGES, this.heard);
-    this.themes = new MutationObserver(() => this.look());
-    this.themes.observe(document.body, THEMES);
+    this.endThemes = watchTheme(() => this.look());
     this.bound = new WeakSet();
     this.ring = el("span", { class: "lab-experiment-ring", "aria-hidden": "true", hidden: true });
-    this.waiting = requestAnimationFrame(() => this.attach(600));
     this.draw();
+    this.endWait = whenThere(() => host.closest(".lab-experiment"), (panel) => this.attach(panel));
   }
 
-  /** The element is attached after render returns, its neighbours later still. */
-  attach(tries) {
-    const panel = this.host.closest(".lab-experiment");
-    if (!panel) {
-      if (tries > 0) this.waiting = requestAnimationFrame(() => this.attach(tries - 1));
-      return;
-    }
+  attach(panel) {
     this.panel = panel;
     panel.setAttribute("role", "group");
     this.pressed = (event) => {
@@ -102,8 +94,7 @@ class Controls {
     if (!table) return;
     this.tabulating = false;
     // Below the picture it would come out of sight, as if nothing had happened.
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    table.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    bringUp(table, "start");
   }
 
   /** Around the dot that the buttons are about. */
@@ -127,8 +118,7 @@ class Controls {
       const opened = place.querySelector(OPENED);
       if (!opened || opened === before) return;
       this.expecting.disconnect();
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      place.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+      bringUp(place, "start");
     });
     this.expecting.observe(place, { childList: true, subtree: true });
   }
@@ -191,9 +181,9 @@ class Controls {
   }
 
   end() {
-    cancelAnimationFrame(this.waiting);
+    this.endWait();
     this.model.off(CHANGES, this.heard);
-    this.themes.disconnect();
+    this.endThemes();
     this.figuresDrawn?.disconnect();
     this.expecting?.disconnect();
     this.output?.previousElementSibling?.classList.remove("lab-drawn-below");

@@ -1,7 +1,7 @@
 // Where a Plotly figure appears that a plot was opened as: an output of the notebook near the view, which no code of ours
 // has drawn. Above it stands a line of ours that closes it.
 
-import { el, say } from "../dom.js";
+import { bringUp, el, say } from "../dom.js";
 
 const FIGURE = ".js-plotly-plot";
 // The front end loads Plotly when it is first needed.
@@ -66,9 +66,8 @@ export class FigurePlace {
         const again = this.open;
         if (this.opener) this.#offer(figure, title);
         if (again) return true;
-        const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
         if (this.opener) this.button.focus({ preventScroll: true });
-        figure.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+        bringUp(figure, "nearest");
         return true;
       }
       await new Promise((done) => setTimeout(done, LOOK_EVERY_MS));

@@ -5,7 +5,7 @@ import "./monitor.css";
 
 import { lacking } from "./detail.js";
 import { download, fileName, whose } from "../download.js";
-import { el, rowsOf, say, segments, themeOf } from "../dom.js";
+import { el, rowsOf, say, segments, themeOf, watchTheme } from "../dom.js";
 import { loss, short, standing } from "../format.js";
 import { AXES, palette } from "../palette.js";
 import { roving } from "../roving.js";
@@ -179,7 +179,7 @@ class Monitor {
     this.pending = -1;
     this.session.listeners.delete(this.listener);
     this.resizes.disconnect();
-    this.themes.disconnect();
+    this.endThemes();
     for (const view of this.views) view.close();
     this.root.remove();
   }
@@ -271,8 +271,7 @@ class Monitor {
     // Widgets mount at width 0, and their cell changes width with the window and the side bars.
     this.resizes = new ResizeObserver(() => this.redraw());
     this.resizes.observe(this.root);
-    this.themes = new MutationObserver(() => this.redraw());
-    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+    this.endThemes = watchTheme(() => this.redraw());
   }
 
   #draw() {

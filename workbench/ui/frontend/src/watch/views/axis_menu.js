@@ -2,23 +2,22 @@
 
 import { el, say } from "../../dom.js";
 import { short } from "../../format.js";
-import { Popover } from "./popover.js";
+import { Popover } from "../popover.js";
 
 /** An axis as nobody has changed it. */
 const AUTOMATIC = { log: false, all: false, low: null, high: null };
 
-export class AxisMenu {
+export class AxisMenu extends Popover {
   /**
    * @param {string} title of the plot
    * @param {() => object} read what the layout holds of the axis
    * @param {(axis: {log: boolean, all: boolean, low: number | null, high: number | null}) => void} change
    */
   constructor(title, read, change) {
+    super({ text: "Axis", label: `Axis of ${title}` });
     Object.assign(this, { title, read, change });
-    this.popover = new Popover({ text: "Axis", label: `Axis of ${title}`, content: () => this.#content() });
     this.count = el("span", { class: "wb-outside", "aria-hidden": "true" });
-    this.popover.button.append(this.count);
-    this.root = this.popover.root;
+    this.button.append(this.count);
     this.drawn = null;
   }
 
@@ -34,20 +33,16 @@ export class AxisMenu {
     this.drawn = range;
     say(this.count, outside ? ` ▲${outside > 99 ? "99+" : outside}` : "");
     const changed = JSON.stringify(this.axis) !== JSON.stringify(AUTOMATIC);
-    this.popover.button.classList.toggle("wb-changed", changed);
+    this.button.classList.toggle("wb-changed", changed);
     const words = `Axis of ${this.title}`;
-    this.popover.button.title = outside ? `${words}: ${outside} samples lie outside, marked at the edge` : words;
-  }
-
-  close() {
-    this.popover.close();
+    this.button.title = outside ? `${words}: ${outside} samples lie outside, marked at the edge` : words;
   }
 
   #set(changes) {
     this.change({ ...this.axis, ...changes });
   }
 
-  #content() {
+  content() {
     const { axis, title } = this;
     const choice = (all, text, help) => {
       const box = el("input", { type: "radio", name: `wb-range-${title}`, checked: axis.all === all, "aria-label": `${text}: ${title}`, on: { change: () => this.#set({ all }) } });
@@ -56,7 +51,7 @@ export class AxisMenu {
     const log = el("input", { type: "checkbox", checked: axis.log, "aria-label": `Logarithmic: ${title}`, on: { change: () => this.#set({ log: log.checked }) } });
     const problem = el("p", { class: "wb-bad", role: "alert" });
     const limits = ["low", "high"].map((end) => this.#limit(end, problem));
-    const reset = () => (this.#set(AUTOMATIC), this.popover.refresh());
+    const reset = () => (this.#set(AUTOMATIC), this.refresh());
     return [
       choice(false, "Leave out single spikes", "The range of nearly all values and of the latest ones; what lies outside is marked at the edge"),
       choice(true, "Fit all values", "From the lowest to the highest value"),

@@ -3,24 +3,19 @@
 import { el } from "../../dom.js";
 import { icon } from "../icons.js";
 import { PLOTS } from "../layout.js";
-import { Popover } from "./popover.js";
+import { Popover } from "../popover.js";
 
-export class LayoutMenu {
+export class LayoutMenu extends Popover {
   /**
    * @param {import("../layout.js").Layout} layout
    * @param {() => void} changed
    */
   constructor(layout, changed) {
+    super({ text: "Layout", label: "Layout of the plots" });
     Object.assign(this, { layout, changed });
-    this.popover = new Popover({ text: "Layout", label: "Layout of the plots", content: () => this.#content() });
-    this.root = this.popover.root;
   }
 
-  close() {
-    this.popover.close();
-  }
-
-  #content() {
+  content() {
     const { layout } = this;
     const boxes = Object.entries(PLOTS).map(([name, title]) => {
       const open = !layout.now.closed.includes(name);
@@ -54,6 +49,6 @@ export class LayoutMenu {
   #do(change) {
     change();
     this.changed();
-    this.popover.refresh();
+    this.refresh();
   }
 }

@@ -2,7 +2,7 @@
 
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
-import { loss } from "../../format.js";
+import { heldout, loss } from "../../format.js";
 import { faded, faint, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
@@ -66,9 +66,9 @@ export class LossView extends CurvesView {
         lines.push({ ...raw, ...whose, y: smoothed(raw, width), smooth: true, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
       } else lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }
-    const heldout = run.line("heldout_loss", x);
-    if (heldout) {
-      lines.push({ ...heldout, ...whose, what: "held-out", name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
+    const scores = run.line("heldout_loss", x);
+    if (scores) {
+      lines.push({ ...scores, ...whose, what: "held-out", name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
     }
     return lines;
   }
@@ -87,9 +87,8 @@ export class LossView extends CurvesView {
 
   #label(runs) {
     const parts = runs.map((run) => {
-      const heldout = latest(run, "heldout_loss");
-      const { learned, score = "held-out" } = run.status;
-      const scored = heldout === null ? "" : `, ${score} ${run.status.status === "finished" ? "" : "~"}${loss(heldout)}${learned ? `, ${LEARNED_BRIEFLY[learned]}` : ""}`;
+      const { learned, heldout_loss: score, score: what = "held-out" } = run.status;
+      const scored = Number.isFinite(score) ? `, ${what} ${heldout(run.status)}${learned ? `, ${LEARNED_BRIEFLY[learned]}` : ""}` : "";
       return `${run.name}: training ${loss(latest(run, "loss"))}${scored}`;
     });
     return `Loss. ${parts.join("; ")}. Arrow keys read values, plus and minus zoom, Shift and arrows pan, Escape shows all.`;

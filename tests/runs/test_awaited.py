@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from workbench.runs.coroutine import called_from_coroutine
+from workbench.runs.awaited import called_from_coroutine
 
 
 def method() -> bool:
