@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,8 @@ from papermill.exceptions import PapermillExecutionError
 import workbench
 from tests.documents import ROOT, Executed, blocks
 from tests.forecasting.machine_rates import RATES
-from workbench.errors import RecipeError
+from workbench.bench import ladder
+from workbench.errors import RecipeError, WorkbenchError
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -275,6 +277,25 @@ def test_the_ladder_s_notebook_does_without_a_study(
     assert "the command above makes one" in capsys.readouterr().out
     (command,) = re.findall(r"^workbench (.*)$", _text(FOLDER / "30_tenfold.ipynb"), re.MULTILINE)
     assert command == "bench ladder"
+
+
+def test_all_rungs_can_be_tried_in_the_ladder_s_workshop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the notebook's own options: the last rung is reached after minutes."""
+    cells = {cell.id: cell.source for cell in _code(FOLDER / "30_tenfold.ipynb")}
+    names: dict[str, Any] = {}
+    exec(cells["parameters"], names)
+    names["out"] = str(tmp_path / "ladder.json")
+    exec(cells["workshop"].partition("with Popen")[0], names)
+    climbed: list[Sequence[Any]] = []
+
+    def climb(arms: Sequence[Any], *_: Any) -> Any:
+        climbed.append(arms)
+        raise WorkbenchError("far enough")
+
+    monkeypatch.setattr(ladder, "climb", climb)
+    with pytest.raises(WorkbenchError, match="far enough"):
+        ladder.main([*names["small"], *names["every"]])
+    assert len(climbed[0]) == 3
 
 
 class TestAccelerate:

@@ -14,7 +14,7 @@ from workbench.bench import ladder
 from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, settled, summary
 from workbench.bench.ladder_tracks import TRACKS, causal
 from workbench.bench.presets import TUNING_SEED
-from workbench.errors import WorkbenchError
+from workbench.errors import RecipeError, WorkbenchError
 from workbench.recipe import Recipe
 
 BEST_RATE = 2e-3
@@ -46,6 +46,28 @@ def test_the_fewest_steps_are_found_from_either_side() -> None:
         recipe, run = fewest_steps(train, causal(600), 6.0, start) or pytest.fail("not found")
         assert 6.0 - ladder.BAND <= run["loss"] <= 6.0
         assert recipe.budget.amount == run["steps"]
+
+
+def test_a_wider_band_takes_fewer_runs() -> None:
+    def trained(band: float) -> list[float]:
+        train, losses = trainer(arms()[2]), list[float]()
+
+        def noted(recipe: Recipe) -> dict[str, Any]:
+            losses.append(train(recipe)["loss"])
+            return train(recipe)
+
+        assert fewest_steps(noted, causal(600), 6.0, 340, band)
+        return losses
+
+    tried = {band: trained(band) for band in (ladder.BAND, ladder.WIDE_BAND)}
+    assert len(tried[ladder.WIDE_BAND]) < len(tried[ladder.BAND])
+    assert 6.0 - ladder.WIDE_BAND <= tried[ladder.WIDE_BAND][-1] <= 6.0
+
+
+def test_a_rung_that_cannot_be_built_is_told_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"the rung 'depth: MSLT, .*' cannot be tried .* 2 layers do not split into"):
+        ladder.main(["--set", "architecture.layers=2", "--out", str(tmp_path / "ladder.json")])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("loss", [None, 7.0])

@@ -49,9 +49,10 @@ def test_a_run_learns_and_repeats_itself(tiny: Recipe) -> None:
 def test_the_tuned_one_takes_the_way_of_the_fastest_trial(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way is tried in every round, and one slow moment does not decide."""
     tried: list[dict[str, bool]] = []
+    steps: set[float] = set()
 
     def train(recipe: Recipe, prepared: object, tuned: dict[str, bool]) -> dict[str, object]:
-        assert recipe.budget.amount == whole_trainer.TRIAL_STEPS
+        steps.add(recipe.budget.amount)
         tried.append(tuned)
         busy = 9.0 if len(tried) <= len(whole_trainer.WAYS) else 0.0
         return {"device": "cpu", "cpu_seconds": busy + 1.0 + tuned["bf16"] - 0.5 * tuned["torch_compile"]}
@@ -59,6 +60,9 @@ def test_the_tuned_one_takes_the_way_of_the_fastest_trial(tiny: Recipe, monkeypa
     monkeypatch.setattr(whole_trainer, "train", train)
     assert whole_trainer.fastest(tiny, prepare(tiny.data)) == {"bf16": False, "torch_compile": True}
     assert tried == [*whole_trainer.WAYS] * whole_trainer.TRIAL_ROUNDS
+    for run in (12, 100, 6000):
+        whole_trainer.fastest(tiny.with_(budget={"amount": run}), prepare(tiny.data))
+    assert steps == {8, 25, whole_trainer.TRIAL_STEPS}, "no trial of a short ladder takes as long as the ladder"
 
 
 def test_a_way_is_what_the_trainer_is_told() -> None:

@@ -31,15 +31,16 @@ from workbench.bench.presets import WORKER as OURS
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
-from workbench.errors import WorkbenchError
+from workbench.errors import RecipeError, WorkbenchError
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_object
 
 THEIRS = "workbench.bench.whole_trainer"
 DEFAULT, TUNED = "Trainer", "Trainer tuned"
 SEEDS = 6
-BAND, TOLERANCE = 0.04, 0.02
-"""Nats below the target at which the search for steps ends; nats above it at which the mean of fresh seeds may end."""
+BAND, WIDE_BAND, TOLERANCE = 0.04, 0.16, 0.02
+"""Nats below the target at which the search for steps ends; the same without tuning, whose arms are compared roughly;
+nats above it at which the mean of fresh seeds may end."""
 LEARNED = 0.5
 """Nats below word frequencies that a target must lie, or reaching it says nothing."""
 TRIES = 6
@@ -72,12 +73,15 @@ class Arm:
     setting: Mapping[str, Any]
 
 
-def fewest_steps(train: Train, recipe: Recipe, target: float, start: int) -> tuple[Recipe, dict[str, Any]] | None:
+def fewest_steps(
+    train: Train, recipe: Recipe, target: float, start: int, band: float = BAND
+) -> tuple[Recipe, dict[str, Any]] | None:
     """The recipe with the fewest steps tried that end at the target or below, and its run; None where none did.
 
     Args:
         target: held-out nats.
         start: steps tried first.
+        band: nats below the target that are near enough.
     """
     tried: dict[int, float] = {}
     found: tuple[Recipe, dict[str, Any]] | None = None
@@ -88,9 +92,9 @@ def fewest_steps(train: Train, recipe: Recipe, target: float, start: int) -> tup
         tried[steps] = nats_of(run)
         if tried[steps] <= target and (found is None or steps < found[0].budget.amount):
             found = candidate, run
-        if target - BAND <= tried[steps] <= target:
+        if target - band <= tried[steps] <= target:
             break
-        steps = _next(tried, target - BAND / 2)
+        steps = _next(tried, target - band / 2)
     return found
 
 
@@ -159,7 +163,7 @@ def _kept(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, f
 
 def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
     """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
-    first = found = fewest_steps(train, arm.recipe, target, steps)
+    first = found = fewest_steps(train, arm.recipe, target, steps, BAND if tune else WIDE_BAND)
     if tune:
         start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
         tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
@@ -259,7 +263,13 @@ def main(argv: list[str]) -> int:
     if options.show:
         return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
-    recipe.execution.resolve_device()  # said here, and not by a child
+    # Said here, and not by a child, or by the last rung after all others have been trained.
+    recipe.execution.resolve_device()
+    for what, changes in track.rungs:
+        try:
+            recipe.with_(**changes)
+        except RecipeError as error:
+            raise RecipeError(f"the rung '{what}' cannot be tried with these options: {error}") from None
     arms = [
         Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
         Arm(TUNED, "fused AdamW, no dropout, the fastest precision and compilation", THEIRS, recipe, {"tuned": True}),
