@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.printable import duration_words
 
 if TYPE_CHECKING:
+    from workbench.choices.choice import Problem
     from workbench.choices.data.data import Data
     from workbench.choices.data.tokens import Vocabulary
     from workbench.forecasting.rates import Rates
@@ -124,7 +125,8 @@ def forecast(
     # On a CPU the parts are no more than half of a small model's memory, and nobody should have to look for the rest.
     memory["heap"] = max(0, peak - sum(memory.values()))
     band = BAND[mode.compiled]
-    counted, unusual = recipe.budget.unit == "seconds", _unusual(recipe.optimizer)
+    counted = recipe.budget.unit == "seconds"
+    far = " ".join(unusual(recipe) or ())
     return Forecast(
         parameters=simulated.parameters,
         flops_per_token=simulated.flops / simulated.tokens,
@@ -145,13 +147,13 @@ def forecast(
             "forward": [point.forward for point in simulated.points],
             "backward": [point.backward for point in simulated.points],
         },
-        notes=tuple(filter(None, (unusual, *_notes(recipe)))),
+        notes=tuple(filter(None, (far, *_notes(recipe)))),
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,
         provisional=engine.provisional,
         preparation=_preparation(recipe.data) if here else "",
-        unusual=unusual,
+        unusual=far,
     )
 
 
@@ -171,6 +173,18 @@ def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:
     measured_again(recipe.engine().mode, say)
 
 
+def unusual(recipe: Recipe) -> Problem | None:
+    """A learning rate at which nothing is learned; None where it may be well chosen. Takes no time."""
+    from workbench.choices.choice import Problem
+
+    optimizer = recipe.optimizer
+    usual = type(optimizer).model_fields["lr"].default
+    if optimizer.lr <= FAR * usual:
+        return None
+    times = f"{optimizer.lr / usual:,.0f}"
+    return Problem("optimizer.lr", f"{optimizer.lr:g} is {times} times what {optimizer.kind} begins with ({usual:g})")
+
+
 def _preparation(data: Data) -> str:
     """What comes before the first training on ``data``, and how long such text took here the last time."""
     from workbench.choices.data.prepare import is_prepared, usual_seconds
@@ -187,15 +201,6 @@ def _schedules(points: list[Any]) -> dict[str, list[float]]:
     """Values by path at every point, ``progress`` first."""
     found = {"progress": [point.progress.fraction for point in points]}
     return found | {path: [point.knobs[path] for point in points] for path in points[0].knobs}
-
-
-def _unusual(optimizer: Any) -> str:
-    """A learning rate at which nothing is learned, in words; empty where it may be well chosen."""
-    usual = type(optimizer).model_fields["lr"].default
-    if optimizer.lr <= FAR * usual:
-        return ""
-    times = f"{optimizer.lr / usual:,.0f}"
-    return f"optimizer.lr {optimizer.lr:g} is {times} times what {optimizer.kind} begins with ({usual:g})"
 
 
 def _notes(recipe: Recipe) -> list[str]:

@@ -169,6 +169,11 @@ def differences(composer: Locator, page: Page) -> None:
     against.select_option("pld")
     expect(composer.locator(".lab-difference tbody tr:not(.lab-inside)")).to_have_count(8)
     assert violations(page, "differences") == []
+    # The table begins right below what is compared with, and has the room.
+    picker, table = (composer.locator(f".lab-compare {part}").bounding_box() for part in ("select", ".lab-difference"))
+    assert picker is not None
+    assert table is not None
+    assert 0 <= table["y"] - picker["y"] - picker["height"] <= 12
     page.screenshot(path=RESULTS / "compose-difference.png")
 
 

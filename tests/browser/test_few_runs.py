@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.looks import soon, still
 from tests.browser.many_runs import six
@@ -16,7 +17,7 @@ from tests.browser.runs_table import action, chosen, in_sight, line, names, open
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
 from workbench.runs.control import write_knobs
-from workbench.runs.folder import RunFolder
+from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.labels import label
 from workbench.runs.state import write_state
 
@@ -66,6 +67,7 @@ def test_a_few_runs(page: Page, server: Server, original: RunFolder, tmp_path: P
         what_the_filter_hides_is_not_acted_on, a_double_click_does_one_thing, a_question_stands_at_its_button,
         knobs_are_columns_and_seeds_come_together,
         names_stay_in_sight_and_arrows_are_whole, a_failed_run_says_why_and_offers_what_helps,
+        a_run_whose_text_is_gone_is_not_resumed,
     )  # fmt: skip
     notebook = open_table(page, server, "few.ipynb", f"Lab(runs_dir=max(pathlib.Path({str(tmp_path)!r}).iterdir()))")
     for number, part in enumerate(parts):
@@ -122,6 +124,26 @@ def a_failed_run_says_why_and_offers_what_helps(page: Page, few: list[RunFolder]
     expect(page.locator(".lab-watch .wb-steer")).to_contain_text("it left no checkpoint to go on from")
     reason.get_by_role("button", name="Edit and launch anew").click()
     expect(page.locator(".lab-composer")).to_contain_text(re.compile("as run .* has it"))
+
+
+def a_run_whose_text_is_gone_is_not_resumed(page: Page, few: list[RunFolder]) -> None:
+    data = read_json(few[5].recipe)["data"] | {"paths": ["/gone/notes.txt"]}
+    write_json(few[5].recipe, read_json(few[5].recipe) | {"data": data})
+    write_state(few[5], status="stopped")
+    expect(line(page, 5).locator(".lab-status")).to_have_text("stopped")
+    line(page, 5).click()
+    why = "Resume: the text that it trains on is not there any more: /gone/notes.txt"
+    expect(action(page, "Resume")).to_have_attribute("aria-disabled", "true")
+    action(page, "Resume").press("Enter")
+    expect(page.locator(".lab-said")).to_contain_text(why)
+    line(page, 5).locator(".lab-mark").click()
+    resume = page.locator(".lab-watch .wb-run").get_by_role("button", name="Resume")
+    expect(resume).to_have_attribute("aria-disabled", "true")
+    expect(resume).to_have_attribute("title", why)
+    resume.press("Enter")
+    expect(page.locator(".lab-watch .wb-toolbar .wb-said")).to_have_text(why)
+    page.screenshot(path=RESULTS / "run-without-text.png")
+    assert violations(page, "a run without its text", roots=(".wb-monitor",)) == []
 
 
 def a_double_click_does_one_thing(page: Page, few: list[RunFolder]) -> None:

@@ -87,6 +87,24 @@ def nothing_moves(page: Page, screen: str) -> None:
     after = still(page, lambda: [place(one) for one in fixed])
     moved = after[1]["y"] - before[1]["y"]
     assert after[1:] == [{**each, "y": pytest.approx(each["y"] + moved)} for each in before[1:]], screen
+    a_knob_far_off_says_so_and_is_no_error(page, screen)
+
+
+def a_knob_far_off_says_so_and_is_no_error(page: Page, screen: str) -> None:
+    """Below its box, as an error would stand there."""
+    rate = knob(page, "lr")
+    rate.fill("90")
+    rate.press("Enter")
+    doubt = page.locator(".lab-composer .lab-doubt")
+    expect(doubt).to_contain_text(re.compile(r"^90 is [\d,]+ times what \w+ begins with"))
+    expect(rate).to_have_attribute("aria-describedby", re.compile("lab-note-"))
+    assert rate.get_attribute("aria-invalid") is None
+    doubt.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / f"forms-doubt-{screen}.png")
+    rate.fill("0.0015")
+    rate.press("Enter")
+    expect(doubt).to_have_count(0)
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
 
 
 def a_border_says_where_it_is(page: Page) -> None:

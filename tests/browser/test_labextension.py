@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +21,10 @@ from tests.browser.looks import expect_curve, still
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
 from tests.runs.tiny import wait_until
+from tests.ui.live import run_folder
 from workbench import presets
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.labels import label
 from workbench.runs.run import Run
 
 pytestmark = pytest.mark.browser
@@ -179,6 +182,34 @@ def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, 
     expect(status).to_have_text("0 training")
     expect(panel.locator("li").first).to_contain_text("stopped")
     assert server.ask("api/kernels") == []
+
+
+def test_runs_of_a_race_stand_under_one_line(new_page: Open, server: Server, run: Run) -> None:
+    page = new_page()
+    jupyter(page, server)
+    folders = []
+    for seed in (0, 1):
+        folders.append(run_folder(server.runs / f"20260101-000000-arm-s{seed}", "finished", False, name=f"arm {seed}"))
+        label(folders[-1], add=["race:deep-or-wide"])
+    page.locator(".wb-dock-status").click()
+    panel = page.locator(".wb-dock-panel")
+    race = panel.get_by_role("button", name="race deep-or-wide")
+    expect(race).to_contain_text("2 runs, finished")
+    expect(race).to_have_attribute("aria-expanded", "false")
+    arms = panel.get_by_role("list", name="runs of race deep-or-wide").get_by_role("button")
+    expect(panel.get_by_role("button", name="arm 0")).to_have_count(0)
+    race.focus()
+    page.keyboard.press("ArrowRight")
+    expect(arms).to_have_count(2)
+    page.screenshot(path=RESULTS / "labextension-race.png")
+    assert violations(page, "a race beside", roots=(".wb-dock-panel",)) == []
+    page.keyboard.press("ArrowLeft")
+    expect(race).to_have_attribute("aria-expanded", "false")
+    expect(race).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(arms.first).to_contain_text("arm 1")
+    for folder in folders:
+        shutil.rmtree(folder.path)
 
 
 def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path, run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -231,6 +232,38 @@ def test_a_plot_takes_the_view_and_the_layout_is_remembered(shown: Locator) -> N
     dialog.get_by_role("button", name="Reset the layout").click()
     dialog.get_by_role("button", name="Delete the layout wide").click()
     expect(dialog.get_by_role("button", name="Apply the layout wide")).to_have_count(0)
+    page.keyboard.press("Escape")
+
+
+def test_a_table_of_an_enlarged_plot_keeps_its_title_and_offers_all_records(shown: Locator) -> None:
+    page, panel = shown.page, shown.locator(".wb-panel-loss")
+    page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+    panel.get_by_role("button", name="Loss: more").press("Enter")
+    page.get_by_role("menuitem", name="Show as table").press("Enter")
+    table = panel.get_by_role("region", name="Loss, table")
+    expect(table).to_be_focused()
+    note = panel.locator(".wb-sheet-note")
+    expect(note).to_contain_text(re.compile(rf"\d+ of {RECORDS} records, newest first"))
+    page.keyboard.press("m")
+    expect(shown.locator(".wb-panel-speed")).to_be_hidden()
+    shown.evaluate("view => view.scrollIntoView()")
+    still(page, lambda: box(table))
+    page.keyboard.press("End")
+    expect(table.get_by_role("row").last).to_be_in_viewport()
+    for part in (panel.get_by_role("heading", name="Loss"), note):
+        expect(part).to_be_in_viewport()
+    page.screenshot(path=RESULTS / "many-large-table.png")
+    assert violations(page, "a large table", roots=(".wb-monitor",)) == []
+    with page.expect_download() as offered:
+        note.get_by_role("button", name="Save all as CSV: Loss").press("Enter")
+    rows = Path(offered.value.path()).read_text().splitlines()
+    assert len(rows) == 1 + 6 * RECORDS
+    # The layout has both, and its reset takes both back.
+    shown.get_by_role("button", name="Layout of the plots").click()
+    page.get_by_role("button", name="Reset the layout").click()
+    expect(panel.locator(".wb-area canvas")).to_be_visible()
+    expect(table).to_be_hidden()
+    expect(shown.locator(".wb-panel-speed")).to_be_visible()
     page.keyboard.press("Escape")
 
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
 import { openInLab } from "../../workbench/ui/frontend/src/labextension/open_labs.js";
-import { RunList, summaryOf } from "../../workbench/ui/frontend/src/labextension/run_list.js";
+import { Opened, RunList, summaryOf, together } from "../../workbench/ui/frontend/src/labextension/run_list.js";
 import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
 import { hearStartAgain } from "../../workbench/ui/frontend/src/labextension/start_again.js";
 import { factsOf } from "../../workbench/ui/frontend/src/labextension/runs_panel.js";
@@ -38,17 +38,30 @@ test("a line says state, loss and progress, and everything under the pointer", (
   assert.equal(factsOf(run).short, "failed · loss 2.500 · 50.0%");
   assert.equal(factsOf({ ...run, status: "queued", queue_position: 2, expected_start_seconds: 300 }).short, "queued · 2nd, in 5 min");
   assert.equal(factsOf({ ...run, status: "starting", message: "compiling" }).short, "starting · compiling");
-  assert.equal(factsOf({ ...run, tags: ["x", "sweep:mini"] }).short, "failed · loss 2.500 · 50.0% · sweep mini");
   assert.match(factsOf({ ...run, heldout_loss: 5.4 }).long, /, held-out ~5\.400 \(on a part of the held-out tokens, /);
   assert.match(factsOf({ ...run, heldout_loss: 5.4, status: "finished" }).long, /, held-out 5\.400\n/);
   assert.equal(factsOf(run).long, "<b>x (a)\nfailed: out of memory\nstep 7, loss 2.500\nin notebooks/runs");
+});
+
+test("runs of a race stand together where the first of them does, open while one trains", () => {
+  const run = (name, group = "") => ({ run: `here/${name}`, group });
+  const lines = together([run("a", "here/race:x 1"), run("b"), run("c", "here/race:x 1"), run("d", "else/race:x 1")]);
+  assert.deepEqual(lines.map(({ key, runs }) => [key, runs?.length]), [["here/race:x 1", 2], ["here/b", undefined], ["else/race:x 1", 1]]);
+  const opened = new Opened();
+  assert.equal(opened.has("x", { finished: 3, queued: 1 }), false);
+  assert.equal(opened.has("x", { finished: 3, starting: 1 }), true);
+  assert.equal(opened.has("x", { finished: 4 }), true, "what somebody reads is not closed under them");
+  opened.choose("x", false);
+  assert.equal(opened.has("x", { running: 1 }), false);
+  opened.choose("y", true);
+  assert.equal(opened.has("y", { finished: 1 }), true);
 });
 
 test("the list is asked for while it is read, the counts seldom, and nothing while the page is hidden", async () => {
   const page = { reading: false, hidden: false, time: 0 };
   const asked = [];
   const server = {
-    answer: { runs: [], counts: { running: 1 } },
+    answer: { runs: [], groups: { "here/race:x 1": { running: 1 } }, counts: { running: 1 } },
     async runs(most) {
       asked.push([page.time, most]);
       return server.answer && { ...server.answer, runs: most === 0 ? [] : [{ run: "here/a" }] };
@@ -69,7 +82,7 @@ test("the list is asked for while it is read, the counts seldom, and nothing whi
   page.reading = true;
   await pass(4);
   assert.deepEqual(asked.splice(0), [[6000, null], [8000, null]], "at once when it is opened");
-  assert.equal(list.runs.length, 1);
+  assert.deepEqual([list.runs.length, list.groups], [1, server.answer.groups]);
   page.hidden = true;
   await pass(9);
   assert.deepEqual(asked, []);

@@ -17,8 +17,9 @@ test("a layout is there again when the page is opened anew", () => {
   layout.setHeight("speed", 5);
   layout.setOpen("events", false);
   layout.setPlot("loss", { axis: { log: true } });
+  layout.setPlot("loss", { table: true });
   const again = new Layout(browser);
-  assert.deepEqual(again.now, { x: "tokens", main: 55, closed: ["events"], heights: { loss: 340, speed: 120 }, plots: { loss: { axis: { log: true } } } });
+  assert.deepEqual(again.now, { x: "tokens", main: 55, closed: ["events"], heights: { loss: 340, speed: 120 }, plots: { loss: { axis: { log: true }, table: true } } });
   again.setHeight("loss", null);
   again.setOpen("events", true);
   again.reset();

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { offeredOf, sought } from "../../workbench/ui/frontend/src/runs/chooser.js";
-import { COLUMNS, STATES } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { COLUMNS } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { STATES } from "../../workbench/ui/frontend/src/runs/standing.js";
 import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
 
 const row = (id, more = {}) => ({
@@ -59,10 +60,11 @@ test("when a run has started: days, minutes, so long ago", () => {
 });
 
 test("a race or a sweep by its name", () => {
-  const rows = [row("a", { tags: ["race:baseline-vs-mine"] }), row("b", { tags: ["sweep:mine"] }), row("c", { tags: ["mine"] })];
+  const rows = [row("a", { experiment: "race:baseline-vs-mine 20260131-081500" }), row("b", { experiment: "sweep:mine 20260131-081500" }), row("c", { experiment: "", tags: ["mine"] })];
   assert.equal(finds("race:mine", rows), "a");
   assert.equal(finds("sweep:mine", rows), "b");
   assert.equal(finds("-race:base", rows), "bc");
+  assert.equal(finds("race:2026", rows), "", "the moment is no part of its name");
 });
 
 test("numbers of the table, also as people write them; what is not there is not less", () => {

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { whole } from "../../workbench/ui/frontend/src/format.js";
 import { filterOf, Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, standingText, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
+import { countsOf, standingText } from "../../workbench/ui/frontend/src/runs/standing.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -52,9 +53,9 @@ test("any knob is a column, sorts and groups", () => {
 
 test("the line of an experiment says how its runs stand, without being unfolded", () => {
   const runs = ["finished", "running", "finished", "queued"].map((status, i) => row(`r${i}`, 1, { status }));
-  assert.equal(standingText(runs), "4 runs: 1 running, 1 queued, 2 finished");
-  assert.equal(standingText([runs[0], runs[2]]), "2 runs, finished");
-  assert.equal(standingText([runs[3]]), "1 run, queued");
+  assert.equal(standingText(countsOf(runs)), "4 runs: 1 running, 1 queued, 2 finished");
+  assert.equal(standingText(countsOf([runs[0], runs[2]])), "2 runs, finished");
+  assert.equal(standingText(countsOf([runs[3]])), "1 run, queued");
 });
 
 test("groups have room for a mean with its spread", () => {
@@ -101,9 +102,10 @@ test("groups of one name are called by what tells them from each other, kinds fi
 });
 
 test("runs of a race stand together where the first of them is; two races of one name stay two", () => {
-  const of = (id, tags = []) => row(id, 3, { tags });
-  const rows = [of("mine"), of("20260102-000000-b-s0", ["race:a-vs-b"]), of("20260101-000000-b-s0", ["good", "race:a-vs-b"]), of("20260102-000000-a-s0", ["race:a-vs-b"]), of("other", ["race"])];
-  const lines = withExperiments(rows, { "race:a-vs-b 20260102-000000": "a better", "sweep:gone 20260101-000000": "best 3.215" });
+  const [newer, older] = ["race:a-vs-b 20260102-000000", "race:a-vs-b 20260101-000000"];
+  const of = (id, experiment = "") => row(id, 3, { experiment });
+  const rows = [of("mine"), of("b", newer), of("c", older), of("a", newer), of("other")];
+  const lines = withExperiments(rows, { [newer]: "a better", "sweep:gone 20260101-000000": "best 3.215" });
   assert.deepEqual(lines.map(({ group, id }) => group?.rows.length ?? id), ["mine", 2, 1, "other"]);
   assert.equal(lines[1].group.label, "race a-vs-b");
   assert.deepEqual(lines.flatMap(({ group }) => group?.brief ?? []), ["a better", ""], "what each says so far, and nothing where nobody has read it");
@@ -112,9 +114,8 @@ test("runs of a race stand together where the first of them is; two races of one
 });
 
 test("the line of a race names it as the kernel does", () => {
-  const id = experimentOf(row("20260131-081500-mine-s0-0a1b2c", 3, { tags: ["good", "race:deep-or-wide"] }));
+  const id = experimentOf(row("20260131-081500-mine-s0-0a1b2c", 3, { experiment: "race:deep-or-wide 20260131-081500" }));
   assert.equal(experimentName(id), "race:deep-or-wide 20260131-081500");
-  for (const noun of ["sweep", "tuning"]) assert.equal(experimentName(experimentOf(row("20260131-081500-p0-s1000-0a1b2c", 3, { tags: [`${noun}:mine`] }))), `${noun}:mine 20260131-081500`);
   assert.deepEqual([id, "group:[1]", "20260131-081500-a"].map(isExperiment), [true, false, false]);
 });
 

@@ -137,6 +137,13 @@ test("what a resume would only repeat is not resumed", () => {
   assert.match(possible(action("resume"), failed.slice(0, 1)).why, /it would fail again as it is/);
 });
 
+test("a run whose text is gone is not resumed", () => {
+  const ended = [row("a", { status: "stopped", missing_text: "notes/a.txt" }), row("b", { status: "lost", missing_text: "" }), row("c", { missing_text: "" })];
+  assert.deepEqual(possible(action("resume"), ended).ids, ["b"]);
+  assert.equal(possible(action("resume"), ended.slice(0, 1)).why, "the text that it trains on is not there any more: notes/a.txt");
+  assert.match(possible(action("resume"), ended.slice(2)).why, /or has finished/);
+});
+
 test("actions reach the runs that fit, and say why they reach none", () => {
   const mixed = [row("a", { status: "running" }), row("b")];
   assert.deepEqual(possible(action("stop"), mixed), { ids: ["a"], why: "" });

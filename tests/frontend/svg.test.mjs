@@ -173,10 +173,11 @@ test("a file is named for all of its runs, how many there are first", () => {
 
 test("a table holds the window, newest first", () => {
   const line = { name: "loss", x: Float64Array.of(1, 2, 3, 4), y: Float64Array.of(9, 8, 7, 6), format: String };
-  const { head, rows, note } = tableOf([line], "step", [2, 3]);
+  const { head, rows, note, part } = tableOf([line], "step", [2, 3]);
   assert.deepEqual([head, rows], [["Steps", "loss"], [["step 3", "7"], ["step 2", "8"]]]);
   assert.match(note, /2 of 4 records \(zoomed\)/);
-  assert.equal(tableOf([], "step").note, "Nothing recorded yet.");
+  assert.deepEqual([part, tableOf([line], "step").part], [true, false]);
+  assert.deepEqual([tableOf([], "step").note, tableOf([], "step").part], ["Nothing recorded yet.", false]);
 });
 
 test("a table has no value where none was measured: after the end of a run, between two scores", () => {

@@ -35,13 +35,26 @@ def test_runs_under_way_come_first_then_the_newest(tmp_path: Path) -> None:
     keys = (register(places.notes, places.here), key)
     assert [row["kernels"] for row in found["runs"][:2]] == [f"{keys[0]}/{old.id}", f"{keys[1]}/{waits.id}"]
     assert found["counts"] == {"queued": 1, "running": 1, "finished": 2}
-    assert [row["tags"] for row in found["runs"][:2]] == [[], []]
-    label(old, add=["sweep:mini"])
-    assert all_runs.look()["runs"][0]["tags"] == ["sweep:mini"]
     write_state(old, status="running", step=7, loss=2.5)
     fewer = all_runs.look(2)
     assert [(row["name"], row["step"], row["loss"]) for row in fewer["runs"]] == [("old", 7, 2.5), ("waits", 0, None)]
     assert fewer["counts"] == found["counts"]
+
+
+def test_runs_of_an_experiment_are_told_as_one_group_and_counted_whole(tmp_path: Path) -> None:
+    places = Places(tmp_path / "runs", tmp_path / "notes", tmp_path)
+    for run, status in (("a-s0", "finished"), ("a-s1", "finished"), ("b-s0", "running")):
+        label(run_folder(places.here / f"20260102-000000-{run}", status, status == "running"), add=["x", "race:mini"])
+    label(run_folder(places.here / "20260101-000000-a-s0", "finished", False), add=["race:mini"])
+    run_folder(places.here / "20260103-000000-alone", "finished", False)
+    group = "here/race:mini 20260102-000000"
+    all_runs = AllRuns(places)
+    first, *rest = (found := all_runs.look())["runs"]
+    assert (first["group"], first["experiment"]) == (group, "race:mini 20260102-000000")
+    assert [row["group"] for row in rest] == ["", group, group, "here/race:mini 20260101-000000"]
+    assert found["groups"] == {group: {"running": 1, "finished": 2}, "here/race:mini 20260101-000000": {"finished": 1}}
+    assert all_runs.look(1)["groups"] == {group: {"running": 1, "finished": 2}}, "also those that are not listed"
+    assert all_runs.look(0)["groups"] == {}
 
 
 def test_what_leads_out_of_the_runs_folder_is_not_listed(tmp_path: Path) -> None:

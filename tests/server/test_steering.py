@@ -111,7 +111,11 @@ def test_strangers_and_other_sites_start_and_hold_nothing(server: Server, run: R
 
 def test_a_fork_that_makes_no_sense_starts_no_process(server: Server, client: Client, run: RunFolder) -> None:
     children = psutil.Process(server.process.pid).children
-    for body, said in (({"edits": ["--on"]}, "PATH=VALUE"), ({"step": "3"}, "step"), ({"on": "inline"}, "legal: ")):
+    write_json(run.recipe, {"optimizer": {"kind": "adamw", "lr": 0.1}})
+    misspelt = {"edits": ["optimizer.lrr=0.2"]}, "did you mean optimizer.lr?"
+    for body, said in (
+        ({"edits": ["--on"]}, "PATH=VALUE"), ({"step": "3"}, "step"), ({"on": "inline"}, "legal: "), misspelt,
+    ):  # fmt: skip
         answer = client.post(f"/runs/here/{run.id}/fork", body)
         assert (answer.status, said in answer.json["message"]) == (400, True)
         assert children() == []

@@ -12,6 +12,7 @@ from tests.ui.live import run_folder, until
 from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import write_json
+from workbench.runs.forks.point import ForkPoint
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.ui import steering as module
@@ -102,7 +103,7 @@ def test_foreign_runs_and_words_start_no_thread(steering: Steering, told: list[d
 
 
 def test_what_a_fork_would_change_is_told_and_nothing_is_made(
-    steering: Steering, run: Run, told: list[dict[str, Any]]
+    steering: Steering, run: Run, told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = run.folder.checkpoints / "step-7"
     saved.mkdir(parents=True)
@@ -121,6 +122,12 @@ def test_what_a_fork_would_change_is_told_and_nothing_is_made(
         steering.receive({**asked, "token": edit, "edits": [edit]})
         until(lambda edit=edit: told[-1]["token"] == edit)
         assert (told[-1]["state"], said in told[-1]["text"]) == ("refused", True), told[-1]
+    monkeypatch.setattr(ForkPoint, "of", lambda *_: pytest.fail("the checkpoint was read, and torch loaded, before it"))
+    for kind in ("try_fork", "fork"):
+        steering.receive({**asked, "type": kind, "token": kind, "edits": ["optimiser.lr=0.5"]})
+        until(lambda kind=kind: told[-1]["token"] == kind)
+        assert told[-1]["text"] == "optimiser.lr: this run has no such knob; did you mean optimizer.lr?"
+    monkeypatch.undo()
     steering.receive({**asked, "token": "z", "step": 8})
     until(lambda: told[-1]["token"] == "z")
     assert "it has those of 7" in told[-1]["text"]

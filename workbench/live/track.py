@@ -27,6 +27,7 @@ from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import Labels, name_of, read_labels
 from workbench.runs.message import message_of
+from workbench.runs.missing_text import NamedText
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.runs.steering import steering
 from workbench.telemetry import Record, number, stream_path
@@ -103,6 +104,7 @@ class Track:
         self.recipe: dict[str, Any] = {}
         self._labels = Labels()
         self._before = 0.0
+        self._text = NamedText(folder)
         self._recorded: dict[str, dict[str, Any]] = {}
 
     def clear(self) -> None:
@@ -234,6 +236,7 @@ class Track:
         line["score"], line["levels"] = yardstick.title, yardstick.levels
         line["learned"] = yardstick.learned(line["heldout_loss"])
         line["seconds_before"] = self._seconds_before()
+        line["missing_text"] = self._text.missing(state, line["status"])
         return line | queue_facts(self.folder, line["status"]) | self._poll_steering()
 
     def _poll_steering(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ MOST = 200
 _LAST = ("queued", *FINAL)
 _FACTS = (
     "id", "name", "status", "progress", "step", "loss", "heldout_loss", "tokens_per_second", "message", "launched",
-    "started", "tags", "queue_position", "expected_start_seconds",
+    "started", "experiment", "queue_position", "expected_start_seconds",
 )  # fmt: skip
 
 
@@ -39,8 +39,10 @@ class AllRuns:
 
         Returns:
             ``runs``: of each ``run`` (its name at the server), ``kernels`` (what kernels call it, as
-            :func:`workbench.ui.steering.place_of` has it), ``place`` (words, empty for the server's own folder) and
-            facts of :func:`workbench.runs.catalogue.summary.summary`; ``counts``: of all runs, by status.
+            :func:`workbench.ui.steering.place_of` has it), ``place`` (words, empty for the server's own folder),
+            ``group`` (of a race, sweep or tuning; empty for any other run) and facts of
+            :func:`workbench.runs.catalogue.summary.summary`; ``groups``: of each group among them, how many of all its
+            runs there are by status; ``counts``: the same of all runs.
 
         Raises:
             OSError: a runs folder cannot be read.
@@ -49,11 +51,18 @@ class AllRuns:
         for place, root in self._places.listed().items():
             words, key = self._words(place, root), key_of(root)
             for row in self._listing(root).look().rows:
-                names = {"run": f"{place}/{row['id']}", "kernels": f"{key}/{row['id']}", "place": words}
+                # Two folders may hold experiments of one name and moment.
+                group = row["experiment"] and f"{place}/{row['experiment']}"
+                names = {"run": f"{place}/{row['id']}", "kernels": f"{key}/{row['id']}", "place": words, "group": group}
                 rows.append(names | {fact: row[fact] for fact in _FACTS})
         rows.sort(key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
         rows.sort(key=lambda row: (row["status"] in _LAST, row["status"] in FINAL))
-        return {"runs": rows[:most], "counts": dict(Counter(row["status"] for row in rows))}
+        told = {row["group"] for row in rows[:most] if row["group"]}
+        groups: dict[str, Counter[str]] = {group: Counter() for group in told}
+        for row in rows:
+            if row["group"] in told:
+                groups[row["group"]][row["status"]] += 1
+        return {"runs": rows[:most], "groups": groups, "counts": Counter(row["status"] for row in rows)}
 
     def _words(self, place: str, root: Path) -> str:
         # A path within what the server shows anyway; where it lies on the machine is none of the page's business.

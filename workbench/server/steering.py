@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from workbench.errors import RunError
+from workbench.errors import RecipeError, RunError
 from workbench.runs import requests
+from workbench.runs.folder import RunFolder
+from workbench.runs.forks.misspelt import check_spelling
 from workbench.runs.labels import name_of
 from workbench.runs.lease import whoami
 from workbench.runs.run import Run
@@ -124,7 +126,7 @@ class ForkHandler(AskingHandler):
     async def post(self, place: str, run: str) -> None:
         """201 ``{"run", "place", "name", "step", "fresh"}``. Body: :func:`workbench.runs.steering.fork_of`."""
         step, edits = _legal(fork_of, self.body)
-        folder = await self.reading(self.places.folder, place, run)
+        folder = await self.reading(self._checked, place, run, edits)
         # One argument each, so that no text of a page can be an option of its own.
         arguments = [f"--set={edit}" for edit in edits] + ([f"--checkpoint={step}"] if step is not None else [])
         answer = await workbench(folder, "fork", *arguments)
@@ -132,6 +134,15 @@ class ForkHandler(AskingHandler):
         parent = answer.get("parent") or {}
         found = {"run": new.id, "place": place, "name": name_of(new), "step": parent.get("step")}
         self.reply(found | {"fresh": answer.get("fresh", [])}, 201)
+
+    def _checked(self, place: str, run: str, edits: list[str]) -> RunFolder:
+        """The run's folder, once a look at its recipe has found nothing wrong with the edits."""
+        folder = self.places.folder(place, run)
+        try:
+            check_spelling(folder, edits)
+        except RecipeError as error:
+            raise Refused(400, str(error)) from None
+        return folder
 
 
 def _legal(read: Callable[[Any], T], body: bytes) -> T:

@@ -18,6 +18,7 @@ from workbench.errors import RunError
 from workbench.live.registered_roots import NOTES, register
 from workbench.runs import requests
 from workbench.runs.forks.fork import fork
+from workbench.runs.forks.misspelt import check_spelling
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
@@ -93,6 +94,7 @@ class Steering:
 
     def _fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)
+        check_spelling(run.folder, edits)
         # Not `run.fork`: a knob may be called as one of its arguments.
         forked = Run(fork(run.folder, dict(map(assignment, edits)), step))
         origin = forked.origin
@@ -102,6 +104,7 @@ class Steering:
 
     def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)
+        check_spelling(run.folder, edits)
         point, edited = ForkPoint.of(run.folder, step), dict(map(assignment, edits))
         diff = point.diff(edited)
         changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]

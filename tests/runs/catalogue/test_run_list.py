@@ -44,7 +44,6 @@ def test_the_table_says_what_the_state_says(tmp_path: Path) -> None:
         "progress": "50%",
         "step": "1,234",
         "loss": "2.500",
-        "held-out": "",
         "tokens/s": "12,346",
     }
     assert "12,346" in repr(found)
@@ -155,6 +154,15 @@ def test_runs_are_runs(tmp_path: Path) -> None:
     assert run.status == "failed"
     assert run == runs(tmp_path)[0]
     assert len({run, runs(tmp_path)[0]}) == 1
+
+
+def test_what_no_run_has_said_is_no_column(tmp_path: Path) -> None:
+    folder = make(tmp_path, "20260101-000000-a-000000-0000", status="failed")
+    write_state(folder, loss=None, tokens_per_second=None)
+    head, _ = runs(tmp_path).text().splitlines()
+    assert head.split() == ["run", "name", "status", "progress", "step"]
+    make(tmp_path, "20260102-000000-a-000000-0000")
+    assert runs(tmp_path).text().splitlines()[0].split()[-2:] == ["loss", "tokens/s"]
 
 
 def test_tags_filter_and_rare_columns_show_only_where_they_say_something(tmp_path: Path) -> None:

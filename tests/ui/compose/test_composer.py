@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -90,6 +91,19 @@ def test_text_that_is_no_number_is_an_error_beside_the_knob() -> None:
     # A number that cannot be is told what can: nothing need be brought back.
     type_into(composer, "data", "batch_size", "0")
     assert "arrow" not in row.children[-1].value
+
+
+def test_a_knob_far_off_says_so_and_is_no_error() -> None:
+    composer = Composer(presets.get("fast"))
+    type_into(composer, "optimizer", "lr", "100")
+    assert composer.recipe is not None
+    row = composer.axes["optimizer"].part.knobs["lr"].widget
+    (doubt,) = (child.value for child in row.children if "lab-doubt" in child._dom_classes)
+    assert re.fullmatch(r"100 is [\d,]+ times what \w+ begins with \([\d.]+\)", doubt)
+    assert "lab-bad" not in row._dom_classes
+    assert not any("to fix" in section.badge.value for section in composer.sections)
+    type_into(composer, "optimizer", "lr", "0.002")
+    assert not any("lab-doubt" in child._dom_classes for child in row.children)
 
 
 def test_a_batch_that_begins_to_move_starts_within_its_bounds() -> None:

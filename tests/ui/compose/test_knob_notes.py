@@ -23,6 +23,18 @@ def test_a_note_comes_and_goes() -> None:
     assert line.comm is None, "closed, not merely hidden"
 
 
+def test_a_doubt_is_no_error_and_one_gives_way_to_the_other() -> None:
+    row = ipywidgets.Box([ipywidgets.Text()])
+    note = Note(row)
+    for message, doubt in (("far off", True), ("wrong", False), ("far off", True)):
+        note.say(message, doubt=doubt)
+        line = row.children[1]
+        assert ["lab-error" in line._dom_classes, "lab-doubt" in line._dom_classes] == [not doubt, doubt]
+        assert ("lab-bad" in row._dom_classes) != doubt
+    note.say("")
+    assert len(row.children) == 1
+
+
 def test_a_reset_says_where_it_leads_and_stands_in_its_place() -> None:
     heard: list[int] = []
     row = ipywidgets.Box([ipywidgets.Text(), ipywidgets.HTML()])

@@ -22,6 +22,7 @@ from workbench.runs.find import TRASH
 from workbench.runs.folder import RunFolder, is_run_id, runs_root
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.message import message_of
+from workbench.runs.missing_text import NamedText
 from workbench.runs.state import RunState, actual_status, read_state
 
 MOST = 1000
@@ -55,6 +56,7 @@ class _Known:
     settled: bool
     state: RunState
     row: dict[str, Any]
+    text: NamedText
 
 
 class Listing:
@@ -123,10 +125,12 @@ class Listing:
         folder = RunFolder(self.root / run_id)
         known = self._known.get(run_id)
         if known is not None and known.settled and known.mark == mark and not again:
-            # Whether a process of it is alive, and what is ahead of it in the queue, is written in no file of it.
+            # Whether a process of it is alive, what is ahead of it in the queue and whether its text is still there is
+            # written in no file of it.
             status = actual_status(folder, known.state)
             message = known.state.error or message_of(folder, known.state, status)
-            now = {"status": status, "message": message, **queue_facts(folder, status)}
+            missing = known.text.missing(known.state, status)
+            now = {"status": status, "message": message, "missing_text": missing, **queue_facts(folder, status)}
             if any(known.row[name] != value for name, value in now.items()):
                 known.row = known.row | now
             return
@@ -138,7 +142,8 @@ class Listing:
         settled = time.time() - mark[0] / 1e9 > _SETTLED_SECONDS
         # A file that a network file system showed in part is no news worth keeping.
         whole = state.status != "lost" or not state.message.startswith("state.json")
-        self._known[run_id] = _Known(mark, settled and whole, state, summary(folder, state))
+        row, text = summary(folder, state), NamedText(folder)
+        self._known[run_id] = _Known(mark, settled and whole, state, row, text)
 
 
 def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,8 +15,6 @@ from workbench.scored_text import PART_SCORE
 
 # Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
-# Columns that most lists would only be made wide by.
-_RARE = ("tags", "forked from", "queue", "why")
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
 
@@ -30,7 +28,7 @@ class RunList(list[Run]):
     def table(self, limit: int | None = None) -> list[dict[str, str]]:
         """One row of texts per run (the newest ``limit``), read now; without what no row of them says."""
         rows = [describe(run.folder) for run in self[:limit]]
-        filled = {column for row in rows for column, text in row.items() if text or column not in _RARE}
+        filled = {column for row in rows for column, text in row.items() if text}
         return [{column: text for column, text in row.items() if column in filled} for row in rows]
 
     def tagged(self, *tags: str) -> RunList:

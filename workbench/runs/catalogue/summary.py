@@ -11,10 +11,12 @@ import time
 from typing import Any
 
 from workbench.printable import plain
+from workbench.runs.catalogue.experiment_name import experiment_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import name_of, read_labels
 from workbench.runs.message import message_of
+from workbench.runs.missing_text import NamedText
 from workbench.runs.queue.outlook import place_of
 from workbench.runs.state import STALLED, RunState, actual_status, read_state
 from workbench.scored_text import part_mark
@@ -32,10 +34,11 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
 
     Returns:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
-        error where it failed), ``repeats`` (it failed in a way that a resume only repeats); numbers it has not said yet
-        are None. Where and when: ``owner`` (user), ``host``,
-        ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at which it
-        began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``; when the
+        error where it failed), ``repeats`` (it failed in a way that a resume only repeats), ``missing_text`` (a path of
+        its text that is not there, where it ended early; else empty); numbers it has not said yet are None. Where and
+        when: ``owner`` (user), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its
+        folder was made, and at which it began to train; None when nothing tells, or it has not). What people said:
+        ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other; when the
         trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run", "step"}``,
         else None. Of one that waits for its turn :func:`queue_facts`.
     """
@@ -54,6 +57,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "tokens_per_second": state.tokens_per_second,
         "message": state.error or message_of(folder, state, status),
         "repeats": state.repeats and status == "failed",
+        "missing_text": NamedText(folder).missing(state, status),
         "owner": owner_of(folder),
         "host": state.host,
         "device": state.device,
@@ -61,6 +65,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "started": started_of(folder, state),
         "tags": list(labels.tags),
         "notes": labels.notes,
+        "experiment": experiment_of(folder.id, labels.tags),
         "knobs_written": knobs_written(folder),
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
         **queue_facts(folder, status),

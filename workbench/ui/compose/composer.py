@@ -268,7 +268,7 @@ class Composer(Light, ipywidgets.VBox):
     def settle(self, message: str = "") -> None:
         """Show everywhere what the knobs say now."""
         problems, budget = self.composition.problems, self.composition.state.fields["budget"]
-        rest = problems
+        rest = problems or [*self.composition.doubts]
         parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
         for part in parts:
             part.spend(budget)

@@ -9,9 +9,11 @@ from typing import Any
 
 from workbench.choices.choice import Problem
 from workbench.errors import RecipeError
+from workbench.forecast import unusual
 from workbench.recipe import Recipe
 from workbench.ui.compose.differences import change_text, differences
 from workbench.ui.compose.history import History
+from workbench.ui.compose.knob_notes import Doubt
 from workbench.ui.compose.sources import title_of
 
 _MOST_ROUNDS = 4
@@ -79,6 +81,12 @@ class Composition:
     def state(self) -> State:
         """The present state."""
         return self._history.present
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Knobs of the recipe that break no rule and are yet far off; what its forecast has against it is not here."""
+        found = None if self.recipe is None else unusual(self.recipe)
+        return [] if found is None else [Doubt(*found)]
 
     @property
     def undoes(self) -> str:

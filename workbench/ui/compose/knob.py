@@ -11,7 +11,7 @@ from workbench.choices.choice import Problem
 from workbench.fields import same
 from workbench.ui.compose.inputs import Shape, make_input
 from workbench.ui.compose.knob_help import path_class, value_text
-from workbench.ui.compose.knob_notes import Note, Reset
+from workbench.ui.compose.knob_notes import Doubt, Note, Reset
 from workbench.ui.light_widgets import light
 
 Changed = Callable[[], None]
@@ -78,7 +78,8 @@ class Row:
         """Show the problems that belong in here, return the others."""
         # Also what lies below: an entry of a list has a path of its own.
         mine = [p for p in problems if p.path == self.path or p.path.startswith(self.path + ".")]
-        self._note.say("; ".join(problem.message for problem in mine) + (self._way_out() if mine else ""))
+        words = "; ".join(problem.message for problem in mine) + (self._way_out() if mine else "")
+        self._note.say(words, doubt=all(isinstance(problem, Doubt) for problem in mine))
         return [problem for problem in problems if problem not in mine]
 
     def _way_out(self) -> str:

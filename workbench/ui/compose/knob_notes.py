@@ -1,4 +1,4 @@
-"""What stands beside a knob only while there is something to say: why it is wrong, and the way back to its baseline."""
+"""What stands beside a knob only while there is something to say: why it is wrong or doubted, and the way back."""
 
 from __future__ import annotations
 
@@ -7,29 +7,35 @@ from collections.abc import Callable
 
 import ipywidgets
 
+from workbench.choices.choice import Problem
 from workbench.ui.light_widgets import light
 
 
+class Doubt(Problem):
+    """What speaks against a knob that breaks no rule: the recipe can run, and is not advised."""
+
+
 class Note:
-    """An error line under a control; the widget exists only while there is something to say."""
+    """A line under a control, an error or a doubt; the widget exists only while there is something to say."""
 
     def __init__(self, row: ipywidgets.Box) -> None:
         self._row = row
         # Every widget is a model in the kernel and a view in the page, and nearly all knobs are right nearly always.
         self._line: ipywidgets.HTML | None = None
 
-    def say(self, message: str) -> None:
-        """Show ``message`` under the row, or take the line away when it is empty."""
-        if message and self._line is None:
-            self._line = light(ipywidgets.HTML)
-            self._line.add_class("lab-error")
-            self._row.add_class("lab-bad")
-            self._row.children = (*self._row.children, self._line)
-        if message and self._line is not None:
-            self._line.value = html.escape(message)
+    def say(self, message: str, doubt: bool = False) -> None:
+        """Show ``message`` under the row, or take the line away when it is empty; ``doubt``: it is no error."""
+        (self._row.add_class if message and not doubt else self._row.remove_class)("lab-bad")
+        if message:
+            line = self._line or light(ipywidgets.HTML)
+            shown, other = ("lab-doubt", "lab-error") if doubt else ("lab-error", "lab-doubt")
+            line.remove_class(other)
+            line.add_class(shown)
+            line.value = html.escape(message)
+            if self._line is None:
+                self._line, self._row.children = line, (*self._row.children, line)
         elif self._line is not None:
             gone, self._line = self._line, None
-            self._row.remove_class("lab-bad")
             self._row.children = tuple(child for child in self._row.children if child is not gone)
             gone.close()
 

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
+from workbench.runs.catalogue.experiment_name import experiment_name
 
 if TYPE_CHECKING:
     from workbench.experiments.experiment import Experiment
 
-_BEGUN = len("20260131-081500")
-_NOUNS = ("race:", "sweep:", "tuning:")
-
 
 def name_of(experiment: Experiment[Any, Any]) -> str:
     """What the table of runs calls an experiment: the tag of its runs, and the moment that their ids begin with."""
-    return f"{experiment.folder.tag} {experiment.id[:_BEGUN]}"
+    return experiment_name(experiment.folder.tag, experiment.id)
 
 
 def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment[Any, Any]:
@@ -52,10 +50,8 @@ class Briefs:
         """
         runs: dict[str, list[Any]] = {}
         for row in rows:
-            tag = next((each for each in row["tags"] if each.startswith(_NOUNS)), None)
-            if tag is not None:
-                mark = row["id"], row["status"], row["heldout_loss"]
-                runs.setdefault(f"{tag} {row['id'][:_BEGUN]}", []).append(mark)
+            if name := row["experiment"]:
+                runs.setdefault(name, []).append((row["id"], row["status"], row["heldout_loss"]))
         for name, marks in runs.items():
             if name not in self._known or self._known[name][0] != marks:
                 self._known[name] = marks, self._read(name)

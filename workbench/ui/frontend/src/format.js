@@ -56,9 +56,22 @@ export function heldout(status) {
   return `${partScore(status) ? "~" : ""}${loss(status.heldout_loss)}`;
 }
 
-/** The tag of the experiment that a run belongs to, as "race:mine"; empty for any other run. */
-export function experimentTag({ tags }) {
-  return tags?.find((tag) => /^(race|sweep|tuning):/.test(tag)) ?? "";
+/** Why resuming a run that has ended early would lead nowhere; empty where it may. */
+export function whyNotResumed({ repeats, missing_text: text }) {
+  if (repeats) return "it would fail again as it is: choose it as the recipe in the forms, change it and launch that";
+  return text ? `the text that it trains on is not there any more: ${text}` : "";
+}
+
+/** What kind of experiment a run belongs to, and its name, of what tables call it ("race:mine 20260131-081500"); null where it belongs to none. */
+export function experimentParts({ experiment }) {
+  const [, noun, name] = /^(\w+):(.*) \S+$/.exec(experiment) ?? [];
+  return noun ? { noun, name } : null;
+}
+
+/** The same in words: "race mine". */
+export function experimentTitle(row) {
+  const { noun, name } = experimentParts(row);
+  return `${noun} ${name}`;
 }
 
 /** Whole numbers with separators: 12345 -> "12,345". */

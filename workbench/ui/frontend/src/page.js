@@ -26,13 +26,14 @@ function headingHelp(row) {
   return row.classList.contains("lab-heading") ? row.querySelector("select")?.title ?? "" : "";
 }
 
-const errorOf = (row) => [...row.children].find((child) => child.classList.contains("lab-error"));
+const childOf = (row, classes) => [...row.children].find((child) => child.matches(classes));
+const errorOf = (row) => childOf(row, ".lab-error");
 
 // Of the knob of a row or heading: knob_help.path_class.
 const PATH = "lab-path:";
 const pathOf = (row) => [...row.classList].find((name) => name.startsWith(PATH))?.slice(PATH.length) ?? "";
 
-// Screen readers hear a knob's help, and what is wrong with it, after its name.
+// Screen readers hear a knob's help, and what is wrong with it or speaks against it, after its name.
 function describeRow(row, words) {
   const control = controlOf(row);
   if (!control || control.closest(".lab-knob") !== row) return;
@@ -53,13 +54,14 @@ function describeRow(row, words) {
     if (text.textContent !== help) text.textContent = help;
     ids.push(text.id);
   }
-  const error = errorOf(row);
-  if (error) {
-    error.id ||= `lab-error-${Math.random().toString(36).slice(2)}`;
-    error.setAttribute("role", "alert");
-    ids.push(error.id);
+  const note = childOf(row, ".lab-error, .lab-doubt");
+  const wrong = note !== undefined && note === errorOf(row);
+  if (note) {
+    note.id ||= `lab-note-${Math.random().toString(36).slice(2)}`;
+    set(note, "role", wrong ? "alert" : "status");
+    ids.push(note.id);
   }
-  set(control, "aria-invalid", error ? "true" : null);
+  set(control, "aria-invalid", wrong ? "true" : null);
   set(control, "aria-describedby", ids.join(" ") || null);
   const label = control.id && row.querySelector(`label[for="${control.id}"]`);
   const name = (label?.textContent || pathOf(row)).trim();
@@ -252,15 +254,15 @@ function compose(model, root, line) {
   };
   card();
 
-  // Errors that come above it push what is edited down, at the worst out of the form.
-  let errors = 0;
+  // Lines that come above it push what is edited down, at the worst out of the form.
+  let notes = 0;
   const inSight = () => {
-    const now = root.querySelectorAll(".lab-error").length;
-    if (now > errors && document.activeElement?.matches("input, select, textarea")) {
+    const now = root.querySelectorAll(".lab-error, .lab-doubt").length;
+    if (now > notes && document.activeElement?.matches("input, select, textarea")) {
       const row = document.activeElement.closest(".lab-sections .lab-knob");
       row?.scrollIntoView({ block: "nearest" });
     }
-    errors = now;
+    notes = now;
   };
 
   // What had the focus may be gone with the change that was undone; the next key must not go to the notebook.

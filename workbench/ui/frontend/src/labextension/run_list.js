@@ -4,11 +4,44 @@ const LIST_EVERY_MS = 2000;
 const COUNT_EVERY_MS = 5000;
 const TRAINING = ["starting", "running", "stopping", "stalled"];
 
+const training = (counts) => TRAINING.reduce((sum, status) => sum + (counts[status] ?? 0), 0);
+
 /** What the status bar says: "2 training, 1 queued". */
 export function summaryOf(counts) {
-  const training = TRAINING.reduce((sum, status) => sum + (counts[status] ?? 0), 0);
   const others = ["paused", "queued"].filter((status) => counts[status]).map((status) => `${counts[status]} ${status}`);
-  return [`${training} training`, ...others].join(", ");
+  return [`${training(counts)} training`, ...others].join(", ");
+}
+
+/**
+ * The runs in their order, those of one race, sweep or tuning together where the first of them stands.
+ * @returns {{key: string, run: object}[] | {key: string, runs: object[]}[]}
+ */
+export function together(runs) {
+  const lines = new Map();
+  for (const run of runs) {
+    if (!run.group) lines.set(run.run, { key: run.run, run });
+    else if (lines.has(run.group)) lines.get(run.group).runs.push(run);
+    else lines.set(run.group, { key: run.group, runs: [run] });
+  }
+  return [...lines.values()];
+}
+
+/** Which groups are open: those of which a run trains or has trained since the page came, until somebody chooses. */
+export class Opened {
+  constructor() {
+    this.trained = new Set();
+    this.chosen = new Map();
+  }
+
+  /** @param {string} group @param {object} counts its runs by status */
+  has(group, counts) {
+    if (training(counts)) this.trained.add(group);
+    return this.chosen.get(group) ?? this.trained.has(group);
+  }
+
+  choose(group, open) {
+    this.chosen.set(group, open);
+  }
 }
 
 export class RunList {
@@ -19,6 +52,7 @@ export class RunList {
   constructor(server, { reading, hidden = () => document.hidden, now = Date.now }) {
     Object.assign(this, { server, reading, hidden, now });
     this.runs = [];
+    this.groups = {};
     this.counts = {};
     // Whether the server answers, null before it was asked; whether it ever has.
     this.heard = null;
@@ -39,7 +73,7 @@ export class RunList {
       this.heard = found !== null;
       this.answered ||= this.heard;
       if (found) this.counts = found.counts;
-      if (found && all) this.runs = found.runs;
+      if (found && all) Object.assign(this, { runs: found.runs, groups: found.groups });
     } finally {
       this.asking = false;
     }

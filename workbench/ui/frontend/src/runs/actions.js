@@ -1,6 +1,6 @@
 // What can be asked of runs, in which states, and why not. Pure.
 
-import { FINAL } from "../format.js";
+import { FINAL, whyNotResumed } from "../format.js";
 
 /** Verbs that a run itself answers; see ../steering.js. */
 export const REQUESTS = ["pause", "resume", "stop", "checkpoint", "evaluate"];
@@ -40,8 +40,9 @@ const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: 
 export function possible(action, rows) {
   const { least = 1, most = Infinity, states } = action;
   if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };
-  const fit = states ? rows.filter((row) => states.includes(row.status) && !(action.verb === "resume" && row.repeats)) : rows;
-  if (!fit.length && action.verb === "resume" && rows.some(({ repeats }) => repeats)) return { ids: [], why: "it would fail again as it is: choose it as the recipe in the forms, change it and launch that" };
+  const able = states ? rows.filter((row) => states.includes(row.status)) : rows;
+  const fit = action.verb === "resume" ? able.filter((row) => !whyNotResumed(row)) : able;
+  if (able.length && !fit.length) return { ids: [], why: whyNotResumed(able[0]) };
   // A mixed selection is asked as far as it can be.
   if (states && !fit.length) return { ids: [], why: rows.length === 1 ? `it ${GOES[action.verb]}` : `they ${GOING[action.verb]}` };
   if (fit.length > most) return { ids: [], why: most === 1 ? "select one run alone" : `select at most ${most} runs` };

@@ -3,7 +3,8 @@
 import { el, say } from "../dom.js";
 import { lineSample } from "../watch/samples.js";
 import { BY_KEY, whenText } from "./columns.js";
-import { isExperiment, shared, standingText, statText } from "./groups.js";
+import { isExperiment, shared, statText } from "./groups.js";
+import { countsOf, standingText } from "./standing.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
@@ -96,7 +97,7 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
     if (column.key === "name") {
       // The verdict first: what does not fit is cut from the end.
       const label = [group.label, group.brief, group.unlike].filter(Boolean).join(" · ");
-      const told = `${label} (${named ? standingText(group.rows) : group.standing})`;
+      const told = `${label} (${named ? standingText(countsOf(group.rows)) : group.standing})`;
       text(cell, `${closed ? "▸" : "▾"} ${named || !cells.has("state") ? told : label}`);
       cell.title = told;
     } else if (column.key === "state") {

@@ -2,9 +2,7 @@
 
 import { heldout, partScore, queueText, whole } from "../format.js";
 import { shown } from "./sheet.js";
-
-// The order in which people look for runs: what goes on first, what went wrong next.
-export const STATES = ["stalled", "running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
+import { STATES } from "./standing.js";
 
 /**
  * One column.

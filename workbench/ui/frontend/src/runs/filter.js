@@ -8,8 +8,10 @@
 //   race:mine              the runs of a race; sweep: and tuning: alike
 //   -tag:old "two words"   not; words with spaces
 
-import { COLUMNS, STATES } from "./columns.js";
+import { experimentParts } from "../format.js";
+import { COLUMNS } from "./columns.js";
 import { MOMENTS, STANDS, stretchOf } from "./moments.js";
+import { STATES } from "./standing.js";
 
 export const EXAMPLE = "bert state:running tag:good lr>1e-3 -old";
 /** What can be searched, for people. */
@@ -62,7 +64,8 @@ const COMPARE = {
 };
 
 function experimentsNamed(row, noun) {
-  return row.tags.filter((tag) => tag.startsWith(`${noun}:`)).map((tag) => tag.slice(noun.length + 1));
+  const found = experimentParts(row);
+  return found?.noun === noun ? [found.name] : [];
 }
 
 /** The terms of a filter: `{not, key, sign, value}`, key null for a plain word, value empty while it is being typed. */

@@ -2,9 +2,10 @@
 // that have finished, each seed once.
 // Pure.
 
-import { AMOUNT, BY_KEY, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
-import { experimentTag } from "../format.js";
+import { AMOUNT, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
+import { experimentTitle } from "../format.js";
 import { shown } from "./sheet.js";
+import { countsOf, countTexts, many } from "./standing.js";
 
 /** Groups by everything that was asked, but for the seed. */
 export const BY_RECIPE = "recipe";
@@ -14,7 +15,6 @@ export const FLAT = "flat";
 const NOT_ASKED = new Set(["seed", "name", "notes"]);
 // "baseline seed 3": a race's names.
 const SEED = /[\s._-]*\bseed[\s._=-]*\d+$/i;
-const STATE = BY_KEY.get("state");
 const SPREAD = COLUMNS.filter((column) => column.mean);
 // Of a label with its knobs, and of "~13.215 ± 0.012", in pixels.
 const LABEL_WIDTH = 240;
@@ -64,7 +64,7 @@ export function withExperiments(rows, briefs = {}) {
     else if (held.has(id)) held.get(id).rows.push(row);
     else {
       // Arms differ: their mean would say nothing.
-      const group = { id, label: experimentTag(row).replace(":", " "), rows: [row], stats: new Map(), brief: briefs[experimentName(id)] ?? "" };
+      const group = { id, label: experimentTitle(row), rows: [row], stats: new Map(), brief: briefs[experimentName(id)] ?? "" };
       held.set(id, group);
       lines.push({ id, group });
     }
@@ -72,10 +72,9 @@ export function withExperiments(rows, briefs = {}) {
   return lines;
 }
 
-/** The group of a run's experiment; empty for any other run. Its id begins with the time of that, which tells two of one name apart. */
-export function experimentOf(row) {
-  const tag = experimentTag(row);
-  return tag ? `experiment:${tag} ${row.id.slice(0, 15)}` : "";
+/** The group of a run's experiment; empty for any other run. */
+export function experimentOf({ experiment }) {
+  return experiment && `experiment:${experiment}`;
 }
 
 /** Whether a line of the table is an experiment. */
@@ -126,17 +125,8 @@ function countedText(rows, counted, noun) {
   return [
     ...(counted.length ? [many(counted.length, noun)] : []),
     ...(repeated ? [`${repeated} repeated`] : []),
-    ...[...countsOf(rows.filter((row) => !finished(row)))].map(([status, count]) => `${count} ${status}`),
+    ...countTexts(countsOf(rows.filter((row) => !finished(row)))),
   ].join(", ");
-}
-
-const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
-/** How many runs there are in each state, most urgent first. */
-function countsOf(rows) {
-  const counts = new Map();
-  for (const row of ordered(rows, STATE.value, 1)) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
-  return counts;
 }
 
 /** A column with room for what groups have to say. */
@@ -150,13 +140,6 @@ export function statText(column, stat) {
   if (!stat) return "";
   const mean = `${stat.about ? "~" : ""}${column.mean(stat.mean)}`;
   return stat.spread === null ? mean : `${mean} ± ${column.mean(stat.spread)}`;
-}
-
-/** How the runs of a group stand: "8 runs: 1 running, 7 finished", most urgent first; "8 runs, finished" where all do. */
-export function standingText(rows) {
-  const counts = countsOf(rows);
-  const runs = many(rows.length, "run");
-  return counts.size === 1 ? `${runs}, ${rows[0].status}` : `${runs}: ${[...counts].map(([status, count]) => `${count} ${status}`).join(", ")}`;
 }
 
 /** The value of a knob that all of a group have, else empty. */

@@ -1,5 +1,5 @@
-// How somebody has arranged the plots: which are open, how large, with which axes. The browser remembers it, also under
-// names. Pure but for the storage that it is given.
+// How somebody has arranged the plots: which are open, how large, with which axes, which as tables. The browser remembers
+// it, also under names. Pure but for the storage that it is given.
 
 const CURRENT = "workbench.watch.layout";
 const NAMED = "workbench.watch.layouts";

@@ -188,7 +188,7 @@ class Monitor {
     this.table = new RunTable(this);
     this.panels = [LossView, SpeedView, ScalarView, LayersView, EventsView].map((View) => new View(this));
     this.welcome = new Welcome(() => this.session.send({ type: "example" }));
-    this.layoutMenu = new LayoutMenu(this.layout, () => this.#rearranged());
+    this.layoutMenu = new LayoutMenu(this.layout, (whole) => this.#rearranged(whole));
     this.views = [this.table, this.layoutMenu, ...this.panels];
     const [lossView, speed, scalar, layers, events] = this.panels.map((view) => view.panel.root);
     const axes = AXES.map(({ name, short: words }) => [name, words]);
@@ -230,9 +230,10 @@ class Monitor {
     this.grid.classList.toggle("wb-one-column", this.main.hidden || this.side.hidden);
   }
 
-  /** Another layout was chosen. */
-  #rearranged() {
+  /** The layout has changed; `whole`: another one was chosen, in which no plot has the view for itself. */
+  #rearranged(whole) {
     const { x } = this;
+    if (whole) this.enlarge(null);
     for (const [i, { name }] of AXES.entries()) this.axis.children[i].setAttribute("aria-pressed", String(name === x));
     this.range = this.extent = null;
     this.#arrange();

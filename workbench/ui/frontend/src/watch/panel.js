@@ -1,7 +1,7 @@
 // The frame of one view: title, legend, its own controls, a menu of what can be taken away, the same data as a table.
 
 import { download, fileName, toPng, whose } from "../download.js";
-import { el } from "../dom.js";
+import { el, say } from "../dom.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { icon } from "./icons.js";
@@ -17,8 +17,9 @@ export class Panel {
    * @param {string} options.name for CSS: wb-panel-<name>
    * @param {object} options.monitor the view that this is a part of
    * @param {Node[]} [options.tools] controls of this view
-   * @param {() => {head: string[], rows: string[][], note: string, events?: {title: string, head: string[], rows:
-   *   string[][]} | null}} [options.table] what "Show as table" shows
+   * @param {() => {head: string[], rows: string[][], note: string, part: boolean, events?: {title: string, head: string[],
+   *   rows: string[][]} | null}} [options.table] what "Show as table" shows; `part`: of more that was recorded
+   * @param {() => void} [options.csv] saves all of it
    * @param {() => object} [options.figure] what to ask the kernel for
    * @param {() => {title: string, height: number, body: (width: number, height: number, top: number) => string}}
    *   [options.picture] how to draw it as SVG
@@ -28,6 +29,9 @@ export class Panel {
     Object.assign(this, options);
     this.legend = el("div", { class: "wb-legend" });
     this.plot = el("div", { class: "wb-plot" });
+    this.note = el("span");
+    this.all = el("button", { type: "button", class: "wb-quiet", text: "Save all as CSV", "aria-label": `Save all as CSV: ${this.title}`, title: "All that was recorded, as comma-separated numbers", on: { click: () => this.csv() } });
+    this.noteLine = el("p", { class: "wb-sheet-note", hidden: true }, this.note, this.all);
     this.sheet = el("div", { class: "wb-sheet", hidden: true, tabindex: "0", role: "region", "aria-label": `${this.title}, table` });
     this.heading = el("h3", { text: this.title });
     this.menu = this.table ? new Menu(`${this.title}: more`, this.#entries()) : null;
@@ -41,6 +45,7 @@ export class Panel {
       el("header", {}, this.heading, tools),
       this.legend,
       this.plot,
+      this.noteLine,
       this.sheet,
       this.handle,
     );
@@ -58,13 +63,19 @@ export class Panel {
   arrange() {
     const { large, layout } = this.monitor;
     this.root.hidden = large ? large !== this.name : layout.now.closed.includes(this.name);
+    this.sheet.hidden = !this.asTable;
+    this.noteLine.hidden = !this.asTable || !this.note.textContent;
+    this.plot.hidden = this.asTable;
+    // With the view for itself a table scrolls by itself, and its title stays.
+    this.sheet.classList.toggle("wb-large", this.large);
+    this.sheet.style.maxHeight = this.large && this.asTable ? `${this.monitor.heightOf(this.name, this.sheet)}px` : "";
     this.settleTools();
-    if (this.handle) this.handle.hidden = Boolean(large);
+    if (this.handle) this.handle.hidden = Boolean(large) || this.asTable;
     if (this.large !== (this.larger.getAttribute("aria-pressed") === "true")) this.#label(this.large);
   }
 
   get asTable() {
-    return !this.sheet.hidden;
+    return this.monitor.layout.plot(this.name).table === true;
   }
 
   /** @param {{text: string, help?: string, line?: object, ink?: object, ramp?: string[]}[]} items `help`: under the pointer */
@@ -80,10 +91,12 @@ export class Panel {
 
   drawTable() {
     if (!this.asTable) return;
-    const { head, rows, note, events } = this.table();
-    const notes = note ? [el("p", { text: note })] : [];
+    const { head, rows, note, part, events } = this.table();
+    say(this.note, note);
+    this.noteLine.hidden = !note;
+    this.all.hidden = !part || !this.csv;
     const told = events ? [tableNode(events.head, events.rows, { class: "wb-words" }, el("caption", { text: events.title }))] : [];
-    this.sheet.replaceChildren(...notes, tableNode(head, rows), ...told);
+    this.sheet.replaceChildren(tableNode(head, rows), ...told);
   }
 
   close() {
@@ -149,8 +162,8 @@ export class Panel {
   }
 
   #flip() {
-    this.sheet.hidden = !this.sheet.hidden;
-    this.plot.hidden = this.asTable;
+    this.monitor.layout.setPlot(this.name, { table: !this.asTable });
+    this.arrange();
     this.drawTable();
     (this.asTable ? this.sheet : this.plot.querySelector("[tabindex]"))?.focus();
     this.monitor.redraw(true);

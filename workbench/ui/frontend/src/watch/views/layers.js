@@ -349,7 +349,7 @@ export class LayersView {
   }
 
   #table() {
-    if (!this.shown) return { head: ["layer"], rows: [], note: "Nothing recorded yet." };
+    if (!this.shown) return { head: ["layer"], rows: [], note: "Nothing recorded yet.", part: false };
     const { layers } = this.shown;
     const names = [...layers.values.keys()];
     const rows = [];
@@ -361,6 +361,6 @@ export class LayersView {
       rows.push([String(layer + 1), ...cells]);
     }
     const note = layers.length ? `Latest record, step ${layers.steps.last}` : "Nothing recorded yet.";
-    return { head: ["layer", ...names.map((name) => nameOf(name))], rows, note };
+    return { head: ["layer", ...names.map((name) => nameOf(name))], rows, note, part: layers.length > 1 };
   }
 }

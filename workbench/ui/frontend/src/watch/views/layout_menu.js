@@ -8,7 +8,7 @@ import { Popover } from "../popover.js";
 export class LayoutMenu extends Popover {
   /**
    * @param {import("../layout.js").Layout} layout
-   * @param {() => void} changed
+   * @param {(whole: boolean) => void} changed `whole`: another one in its place
    */
   constructor(layout, changed) {
     super({ text: "Layout", label: "Layout of the plots" });
@@ -35,20 +35,20 @@ export class LayoutMenu extends Popover {
     return [
       el("fieldset", {}, el("legend", { text: "Plots" }), ...boxes),
       el("fieldset", {}, el("legend", { text: "Saved layouts" }), ...saved, el("div", { class: "wb-keep" }, name, el("button", { type: "button", text: "Save", "aria-label": "Save this layout under the name", on: { click: keep } }))),
-      el("button", { type: "button", text: "Reset", "aria-label": "Reset the layout", title: "All plots, sizes and axes as at first", on: { click: () => this.#do(() => layout.reset()) } }),
+      el("button", { type: "button", text: "Reset", "aria-label": "Reset the layout", title: "All plots, sizes, axes and tables as at first", on: { click: () => this.#do(() => layout.reset(), true) } }),
     ];
   }
 
   #saved(name) {
-    const apply = el("button", { type: "button", text: name, title: name, "aria-label": `Apply the layout ${name}`, on: { click: () => this.#do(() => layout.apply(name)) } });
+    const apply = el("button", { type: "button", text: name, title: name, "aria-label": `Apply the layout ${name}`, on: { click: () => this.#do(() => layout.apply(name), true) } });
     const remove = el("button", { type: "button", class: "wb-tiny", title: "Delete", "aria-label": `Delete the layout ${name}`, on: { click: () => this.#do(() => layout.remove(name)) } }, icon("close"));
     const { layout } = this;
     return el("div", { class: "wb-saved" }, apply, remove);
   }
 
-  #do(change) {
+  #do(change, whole = false) {
     change();
-    this.changed();
+    this.changed(whole);
     this.refresh();
   }
 }

@@ -137,9 +137,10 @@ export function tableOf(lines, kind, window = null) {
   const places = new Map();
   for (const xs of longest) for (const x of wanted(xs, kind, places)) if (!places.has(xValue(x, kind))) places.set(xValue(x, kind), x);
   const rows = [...places].sort(([, a], [, b]) => b - a).map(([text, x]) => [text, ...lines.map((line) => cell(line, x, kind))]);
-  if (!rows.length) return { head, rows, note: lines.length ? "" : "Nothing recorded yet." };
+  if (!rows.length) return { head, rows, note: lines.length ? "" : "Nothing recorded yet.", part: false };
   const all = new Set(lines.flatMap(({ x, y }) => Array.from(x).filter((_, i) => !Number.isNaN(y[i])))).size;
-  return { head, rows, note: rows.length < all ? `${rows.length} of ${all} records${window ? " (zoomed)" : ""}, newest first` : "" };
+  const part = rows.length < all;
+  return { head, rows, note: part ? `${rows.length} of ${all} records${window ? " (zoomed)" : ""}, newest first` : "", part };
 }
 
 /**

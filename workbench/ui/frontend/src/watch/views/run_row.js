@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, heldout, loss, partScore, percent, queueText, secondsLeft, short, standing } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, percent, queueText, secondsLeft, short, standing, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
@@ -137,21 +137,23 @@ export class RunRow {
     say(this.reason, shown ? `${status.error || "it did not say why"}${how}` : "");
   }
 
-  #offer({ status: { status, repeats, checkpoints } }) {
+  #offer({ final, status: { status, repeats, missing_text, checkpoints } }) {
     const offers = this.monitor.live && !repeats ? (OFFERS[status] ?? []) : [];
-    const fromStart = ["failed", "lost", "stopped"].includes(status) && !checkpoints?.length;
-    const key = `${offers.join()} ${fromStart}`;
+    const why = final ? whyNotResumed({ missing_text }) : "";
+    const fromStart = final && !checkpoints?.length;
+    const key = `${offers.join()} ${fromStart} ${why}`;
     if (key === this.buttons.dataset.key) return;
     this.buttons.dataset.key = key;
     const held = this.buttons.contains(document.activeElement);
-    this.buttons.replaceChildren(...offers.map((verb) => this.#button(verb, fromStart && verb === "resume" ? FROM_START : undefined)));
+    this.buttons.replaceChildren(...offers.map((verb) => this.#button(verb, fromStart && verb === "resume" ? FROM_START : undefined, why)));
     if (held) this.buttons.querySelector("button")?.focus();
   }
 
-  #button(verb, title = BUTTONS[verb].title) {
+  /** `why`: it cannot be done. It is still reached and pressed, and then says so. */
+  #button(verb, title = BUTTONS[verb].title, why = "") {
     const { text } = BUTTONS[verb];
-    const click = () => (verb === "stop" ? this.monitor.table.ask(this) : this.send(verb));
-    return el("button", { type: "button", class: "wb-tiny", title, "aria-label": `${text}: ${this.run.name}`, on: { click } }, icon(verb));
+    const click = () => (why ? this.notice(`${text}: ${why}`, true) : verb === "stop" ? this.monitor.table.ask(this) : this.send(verb));
+    return el("button", { type: "button", class: "wb-tiny", title: why ? `${text}: ${why}` : title, "aria-label": `${text}: ${this.run.name}`, "aria-disabled": why ? "true" : null, on: { click } }, icon(verb));
   }
 
   /** What of its buttons there is. */
