@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 from tests.browser.console import Console
 from tests.browser.jupyter import CHROMIUM_NAMES, CHROMIUM_OPTIONS
+from tests.browser.kernel_template import template
 from tests.browser.many_runs import trained_run
 from tests.browser.second_try import pytest_runtest_setup as pytest_runtest_setup
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
@@ -76,10 +77,17 @@ def known_machine(shared_cache: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
+def kernel_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What kernels are forked from, but those of ``test_steer.py``."""
+    with template(tmp_path_factory.mktemp("template")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def jupyter(tmp_path_factory: pytest.TempPathFactory, chromium: str, kernel_template: str) -> Iterator[Server]:
     """JupyterLab on a free port."""
     home = tmp_path_factory.mktemp("jupyter")
-    with jupyterlab(home, home / "runs") as server:
+    with jupyterlab(home, home / "runs", template=kernel_template) as server:
         yield server
 
 

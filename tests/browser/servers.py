@@ -22,6 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+from ipykernel.kernelspec import get_kernel_dict
+
+from tests.browser.forked_kernels import command as command_of
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
 # Kernels inherit the server's environment, which is older than the folder whose runs they are to show.
@@ -65,6 +70,14 @@ class Server:
                 self.ask(f"api/kernels/{kernel['id']}", "DELETE")
 
 
+def find_kernel(kernel_id: str) -> psutil.Process:
+    """The process of a kernel, or the one that stands for it."""
+    for process in psutil.process_iter(["cmdline"]):
+        if any(kernel_id in part for part in process.info["cmdline"] or ()):
+            return process
+    raise AssertionError(f"no process of kernel {kernel_id}")
+
+
 def free_port() -> int:
     """A port nobody listens on now."""
     with socket.socket() as found:
@@ -74,7 +87,7 @@ def free_port() -> int:
 
 @contextmanager
 def jupyterlab(
-    home: Path, runs: Path, *, base_url: str = "/", extension: bool = True, **variables: str
+    home: Path, runs: Path, *, base_url: str = "/", extension: bool = True, template: str = "", **variables: str
 ) -> Iterator[Server]:
     """A JupyterLab that ends with the block.
 
@@ -83,6 +96,7 @@ def jupyterlab(
         runs: the runs folder of kernels that start from now on; :func:`keep_runs_in` names another one.
         base_url: of the server, as a hub gives one to each user.
         extension: whether ours is on.
+        template: the address of one that its kernels are forked from (:mod:`tests.browser.kernel_template`), if any.
         variables: of its environment.
 
     Raises:
@@ -112,6 +126,10 @@ def jupyterlab(
         (home / "config").mkdir()
         off = {"ServerApp": {"jpserver_extensions": {"workbench.server": False}}}
         (home / "config" / "jupyter_server_config.json").write_text(json.dumps(off), encoding="utf-8")
+    if template:
+        specification = home / "installed" / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
+        specification.parent.mkdir(parents=True)
+        specification.write_text(json.dumps({**get_kernel_dict(), "argv": command_of(template)}), encoding="utf-8")
     log = home / "jupyter.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from pathlib import Path
 
-import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -15,7 +12,7 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, be_too_busy_for_anywidget
 from tests.browser.lab import knob, open_lab
 from tests.browser.looks import soon, still
-from tests.browser.servers import Server
+from tests.browser.servers import Server, find_kernel
 from tests.runs.tiny import wait_until, yield_to_others
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.state import FINAL
@@ -193,20 +190,13 @@ def one_launch(page: Page, server: Server) -> None:
     yield_to_others(run)
 
 
-def is_kernel(process: psutil.Process) -> bool:
-    try:
-        return "ipykernel_launcher" in process.cmdline()
-    except psutil.Error:  # it has just ended
-        return False
-
-
 def another_kernel(page: Page, server: Server, notebook: Notebook) -> None:
     """One notice, nothing that could be pressed in vain, and the next Lab of this cell goes on."""
     knob(page, "seed").fill("4")
     knob(page, "seed").press("Enter")
     expect(page.locator(".lab-verdict")).to_contain_text("1 knob changed")
-    (kernel,) = filter(is_kernel, psutil.Process().children(recursive=True))
-    os.kill(kernel.pid, signal.SIGKILL)
+    (kernel,) = server.ask("api/kernels")
+    find_kernel(kernel["id"]).kill()
     # JupyterLab tells it in a dialog, sometimes in two, and starts another kernel, which knows nothing of the Lab.
     accept = page.locator(".jp-Dialog button.jp-mod-accept")
     accept.first.click()

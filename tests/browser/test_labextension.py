@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -18,7 +17,7 @@ from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.lab import open_lab
 from tests.browser.looks import expect_curve, still
-from tests.browser.servers import Server, jupyterlab
+from tests.browser.servers import Server, find_kernel, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
 from tests.runs.tiny import wait_until
 from tests.ui.live import run_folder
@@ -31,10 +30,10 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, kernel_template: str) -> Iterator[Server]:
     """A JupyterLab of its own, whose kernels keep runs in the server's own runs folder, as `make lab` starts it."""
     home = tmp_path_factory.mktemp("labextension")
-    with jupyterlab(home, home / "notebooks" / "runs") as found:
+    with jupyterlab(home, home / "notebooks" / "runs", template=kernel_template) as found:
         yield dataclasses.replace(found, runs=found.root / "runs")
 
 
@@ -146,14 +145,6 @@ def the_palette_names_it(page: Page) -> None:
     expect(items.filter(has_text="Open Workbench")).to_be_visible()
     expect(items.filter(has_text="Show Runs")).to_be_visible()
     page.keyboard.press("Escape")
-
-
-def find_kernel(kernel_id: str) -> psutil.Process:
-    """The process of a kernel."""
-    for process in psutil.process_iter(["cmdline"]):
-        if any(kernel_id in part for part in process.info["cmdline"] or ()):
-            return process
-    raise AssertionError(f"no process of kernel {kernel_id}")
 
 
 def test_runs_are_counted_listed_and_watched_without_any_kernel(new_page: Open, server: Server, run: Run) -> None:

@@ -27,10 +27,10 @@ HUB_PREFIX = "/user/ada%2Blovelace%40%C3%A4lg.example/"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, kernel_template: str) -> Iterator[Server]:
     """A JupyterLab of its own: the others have no prefix."""
     home = tmp_path_factory.mktemp("hub")
-    with jupyterlab(home, home / "runs", base_url=HUB_PREFIX) as found:
+    with jupyterlab(home, home / "runs", base_url=HUB_PREFIX, template=kernel_template) as found:
         yield dataclasses.replace(found, runs=found.root / "elsewhere")
 
 
