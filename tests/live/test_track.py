@@ -179,6 +179,16 @@ def test_status_reports_changes_only_and_a_dead_run_is_lost(tmp_path: Path) -> N
     assert track.status["loss"] is None, "JSON has no NaN"
 
 
+def test_a_stopped_run_says_that_its_text_is_gone(tmp_path: Path) -> None:
+    (text := tmp_path / "text.txt").write_text("text")
+    data = {"kind": "files", "paths": [str(text)]}
+    track = Track(run_folder(tmp_path / "run-a", status="stopped", alive=False, data=data))
+    track.poll()
+    assert track.status["missing_text"] == ""
+    text.unlink()
+    assert track.poll().changes == {"missing_text": str(text)}
+
+
 def test_a_fork_says_how_long_its_parent_had_trained(folder: RunFolder) -> None:
     track = Track(folder)
     track.poll()
