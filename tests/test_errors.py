@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench import errors
-from workbench.errors import unknown
+from workbench.errors import RunError, check_known, first_line, typed_line, unknown
 
 
 def test_the_nearest_name_is_offered() -> None:
@@ -22,6 +22,17 @@ def test_nothing_is_guessed_for_an_unrelated_value() -> None:
 
 def test_no_legal_values_is_said() -> None:
     assert unknown("axis", "x", []).endswith("legal: (none)")
+
+
+def test_a_legal_name_passes_and_another_is_refused_in_the_same_words() -> None:
+    check_known("axis", "data", ["data", "depth"])
+    with pytest.raises(RunError, match=r"unknown value 'dept'; did you mean 'depth'.* a way out"):
+        check_known("axis", "dept", ["data", "depth"], RunError, "a way out")
+
+
+def test_an_error_of_others_in_one_line() -> None:
+    assert [first_line(OSError(text)) for text in ("\n no route\nthe rest", "")] == ["no route", "OSError"]
+    assert [typed_line(OSError(text)) for text in ("no route\nthe rest", "")] == ["OSError: no route", "OSError"]
 
 
 @pytest.mark.parametrize("kind", ["RecipeError", "DataError", "RunError"])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from pathlib import Path
 
-from workbench.json_lines import Tail, parsed
+import numpy as np
+
+from workbench.json_lines import Tail, finite, parsed
 
 
 def lines(first: int, count: int) -> bytes:
@@ -59,3 +62,9 @@ def test_a_sample_spreads_over_all_of_the_file(tmp_path: Path) -> None:
     assert len(steps) == 101
     assert max(b - a for a, b in itertools.pairwise(steps)) < 300
     assert tail.read()[0]["step"] == 1, "a sample reads nothing away"
+
+
+def test_numbers_that_json_has_no_word_for_are_none_at_any_depth() -> None:
+    found = finite({"a": [1.5, math.nan, "nan"], "b": np.array([[1.0, np.inf]]), "c": (True, None)})
+    assert found == {"a": [1.5, None, "nan"], "b": [[1.0, None]], "c": [True, None]}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -153,3 +153,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     finally:
         process.terminate()
         process.wait(20)
+
+
+@pytest.fixture
+def client(server: Server) -> Client:
+    return server.client

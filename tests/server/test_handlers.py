@@ -28,11 +28,6 @@ API = f"{BASE_URL}workbench/api"
 
 
 @pytest.fixture
-def client(server: Server) -> Client:
-    return server.client
-
-
-@pytest.fixture
 def run(server: Server, request: pytest.FixtureRequest) -> RunFolder:
     """A run that counts as alive and has said a little."""
     name = f"20260101-000000-{abs(hash(request.node.nodeid)) % 16**8:08x}"

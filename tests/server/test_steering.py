@@ -28,11 +28,6 @@ pytestmark = pytest.mark.xdist_group("server")
 
 
 @pytest.fixture
-def client(server: Server) -> Client:
-    return server.client
-
-
-@pytest.fixture
 def run(server: Server, request: pytest.FixtureRequest) -> RunFolder:
     """A run that counts as alive."""
     return run_folder(server.runs / f"20260102-000000-{abs(hash(request.node.nodeid)) % 16**8:08x}")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from workbench.errors import RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.experiments.plan import version_here
 from workbench.experiments.shown import Shown
-from workbench.experiments.version import version_here
 from workbench.runs.awaited import Awaited
 from workbench.runs.frame import frame
 from workbench.runs.log import tail

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from workbench.errors import RunError
 from workbench.experiments.experiment_folder import ExperimentFolder
-from workbench.runs.folder import read_object
+from workbench.runs.folder import new_run_id, read_object, runs_root
 
 SCHEMA_VERSION = 1
 """The newest form of a plan's file that is known."""
@@ -64,6 +67,20 @@ class Plan:
     def _parts(cls, raw: dict[str, Any]) -> dict[str, Any]:
         """Fields that are dataclasses themselves, of their JSON."""
         raise NotImplementedError
+
+
+def begun(name: str, recipe_hash: str, runs_dir: str | Path | None) -> dict[str, Any]:
+    """What a plan says of where and with what it begins: a new id, both folders, the version."""
+    places = {"runs_dir": str(runs_root(runs_dir)), "folder": os.getcwd()}
+    return {"id": new_run_id(name, recipe_hash), **places, "version": version_here()}
+
+
+def version_here() -> str:
+    """Of this package; empty for a source tree that is not installed."""
+    try:
+        return importlib.metadata.version("workbench")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:

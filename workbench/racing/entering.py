@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -16,14 +15,13 @@ from workbench.experiments.arguments import check_arguments, is_number, seeds_of
 from workbench.experiments.budget import Share, check_clock, check_size, labels_of, parse, shared
 from workbench.experiments.comparable import Say, recipe_of, same_text
 from workbench.experiments.earlier import evidence
-from workbench.experiments.plan import Score
+from workbench.experiments.plan import Score, begun
 from workbench.experiments.turns import START_SECONDS, at_once
-from workbench.experiments.version import version_here
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.racing.plan import Cost, RacePlan
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.checkpoints import problem_with
-from workbench.runs.folder import new_run_id, runs_root
+from workbench.runs.folder import runs_root
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
@@ -101,11 +99,11 @@ def enter(
         for line in _doubts(arm, recipes[arm], shares[arm], prepared[f"arm '{arm}'"], runs_dir)
     ]
     plan = RacePlan(
-        id=new_run_id(name or "race", recipes[first].hash), name=name or " vs ".join(recipes),
+        **begun(name or "race", recipes[first].hash, runs_dir), name=name or " vs ".join(recipes),
         arms={arm: recipe.to_dict() for arm, recipe in recipes.items()}, baseline=first, seeds=chosen, design=design,
         margin=margin, score=score, reference=ratios, budget=text, clock=clock, shares=shares,
         cost=Cost(0, 0.0, 0.0, 0, 0.0), at_once=side_by_side, warnings=tuple(warnings),
-        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(), initial=weights,
+        initial=weights,
     )  # fmt: skip
     return priced(plan)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,9 @@ from workbench.errors import RecipeError, check_known
 from workbench.experiments.arguments import check_arguments, is_whole, seeds_of
 from workbench.experiments.budget import check_clock, check_size, parse
 from workbench.experiments.comparable import Say, recipe_of, same_text
-from workbench.experiments.plan import Score
+from workbench.experiments.plan import Score, begun
 from workbench.experiments.turns import START_SECONDS, at_once
-from workbench.experiments.version import version_here
 from workbench.printable import plain
-from workbench.runs.folder import new_run_id, runs_root
 from workbench.sweeping.advance import key_of, point_of
 from workbench.sweeping.early_stopping import check_rule
 from workbench.sweeping.plan import Cost, Point, SweepPlan
@@ -86,10 +83,10 @@ def enter(
         raise RecipeError(f"this grid has {whole:,} points, and a sweep has at most {MOST_POINTS:,}; take "
                           "the sampler 'random' and fewer points: runs=50, or --points 50")  # fmt: skip
     plan = SweepPlan(
-        id=new_run_id(name or "sweep", base.hash), name=name or f"{base.name}: {', '.join(found)}"[:80],
+        **begun(name or "sweep", base.hash, runs_dir), name=name or f"{base.name}: {', '.join(found)}"[:80],
         recipe=base.to_dict(), space=found, sampler=sampler, runs=check_sampler(sampler, found, runs), seeds=chosen,
         seed=seed, score=score, budget=budget or "", clock=clock, early_stopping=rule, cost=Cost(0, 0.0, 0.0),
-        at_once=1, warnings=(), runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
+        at_once=1, warnings=(),
     )  # fmt: skip
     fixed = sampler in FIXED
     drawn = _distinct_points(base, plan) if fixed else _probes(base, plan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,13 @@ from workbench.errors import RecipeError
 from workbench.experiments.arguments import check_arguments, is_number, seeds_of
 from workbench.experiments.budget import Share, parse, shared
 from workbench.experiments.comparable import Say, recipe_of
+from workbench.experiments.plan import begun
 from workbench.experiments.turns import START_SECONDS, at_once
-from workbench.experiments.version import version_here
 from workbench.experiments.words import duration
 from workbench.racing.entering import enter as enter_race
 from workbench.racing.entering import priced
 from workbench.racing.plan import RacePlan
 from workbench.racing.sequential import MOST_SEEDS
-from workbench.runs.folder import new_run_id, runs_root
 from workbench.sweeping.entering import TUNING_SEED
 from workbench.sweeping.entering import enter as enter_sweep
 from workbench.sweeping.plan import SweepPlan
@@ -107,11 +105,10 @@ def enter(
     seconds, race_seconds = costs.tuning(points), costs.race(len(raced))
     hours = own.threads * (seconds + race_seconds) * at_once([own]) / 3600
     plan = TuningPlan(
-        id=new_run_id(name or "tuning", base.hash), name=title[:80], recipe=base.to_dict(), budget=str(budget),
+        **begun(name or "tuning", base.hash, runs_dir), name=title[:80], recipe=base.to_dict(), budget=str(budget),
         each=text, seeds=chosen, race_seeds=raced, score=sweep.score,
         division=Division(total, points, runs, seconds, race_runs, race_seconds, hours),
         warnings=tuple(line for line in race.warnings if line.startswith(f"'{BEFORE}' may")),
-        runs_dir=str(runs_root(runs_dir)), folder=os.getcwd(), version=version_here(),
     )  # fmt: skip
     cost = replace(sweep.cost, runs=runs, seconds=seconds, core_hours=own.threads * seconds * sweep.at_once / 3600)
     return plan, replace(sweep, id=plan.id, runs=points, cost=cost, part_of=TuningFolder.tag_of(plan.name))
