@@ -14,7 +14,7 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import Depth, LayerPlan
 from workbench.recipe import AXES, Recipe
 from workbench.telemetry import TelemetryWriter, read_telemetry
-from workbench.training.loop import Training
+from workbench.training.loop import Training, step_seed
 from workbench.training.recorder import NotFinite
 
 Build = Callable[..., Training]
@@ -29,6 +29,16 @@ def test_loss_falls(tiny: Recipe, build: Build) -> None:
         losses.append(training.recorder.loss)
     assert losses[0] > 4.5
     assert sum(losses[-10:]) / 10 < losses[0] - 2.0
+
+
+def test_a_step_seeds_what_it_draws_from_and_asks_no_gpu(
+    tiny: Recipe, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = build(tiny)
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: pytest.fail("takes a tenth of a millisecond"))
+    training.step()
+    training.step()
+    assert torch.initial_seed() == step_seed(tiny.seed, 1)
 
 
 def test_gradient_accumulation_equals_the_whole_batch(tiny: Recipe, build: Build) -> None:

@@ -56,6 +56,11 @@ def step_seed(seed: int, step: int) -> int:
     return (seed << 32) + step
 
 
+def _seed(device: torch.device, seed: int) -> None:
+    # Without a GPU in use, torch.manual_seed notes for each kind of one who has asked: 0.1 to 0.3 ms of every step.
+    (torch.default_generator.manual_seed if device.type == "cpu" else torch.manual_seed)(seed)
+
+
 class Training:
     """A recipe in training: call :meth:`step` until :attr:`progress` is done.
 
@@ -119,7 +124,7 @@ class Training:
             if self.growth.advance(self.recipe, before):
                 self._take_over()
             # Dropout and its like: a stream of its own for every step, the same one on a resumed run.
-            torch.manual_seed(step_seed(self.recipe.seed, before.step))
+            _seed(self.device, step_seed(self.recipe.seed, before.step))
             shape = self.batch_size.shape(before)
             knobs = self._apply_schedules(shape)
             times = StepTimes(self.device)
