@@ -11,15 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.costs import STARTING
 from workbench.runs.folder import RunFolder
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
+def root(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A runs folder; whatever still trains in it when the test ends is killed."""
     folder = tmp_path / "runs"
     yield folder
-    kill_processes_of(folder)
+    # To look through all processes takes longer than most tests that start none.
+    if any(map(request.node.get_closest_marker, STARTING)):
+        kill_processes_of(folder)
 
 
 @pytest.fixture
