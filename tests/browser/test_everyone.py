@@ -131,7 +131,6 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out_or_is_cut(
         found += violations(lab, state, rules, changed)
         # Plots follow their panels with the next frames.
         found += [f"{state}: {what}" for what in still(lab, lambda: unfit(lab))]
-        lab.screenshot(path=RESULTS / f"everyone-{screen}-{state.replace(' ', '-')}.png")
     assert lab.locator(".lab-sections").evaluate("form => form.clientHeight") > 150, "the forms have no room"
     assert found == []
 

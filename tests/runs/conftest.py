@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.costs import STARTING
 from workbench.runs.folder import RunFolder
 
 
@@ -20,6 +19,8 @@ def root(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A runs folder; whatever still trains in it when the test ends is killed."""
     folder = tmp_path / "runs"
     yield folder
+    from tests.costs import STARTING  # which pytest loads as a plugin, later than this file
+
     # To look through all processes takes longer than most tests that start none.
     if any(map(request.node.get_closest_marker, STARTING)):
         kill_processes_of(folder)

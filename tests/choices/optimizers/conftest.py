@@ -10,7 +10,7 @@ from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.ops import kernels
 
 
-@pytest.fixture(params=["together", "in blocks", "compiled", "kernel"])
+@pytest.fixture(params=["together", "in blocks", pytest.param("compiled", marks=pytest.mark.slow), "kernel"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether to ask for the compiled step. What an accelerator runs stands in for every tensor of a CPU here."""
     if request.param == "kernel":
