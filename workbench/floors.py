@@ -70,6 +70,8 @@ def learned_in_words(loss: float, floors: Floors) -> str:
         ['has learned word frequencies only', 'uses context: 0.06 nats below neighbour counts']
         >>> learned_in_words(4.90, floors)
         'learning neighbours: 1.47 nats below word frequencies, 1.04 above neighbour counts'
+        >>> learned_in_words(324_103.0, floors)
+        'has learned nothing: it ends 324,097 nats above word frequencies, as after a learning rate that is too high'
     """
     word = learned(loss, floors)
     if word == "context":
@@ -78,6 +80,10 @@ def learned_in_words(loss: float, floors: Floors) -> str:
         above = loss - floors.neighbours
         more = f", {above:.2f} above neighbour counts" if math.isfinite(above) else ""
         return f"{learned_briefly(word)}: {floors.unigram - loss:.2f} nats below word frequencies{more}"
+    # A new model says every word with equal chance, at most half as many nats again: what lies beyond has diverged.
+    if loss > 2 * floors.unigram:
+        above = f"{loss - floors.unigram:,.0f} nats above word frequencies"
+        return f"has learned nothing: it ends {above}, as after a learning rate that is too high"
     return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
 
 

@@ -106,7 +106,7 @@ def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
 
 def test_losses_compare_on_the_same_text_and_in_nats_with_the_same_tokens(tmp_path: Path) -> None:
     def run(name: str, text: str, tokenizer: str) -> RunFolder:
-        losses = {"heldout_loss": ord(name), "train_loss": ord(name), "bits_per_byte": ord(name), "mfu": ord(name)}
+        losses = dict.fromkeys(("heldout_loss", "train_loss", "bits_per_byte", "mfu"), ord(name)) | {"steps": 100}
         folder = make(tmp_path, name, {"name": f"<{name}>", "lr": ord(name)}, losses)
         data = {"sources": {"files": text}, "split": {}, "tokenizer_sha256": tokenizer}
         write_json(folder.environment, {"data": data | {"heldout": {"sha256": text + tokenizer}}})
@@ -140,3 +140,20 @@ def test_a_resumed_run_shows_what_it_does_now_and_damage_is_passed_over(tmp_path
     found = compare([folder])
     assert found["runs"] == [{"id": "a", "name": "a", "status": "queued"}]
     assert found["knobs"] == []
+
+
+def test_a_mean_of_fewer_steps_is_no_best_one_and_a_fork_says_where_it_began(tmp_path: Path) -> None:
+    """Of a fork only its own steps count."""
+    whole = make(tmp_path, "a", {"name": "a", "lr": 0.1}, {"train_loss": 5.0, "steps": 100})
+    short = make(tmp_path, "b", {"name": "b", "lr": 0.2}, {"train_loss": 4.0, "steps": 49})
+    fork = make(tmp_path, "c", {"name": "c", "lr": 0.3}, {"train_loss": 4.0, "steps": 149})
+    write_json(fork.origin, {"run": "a", "name": "first", "step": 100})
+    label = "training loss, mean of the last 50 steps (nats)"
+    found = {name: compare([whole, other]) for name, other in (("short", short), ("fork", fork))}
+    for each in found.values():
+        assert {row["label"]: row["best"] for row in each["numbers"]}[label] == []
+    assert "No best training loss: b trained fewer than 50 steps." in found["short"]["notes"]
+    assert "No best training loss: c trained fewer than 50 steps." in found["fork"]["notes"]
+    assert any(note.startswith("c goes on from step 100 of first: its steps") for note in found["fork"]["notes"])
+    write_json(fork.origin, {"run": "a", "step": 99})
+    assert {row["label"]: row["best"] for row in compare([whole, fork])["numbers"]}[label] == [1]

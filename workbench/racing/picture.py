@@ -119,7 +119,7 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         numbers = ("", "", "") if found is None else (
             f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
         )  # fmt: skip
-        reason = {"": "", "too early": " (too early)", "floor": " (at word frequencies)"}
+        reason = {"": "", "too early": " (too early)", "floor": " (not below word frequencies)"}
         word = "none (failed)" if verdict.reason == "failed" else verdict.verdict + reason[verdict.reason]
         ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), word, *numbers, ratio,
