@@ -82,8 +82,8 @@ def learned_in_words(loss: float, floors: Floors) -> str:
         return f"{learned_briefly(word)}: {floors.unigram - loss:.2f} nats below word frequencies{more}"
     # A new model says every word with equal chance, at most half as many nats again: what lies beyond has diverged.
     if loss > 2 * floors.unigram:
-        above = f"{loss - floors.unigram:,.0f} nats above word frequencies"
-        return f"has learned nothing: it ends {above}, as after a learning rate that is too high"
+        nats = f"{loss - floors.unigram:,.0f} nats"
+        return f"has learned nothing: it ends {nats} above word frequencies, as after a learning rate that is too high"
     return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
 
 
