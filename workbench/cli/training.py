@@ -81,6 +81,7 @@ def _launchable(options: argparse.Namespace) -> Recipe:
     from workbench.choices.data.prepare import prepare
 
     recipe = recipe_from(options)
+    _warn(recipe)
     size = sum(path.stat().st_size for path in find_files(tuple(options.text), "--text"))
     # Nothing is done twice: the run reads from the cache what is prepared here. A larger text always fills a batch.
     if options.text and size < BYTES_PER_TOKEN * recipe.data.longest * recipe.data.most_rows:
@@ -109,6 +110,14 @@ def _queued(options: argparse.Namespace) -> dict[str, Any]:
     return {"queue": not options.now, "priority": options.priority, "say": _say}
 
 
+def _warn(recipe: Recipe) -> None:
+    """Say what the Lab says beside its button, where nobody can be asked."""
+    from workbench.forecast import unusual
+
+    if far := unusual(recipe):
+        _say(f"warning: {' '.join(far)}")
+
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
@@ -119,6 +128,7 @@ def fork(options: argparse.Namespace) -> int:
     origin = run.origin
     # Written before the launch.
     assert origin is not None
+    _warn(run.recipe)
     if options.json:
         parent = {"run": origin.run, "step": origin.step}
         answer = {"run": run.id, "state": run.status, "folder": str(run.folder.path), "parent": parent}
