@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from workbench.errors import RunError, RunFailed
+from workbench.errors import RecipeError, RunError, RunFailed
+from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
@@ -141,13 +142,31 @@ def test_requests_are_answered_refused_or_left_standing(alive: Run) -> None:
             assert alive.checkpoint(timeout=5) == "saved step-3"
         else:
             with pytest.raises(RunError, match="refused 'set': no such knob"):
-                alive.set("a.b", 1, timeout=5)
+                alive.ask("set", 5, path="a.b", value=1)
         trainer.join()
     with pytest.raises(TimeoutError, match="the request stands"):
         alive.pause(timeout=0.05)
     asked = alive.stop()
     assert [request.verb for request in control.pending(alive.folder)] == ["pause", "stop"]
     assert control.pending(alive.folder)[-1].id == asked
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("optimizer.lrr", 1e-3, r"optimizer\.lrr: this run has no such knob; did you mean optimizer\.lr\?"),
+        ("optimizer.lr", -1, "greater than 0"),
+        ("optimizer.lr", "fast", r"optimizer\.lr"),
+        ("architecture.layers", 2, "unknown knob of a running run 'architecture.layers'"),
+    ],
+)
+def test_a_knob_that_the_run_would_refuse_is_refused_at_once(alive: Run, path: str, value: Any, why: str) -> None:
+    write_json(alive.folder.recipe, Recipe(name="mine").to_dict())
+    with pytest.raises((RecipeError, RunError), match=why):
+        alive.set(path, value)
+    assert control.pending(alive.folder) == []
+    alive.set("optimizer.lr", 1e-3)
+    assert [request.arguments for request in control.pending(alive.folder)] == [{"path": "optimizer.lr", "value": 1e-3}]
 
 
 @pytest.mark.parametrize("verb", ["stop", "pause", "checkpoint", "evaluate"])

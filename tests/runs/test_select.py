@@ -55,6 +55,15 @@ def test_a_given_name_stands_for_its_run_and_the_recipes_no_longer(root: Path) -
         select(["Best 1"], root)
 
 
+def test_what_is_called_so_by_its_id_alone_is_found_as_everywhere(root: Path) -> None:
+    ids = [*IDS, "20260103-000001-mini-cccccc-0001"]
+    (mini := RunFolder(root / ids[3])).path.mkdir()
+    label(mini, name="tiny one")
+    assert select(["mini"], root) == [Run("mini", root)] == [Run(mini)]
+    label(RunFolder(root / ids[2]), name="mini")
+    assert select(["mini"], root) == [Run("mini", root)] == [Run(root / ids[2])]
+
+
 def test_handles_folders_and_paths(root: Path) -> None:
     first, second, third = (Run(root / run_id) for run_id in IDS)
     given = [third, second.folder, root / first.id, str(root / first.id)]

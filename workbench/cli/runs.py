@@ -14,9 +14,9 @@ from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.plots.terminal import follow
 from workbench.printable import plain_lines
-from workbench.runs import control
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
+from workbench.runs.knob import check_knob
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
 
@@ -72,12 +72,7 @@ def _checked_knob(run: Run, text: str) -> dict[str, Any]:
     """Path and value of ``PATH=VALUE``, refused here where the run would refuse them after its present step."""
     path, value = assignment(text, "optimizer.lr=1e-4")
     if run.status not in FINAL:
-        # Imports torch, through the recipe: for this verb alone.
-        from workbench.changes import turned
-
-        # As the trainer last wrote them; before it did, the recipe's own are in force.
-        in_force = {knob["path"]: knob["value"] for knob in control.read_knobs(run.folder)}
-        turned(run.recipe.with_(**in_force), path, value)
+        check_knob(run.folder, path, value)
     return {"path": path, "value": value}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workbench.errors import RunError
@@ -38,8 +38,7 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     matching = [known_id for known_id in known if known_id.startswith(run_id)]
     # Two small files of every run: not for the beginning of an id.
     called = {} if matching else {known_id: name_of(RunFolder(root / known_id)) for known_id in known}
-    named = [known_id for known_id, name in called.items() if name == run_id]
-    named = named or [known_id for known_id in known if name_in(known_id) == run_id]
+    named = called_so(run_id, called)
     for found, stands_for, way_out in (
         (matching, "begins {} run ids", "write more of it"),
         (named, "is the name of {} runs", "write the beginning of one id"),
@@ -53,6 +52,16 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
         raise RunError(f"run '{run_id}' was deleted; `workbench restore {run_id}` brings it back from the trash")
     names = dict.fromkeys(filter(None, (*called.values(), *map(name_in, known), *known)))
     raise RunError(f"no run '{run_id}' in {root}{nearest(run_id, list(names))}. `{listed_by}` lists them")
+
+
+def called_so(name: str, called: Mapping[str, str]) -> list[str]:
+    """Ids of the runs of a name: those that are called so now, else those whose ids say that they were launched so.
+
+    Args:
+        called: what runs are called now, by id.
+    """
+    now = [run_id for run_id, present in called.items() if present == name]
+    return now or [run_id for run_id in called if name_in(run_id) == name]
 
 
 def nearest(typed: str, names: Sequence[str]) -> str:

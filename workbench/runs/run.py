@@ -21,6 +21,7 @@ from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.in_process import refuse_elsewhere, way_on
+from workbench.runs.knob import check_knob
 from workbench.runs.labels import label, name_of, read_labels
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
@@ -169,7 +170,13 @@ class Run(Awaited["Result"]):
         return self.ask("evaluate", timeout)
 
     def set(self, path: str, value: Any, timeout: float | None = None) -> str:
-        """Change a knob of the running run, for example ``set("optimizer.lr", 1e-4)``. See :meth:`ask`."""
+        """Change a knob of the running run, for example ``set("optimizer.lr", 1e-4)``. See :meth:`ask`.
+
+        Raises:
+            RunError, RecipeError: as for :meth:`ask`, or the run would refuse this knob or value; nothing is sent.
+        """
+        if self.status not in FINAL:
+            check_knob(self.folder, path, value)
         return self.ask("set", timeout, path=path, value=value)
 
     def resume(self, timeout: float | None = None, *, controller: str = "", take_over: bool = False) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.catalogue.run_list import runs
-from workbench.runs.find import nearest
+from workbench.runs.find import called_so, nearest
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 
@@ -21,8 +21,8 @@ def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run
     """Runs in the order in which they are given, each once; those that one text stands for, oldest first.
 
     Args:
-        given: runs, folders of runs, ids or unique beginnings of them, names (all runs so called), globs over ids and
-            names (``"bert*"``), and lists of these.
+        given: runs, folders of runs, ids or unique beginnings of them, names (all runs so called now, else so launched),
+            globs over ids and names (``"bert*"``), and lists of these.
         runs_dir: the runs folder of ids, names and globs; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
@@ -55,7 +55,8 @@ def _runs(given: Any, runs_dir: str | Path | None) -> Iterator[Run]:
 def _called(text: str, runs_dir: str | Path | None) -> list[Run]:
     known = runs(runs_dir)
     pattern = bool(_GLOB & set(text))
-    found = [run for run in reversed(known) if text in (run.id, run.name)]
+    so = {text, *called_so(text, {run.id: run.name for run in known})}
+    found = [run for run in reversed(known) if run.id in so]
     if not found and pattern:
         found = [run for run in reversed(known) if fnmatchcase(run.id, text) or fnmatchcase(run.name, text)]
     if not found and text and not pattern:

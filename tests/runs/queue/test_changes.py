@@ -8,6 +8,7 @@ import pytest
 
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder
+from workbench.runs.labels import label
 from workbench.runs.queue.changes import move, set_priority, waiting_ticket
 from workbench.runs.queue.line import in_line
 from workbench.runs.queue.queue_folder import Queue
@@ -60,6 +61,16 @@ def test_others_keep_their_turns(
     move(PREFIX + "d", 1)
     assert order(queue) == "xdabc"
     other.leave()
+
+
+@pytest.mark.usefixtures("turns")
+def test_a_run_is_moved_by_what_it_is_called(queue: Queue) -> None:
+    label(waiting_ticket(queue.tickets(), PREFIX + "d").run, name="my last")
+    move("my last", 1)
+    assert order(queue) == "dabc"
+    label(waiting_ticket(queue.tickets(), PREFIX + "a").run, name="my last")
+    with pytest.raises(RunError, match="'my last' is the name of 2 runs that wait; of those: "):
+        move("my last", 1)
 
 
 @pytest.mark.usefixtures("turns")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.errors import RunError
+from workbench.runs.find import called_so
 from workbench.runs.queue.line import in_line, owner_of
 from workbench.runs.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
 from workbench.runs.queue.ticket import Ticket
@@ -28,7 +29,7 @@ def this_queue() -> Queue:
 
 
 def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
-    """The ticket of a run that waits, by its id, a unique beginning of it, or its folder.
+    """The ticket of a run that waits, by its id, a unique beginning of it, its name or its folder.
 
     Raises:
         RunError: none waits by that name, or several do.
@@ -36,10 +37,14 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
     line = in_line(tickets)
     path = str(Path(run).expanduser().absolute())
     found = [ticket for ticket in line if ticket.folder == path or (run and ticket.run.id.startswith(run))]
+    stands_for = "begins the ids"
+    if not found:
+        so = called_so(run, {ticket.run.id: ticket.called for ticket in line})
+        found, stands_for = [ticket for ticket in line if ticket.run.id in so], "is the name"
     if len(found) == 1:
         return found[0]
     named = ", ".join(ticket.run.id for ticket in (found or line)[:5]) or "nothing"
-    what = f"'{run}' begins the ids of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
+    what = f"'{run}' {stands_for} of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
     raise RunError(f"{what}; {'of those' if found else 'what waits'}: {named}. `workbench queue` lists all")
 
 
