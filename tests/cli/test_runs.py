@@ -116,7 +116,6 @@ def test_a_knob_is_checked_before_it_is_sent(alive: RunFolder, capsys: pytest.Ca
     asking = ["set", alive.id, "--runs", str(alive.path.parent), "--timeout", "0"]
     control.write_knobs(alive, settable(Recipe(optimizer={"kind": "adamw", "schedule": "inverse_sqrt"})))
     for text, why in (
-        ("optimizer.lrr=1", "did you mean optimizer.lr?"),
         ("optimizer.lx=1", "did you mean 'optimizer.lr'"),
         ("optimizer.lr=-1", "greater than 0"),
         ("optimizer.schedule.end=5", "optimizer.schedule.end"),

@@ -21,8 +21,8 @@ def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run
     """Runs in the order in which they are given, each once; those that one text stands for, oldest first.
 
     Args:
-        given: runs, folders of runs, ids or unique beginnings of them, names (all runs so called now, else so launched),
-            globs over ids and names (``"bert*"``), and lists of these.
+        given: runs, folders of runs, ids or unique beginnings of them, names (of all runs that are called so
+            now, else were launched so), globs over ids and names (``"bert*"``), and lists of these.
         runs_dir: the runs folder of ids, names and globs; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
