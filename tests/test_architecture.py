@@ -147,7 +147,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workbench", "workbench.telemetry", "workbench.recipe", "workbench.choices",
         "workbench.presets", "workbench.runs", "workbench.plots",
     },
-    "workbench.comparison": {"workbench.runs", "workbench.plots", "workbench.ui"},
+    "workbench.comparison": {"workbench.runs", "workbench.plots", "workbench.ui", "workbench.opening"},
     "workbench.accelerated": {
         "workbench.choices", "workbench.recipe", "workbench.training", "workbench.runs",
     },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ import workbench as wb
 from tests.plots.synthetic import trained
 from tests.ui.kernel import live_kernel
 from tests.ui.live import run_folder
+from workbench import opening
+from workbench.comparison import compare
 from workbench.errors import RunError, WorkbenchError
 from workbench.runs.folder import RunFolder, read_json, write_json
 
@@ -110,3 +113,12 @@ def test_in_a_notebook(root: Path, tmp_path: Path) -> None:
         live = shown("going")
         assert sum(WIDGET in output for output in live) == 1
         assert "optimizer.lr" in live[-1]["text/html"]
+
+
+def test_the_name_of_a_race_is_told_from_that_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = SimpleNamespace(kind=SimpleNamespace(noun="race"), folder=SimpleNamespace(command="workbench race mine"))
+    monkeypatch.setattr(opening, "matching", lambda text, runs_dir: [held] if text == "mine" else [])
+    with pytest.raises(RunError, match=r"name 'mine'.*There is a race of that name: `workbench race mine` shows it"):
+        compare("mine", runs_dir=tmp_path)
+    with pytest.raises(RunError, match=r"lists them$"):
+        compare("yours", runs_dir=tmp_path)

@@ -29,6 +29,9 @@ def test_the_list_is_in_the_order_of_the_file_and_holds_no_helper() -> None:
 def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
     with pytest.raises(RecipeError, match=r"preset: unknown value 'bert_tinny'; did you mean 'bert_tiny'\?"):
         presets.get("bert_tinny")
+    with pytest.raises(AttributeError, match=r"unknown preset 'fst'; did you mean 'fast'\?"):
+        presets.fst()
+    assert not hasattr(presets, "fst")
 
 
 def test_the_two_demo_runs_get_the_same_text_threads_and_time() -> None:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.errors import RunError
 from workbench.printable import aligned, plain
 from workbench.runs import comparison
 from workbench.runs.folder import RunFolder, read_object
@@ -51,7 +52,16 @@ def compare(*runs: Any, runs_dir: str | Path | None = None) -> Comparison:
         >>> import workbench as wb
         >>> wb.compare("every layer", "dropping layers").frame()  # doctest: +SKIP
     """
-    return Comparison(select(runs, runs_dir))
+    try:
+        return Comparison(select(runs, runs_dir))
+    except RunError as error:
+        from workbench.opening import matching
+
+        held = [each for text in runs if isinstance(text, str) for each in matching(text, runs_dir)]
+        if not held:
+            raise
+        noun, command = held[0].kind.noun, held[0].folder.command
+        raise RunError(f"{error}. There is a {noun} of that name: `{command}` shows it") from None
 
 
 class Comparison:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 import sys
+from typing import Any
 
 from workbench.choices.data.batch_rules import scaled_rate
-from workbench.errors import RecipeError, check_known
+from workbench.errors import RecipeError, check_known, unknown
 from workbench.recipe import Recipe
 
 _FAST_TOKENS = "614_400 tokens"  # what fast() reads in its 600 steps: a budget in steps would favour large batches
@@ -308,6 +309,10 @@ def get(name: str) -> Recipe:
     check_known("preset", name, names(), RecipeError)
     recipe: Recipe = getattr(sys.modules[__name__], name)()
     return recipe
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module '{__name__}': {unknown('', name, names(), noun='preset')}")
 
 
 _NOT_PRESETS = ("names", "get")

@@ -60,6 +60,12 @@ def test_what_is_not_found_names_the_nearest(filled: Path, typed: str, said: str
         find(typed, filled)
 
 
+def test_the_beginning_of_a_name_is_near_it(filled: Path) -> None:
+    label(RunFolder(filled / IDS[2]), name="racer seed 0 at 0.5x")
+    with pytest.raises(RunError, match=r"no run 'racer' in .*; nearest: 'racer seed 0 at 0.5x'"):
+        find("racer", filled)
+
+
 def test_ids_that_somebody_made_up_have_no_name_to_be_near(tmp_path: Path) -> None:
     (tmp_path / "baseline").mkdir()
     with pytest.raises(RunError, match="nearest: 'baseline'"):

@@ -13,6 +13,8 @@ from workbench.runs.labels import name_of
 
 # A dot, which no run id begins with: no list ever sees it.
 TRASH = ".trash"
+FEWEST_LETTERS = 3
+"""Of the beginning of a name that is like it; fewer begin too many."""
 
 
 def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "workbench runs") -> RunFolder:
@@ -70,6 +72,8 @@ def nearest(typed: str, names: Sequence[str]) -> str:
         return "; that folder holds no runs"
     # A wrong guess is worse than none.
     near = difflib.get_close_matches(typed, names, n=3, cutoff=0.6)
+    # A race's runs are called as its arms, with a seed behind.
+    near = near or [name for name in names if len(typed) >= FEWEST_LETTERS and name.startswith(typed)][:3]
     return f"; nearest: {', '.join(map(repr, near))}" if near else ""
 
 

@@ -47,6 +47,7 @@ def test_a_run_is_renamed_and_told_so(actions: RunActions, tmp_path: Path) -> No
     one = run(tmp_path, "a")
     assert perform(actions, "label", one, name="best")[0].text == "a is now called best"
     assert Run(one).name == "best"
+    assert perform(actions, "label", one, name="best")[0].text == "nothing changed: best is called so"
     assert perform(actions, "label", one, add=["x"])[0].text == "tags of best changed"
     with pytest.raises(RunError, match="is no name for a run"):
         perform(actions, "label", one, name=["best"])

@@ -97,10 +97,13 @@ class RunActions:
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes, name, before = rest.get("notes"), rest.get("name"), _names(runs)
+        names = [run.name for run in runs]
         for run in runs:
             label(run.folder, add=_texts(rest.get("add")), remove=_texts(rest.get("remove")), notes=notes, name=name)
         what = "tags" if notes is None else "note"
         told = f"{what} of {before} changed" if name is None else f"{before} is now called {_names(runs)}"
+        if name is not None and names == [run.name for run in runs]:
+            told = f"nothing changed: {before} {'is' if len(runs) == 1 else 'are'} called so"
         yield ActionResult(told)
 
     def _delete(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
