@@ -15,6 +15,9 @@ from tests.runs.tiny import wait_until
 from tests.ui.messages import hear, say
 from workbench.racing.race import Race, race
 from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
+from workbench.ui.compose.sources import recipe_of
 from workbench.ui.lab import race_form
 from workbench.ui.lab.lab import Lab
 from workbench.ui.lab.race_form import RaceForm
@@ -98,6 +101,23 @@ def test_arms_are_called_what_their_recipes_are_called(
     assert any(line.startswith(f"  {tiny.name}: ") and line.endswith("(baseline)") for line in lines)
     say(form, {"start": page.ask})
     assert (begun[0].plan.baseline, list(begun[0].plan.arms)) == (tiny.name, [tiny.name, "mine"])
+
+
+def test_a_renamed_run_races_by_its_present_name(
+    form: RaceForm, begun: list[Race], root: Path, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(root / "20260101-000000-mini-000000-0000")
+    folder.path.mkdir(parents=True)
+    write_json(folder.recipe, tiny.with_(name="mini").to_dict())
+    label(folder, name="tiny one")
+    page, source = Page(form, monkeypatch), f"run:{folder.id}"
+    assert recipe_of(source, root).name == "tiny one"
+    form.offer(tiny.with_(optimizer={"lr": 2e-3}, name="racer"), tiny, "preset tiny")
+    assert page.heard[-1]["open"]["name"] == f"racer against {tiny.name}"
+    say(form, {"pick": source})
+    assert page.price()["name"] == "racer against tiny one", "the page suggests what the choice asks for"
+    say(form, {"start": page.ask})
+    assert (begun[0].plan.name, list(begun[0].plan.arms)) == ("racer against tiny one", ["tiny one", "racer"])
 
 
 def test_the_choice_the_rate_and_its_schedule_are_named_before_other_knobs(tiny: Recipe) -> None:

@@ -14,6 +14,7 @@ from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.runs.find import find, run_ids
 from workbench.runs.folder import runs_root
+from workbench.runs.labels import read_labels
 
 RUN = "run:"
 LISTED = 1000
@@ -63,7 +64,7 @@ def run_label(run_id: str) -> str:
 
 
 def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
-    """The recipe of a preset or of a run.
+    """The recipe of a preset or of a run; that of a run by the name that the run has now.
 
     Raises:
         RecipeError: no such preset; or the run's ``recipe.json`` is missing, damaged, of a newer version,
@@ -71,8 +72,11 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
         RunError: no such run.
     """
     if source.startswith(RUN):
-        recipe = Recipe.load(find(source.removeprefix(RUN), runs_dir).recipe)
+        folder = find(source.removeprefix(RUN), runs_dir)
+        recipe = Recipe.load(folder.recipe)
         recipe.check_whole()
+        if (given := read_labels(folder).name) and given != recipe.name:
+            recipe = recipe.with_(name=given)
         return on_own_text(recipe)
     return presets.get(source)
 

@@ -20,7 +20,7 @@ from workbench.recipe import Recipe
 from workbench.sweeping.space import label
 from workbench.ui.bundles import script, style
 from workbench.ui.compose.source_picker import SourcePicker
-from workbench.ui.compose.sources import recipe_of, run_sources, title_of
+from workbench.ui.compose.sources import RUN, recipe_of, run_sources, title_of
 
 DEFAULT_SEEDS = 6
 _NAMED_KNOBS = 3
@@ -107,8 +107,9 @@ class RaceForm(SourcePicker):
         composed, base = self._recipes
         try:
             baseline = base if against is None else recipe_of(against, self._runs_dir)
-            called = _called(against, base)
-            name = _text(message.get("name")) or _race_name(composed, baseline, called)
+            called = _called(against, base, baseline)
+            suggested = _race_name(composed, baseline, called)
+            name = _text(message.get("name")) or suggested
             theirs, mine = _arms(composed.name, called)
             plan = race(
                 {theirs: baseline, mine: composed}, _text(message.get("budget")) or None,
@@ -125,7 +126,7 @@ class RaceForm(SourcePicker):
                 self._plan = plan
             # What was told on the way, such as text that was prepared, is over. The cost first, then what it is for.
             cost, *finer = cost_lines(plan)
-            self._tell(ask, {"lines": [cost, *_difference(composed, baseline, mine), *finer]})
+            self._tell(ask, {"lines": [cost, *_difference(composed, baseline, mine), *finer], "name": suggested})
 
     def _tell(self, ask: int, answer: dict[str, Any]) -> None:
         if not self.has_left:
@@ -136,8 +137,11 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _called(against: str | None, base: Recipe) -> str:
-    return base.name if against is None else title_of(against).partition(" ")[2]
+def _called(against: str | None, base: Recipe, baseline: Recipe) -> str:
+    if against is None:
+        return base.name
+    # A run has the name that it was given last, which its recipe comes with.
+    return baseline.name if against.startswith(RUN) else title_of(against).partition(" ")[2]
 
 
 def _arms(composed: str, called: str) -> tuple[str, str]:

@@ -49,11 +49,12 @@ class Form {
     model.on("msg:custom", this.heard);
   }
 
-  hear({ open, priced, lines, error, begun }) {
+  hear({ open, priced, lines, error, begun, name }) {
     if (open) this.show(open);
     else if (begun) this.dialog.close();
     else if (priced !== undefined && priced === this.asked) {
       this.start.disabled = Boolean(error);
+      if (name) this.name.placeholder = name;
       this.cost.classList.toggle("lab-bad", Boolean(error));
       this.cost.replaceChildren(...(error ? [el("p", { text: error })] : lines.map((text) => el("p", { text: text.trim(), class: text.startsWith("  ") ? "lab-race-part" : "" }))));
     }
