@@ -127,6 +127,14 @@ test("events are marked by x, with a word and a sign for where there is no room"
   assert.deepEqual([stage.label, stage.stroke], ["", "#f00"], "of several runs, names of stages would lie over each other");
 });
 
+test("what happened before the first record is marked where curves begin, unless somebody has zoomed in", () => {
+  const begun = { lines: [{ ...picture().lines[0], x: Float64Array.of(1, 2, 3, 4, 5) }], extent: [1, 5], marks: [{ ...picture().marks[0], x: 0 }] };
+  const signs = (made) => drawn(picture(made)).split("‖").length - 1;
+  assert.equal(signs({ ...begun, marks: [] }), 0);
+  assert.ok(signs(begun) > 0 || drawn(picture(begun)).includes("pause"));
+  assert.equal(drawn(picture({ ...begun, window: [2, 4] })).includes("pause"), false);
+});
+
 test("words of events stand in a table, newest first, and of several runs with whose they are", () => {
   const events = [
     { kind: "knob", step: 2, text: "optimizer.lr 0.001 -> 0.0005", data: { path: "optimizer.lr", value: 0.0005 } },

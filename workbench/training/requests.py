@@ -199,7 +199,8 @@ class Requests:
         if recipe != session.training.recipe:
             self._save_before(request)
             session.turn(path, value, recipe, text)
-        session.writer.event(session.training.progress.step, "knob", text, path=path, value=value)
+            # Nothing changed is no event, and no mark on the plots: the answer says it.
+            session.writer.event(session.training.progress.step, "knob", text, path=path, value=value)
         self.write_knobs()
         return text + warnings
 

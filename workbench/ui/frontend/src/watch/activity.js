@@ -137,6 +137,14 @@ export function inSight(stages, placeOf, left, right) {
   return inside.map((stage) => ({ ...stage, place: Math.max(left, stage.place) }));
 }
 
+/**
+ * Where a mark is drawn: an event of before the first record, as a knob changed while the run began, where curves begin.
+ * @param {number} place by its x
+ * @param {number} left edge of the plot
+ * @param {boolean} zoomed then what is out of sight stays there
+ */
+export const markPlace = (place, left, zoomed) => (zoomed ? place : Math.max(place, left));
+
 /** Of what stands at a mark: a sign has the run's colour, words one that is read in both themes. */
 export const inkOf = (text, stroke, theme) => (text.length === 1 && stroke) || theme.muted;
 

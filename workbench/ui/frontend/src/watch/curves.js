@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 
-import { boundaryLabels, inkOf, inSight } from "./activity.js";
+import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
 import { el } from "../dom.js";
 import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
@@ -237,8 +237,9 @@ export class Curves {
 
   #marks(u) {
     const { left, top, width, height } = u.bbox;
+    const placeOf = (x, stage) => markPlace(u.valToPos(x, "x", true), left, stage || this.picture.window);
     for (const { x: value, stage, stroke } of this.picture.marks ?? []) {
-      const x = Math.round(u.valToPos(value, "x", true)) + 0.5;
+      const x = Math.round(placeOf(value, stage)) + 0.5;
       const look = { strokeStyle: stroke, globalAlpha: stage ? 0.9 : 0.65, lineWidth: stage ? 1.5 : 1 };
       if (x >= left && x <= left + width) dashed(u.ctx, [x, top], [x, top + height], stage ? [5, 3] : [2, 3], look);
     }
@@ -251,7 +252,7 @@ export class Curves {
     ctx.font = this.picture.theme.font.replace(/^\d+/, (size) => size * ratio);
     ctx.textAlign = "left";
     ctx.textBaseline = "alphabetic";
-    const placeOf = (x) => u.valToPos(x, "x", true);
+    const placeOf = (x) => markPlace(u.valToPos(x, "x", true), bbox.left, this.picture.window);
     const inside = inSight(this.picture.marks ?? [], placeOf, bbox.left, bbox.left + bbox.width);
     // The last one has room up to the edge of the canvas, not of the plot.
     const texts = boundaryLabels(inside, (text) => ctx.measureText(text).width, u.ctx.canvas.width);

@@ -1,6 +1,6 @@
 // A plot as SVG text, with title, legend and axes: what is downloaded, and what a PNG is made of. Pure.
 
-import { boundaryLabels, inkOf, inSight } from "./activity.js";
+import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
 import { duration, short } from "../format.js";
 import { AXES } from "../palette.js";
 import { escaped, sample, sampleWidth, tag } from "./samples.js";
@@ -143,12 +143,12 @@ function levelLine(level, box, place, theme) {
 
 function eventMarks(picture, place, box) {
   const out = [];
-  const marks = (picture.marks ?? []).map((mark) => ({ ...mark, place: place(mark.x) }));
+  const marks = (picture.marks ?? []).map((mark) => ({ ...mark, place: markPlace(place(mark.x), box.left, mark.stage || picture.window) }));
   for (const mark of marks) {
     if (mark.place < box.left || mark.place > box.right) continue;
     out.push(tag("line", { x1: mark.place, x2: mark.place, y1: box.top, y2: box.bottom, stroke: mark.stroke, "stroke-dasharray": mark.stage ? "5 3" : "2 3", opacity: mark.stage ? 0.9 : 0.6 }));
   }
-  const labels = boundaryLabels(inSight(picture.marks ?? [], place, box.left, box.right), (text) => LETTER * text.length);
+  const labels = boundaryLabels(inSight(picture.marks ?? [], (x) => markPlace(place(x), box.left, picture.window), box.left, box.right), (text) => LETTER * text.length);
   for (const { text, place: x, stroke } of labels) out.push(tag("text", { x: x + 2, y: box.top - 6, fill: inkOf(text, stroke, picture.theme), "font-size": 11 }, escaped(text)));
   return out.join("");
 }

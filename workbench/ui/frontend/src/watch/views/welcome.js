@@ -1,4 +1,4 @@
-// What stands where no run is watched yet: three steps, and an example that is one click away.
+// What stands where no run is watched: three steps, and an example that is one click away.
 
 import { el, say } from "../../dom.js";
 
@@ -17,7 +17,7 @@ export class Welcome {
     this.button = el("button", { type: "button", class: "wb-start", text: "Start a running example", on: { click: () => this.#start(start) } });
     this.said = el("p", { class: "wb-said", role: "status" });
     const note = el("p", { class: "wb-note", text: "A small model on a small text, which learns something within a minute. It is a run as any other: stop it whenever you like." });
-    this.root = el("section", { class: "wb-welcome", "aria-label": "First steps", hidden: true }, el("h3", { text: "No run is watched yet" }), el("ol", {}, ...steps), this.button, note, this.said);
+    this.root = el("section", { class: "wb-welcome", "aria-label": "First steps", hidden: true }, el("h3", { text: "No run is watched" }), el("ol", {}, ...steps), this.button, note, this.said);
   }
 
   draw(shown) {
