@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from markdown_it import MarkdownIt
 
 import workbench.choices
 from workbench.choices.choice import Choice, registry
@@ -139,6 +140,17 @@ def test_choices_are_frozen_and_closed(axis: str, kind: str) -> None:
         choice.kind = "other"  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="legal: "):
         type(choice)(**{**choice.model_dump(), "no_such_knob": 1})
+
+
+@every_choice
+def test_formulas_of_a_card_stand_in_lines_of_their_own(axis: str, kind: str) -> None:
+    """A line of maths that is not indented takes the ones below it into one paragraph, which nobody can read."""
+    text = Path(inspect.getfile(registry(axis)[kind])).with_suffix(".md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for token in MarkdownIt().parse(text):
+        if token.type == "paragraph_open" and token.level == 0 and token.map:
+            first, end = token.map
+            assert not any(line.startswith("    ") for line in lines[first:end]), lines[first]
 
 
 @every_choice
