@@ -123,6 +123,7 @@ test("a knob for a column is found by words of its path and of its help", () => 
   assert.deepEqual(sought("batch rows", told).paths, ["data.batch_size"]);
   assert.equal(sought("rate", told).problem, "'rate' is in 2 knobs: optimizer.lr (peak learning rate), objective.mask_rate.kind; name one");
   assert.equal(sought("batch_sise", told).problem, "no knob 'batch_sise'; did you mean batch_size?");
+  assert.equal(sought("optimizer.lrr", told).problem, "no knob 'optimizer.lrr'; did you mean optimizer.lr?");
 });
 
 test("a run that is newer than the knobs has none yet", () => {

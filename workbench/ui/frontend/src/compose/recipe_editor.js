@@ -31,7 +31,11 @@ function render({ model, el: root }) {
   const show = () => {
     const draft = model.get("draft");
     const text = draft ?? model.get("text");
-    if (area.value !== text) area.value = text;
+    if (area.value !== text) {
+      area.value = text;
+      // The caret goes to the end of a new text, and the beginnings of its lines out of sight.
+      area.scrollLeft = 0;
+    }
     // While it holds a draft, undo belongs to the text.
     if (draft === null) delete area.dataset.labEdited;
     else area.dataset.labEdited = "true";
