@@ -16,6 +16,10 @@ KNOWN = (
     r"error: Failed to load resource: .* 404 \(Not Found\) <\S+/api/(kernels|sessions)/\S+>",
     # Its debugger asks the kernel of a notebook that comes to the front, also one that was shut down.
     r"uncaught: Kernel is dead\n.*\.requestDebug .*",
+    # A comm that is closed, or its kernel ended, before the kernel has answered that it has a subshell for it.
+    r"warning: Subshell identifier not available in the closeout sequence, .*",
+    r"uncaught: Error: Canceled future for create_subshell_request message before replies were done.*",
+    r"uncaught: Canceled future for create_subshell_request message before replies were done.*",
     # A notebook opened without the kernel, or even the kind of kernel, that its widgets came from.
     r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",
