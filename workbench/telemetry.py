@@ -27,6 +27,8 @@ from workbench.json_lines import Record, Tail
 from workbench.json_lines import number as number
 
 STREAMS = ("scalars", "layers", "events")
+RECENT = 50
+"""Losses whose mean is called the training loss of a run."""
 # A disk that stays full for hours must not fill the memory too: this is some 20 MB per stream.
 KEPT_LINES = 100_000
 EXACT_BYTES = 8_000_000

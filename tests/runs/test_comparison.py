@@ -9,7 +9,7 @@ from workbench.runs.comparison import compare
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import write_state
 from workbench.scored_text import OTHER_TOKENS
-from workbench.training.recorder import RECENT
+from workbench.telemetry import RECENT
 
 
 def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any] | None, **state: Any) -> RunFolder:

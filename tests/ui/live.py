@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import comm
+
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import take_lock, write_state
 
@@ -28,3 +30,17 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.01)
+
+
+class Wire(comm.base_comm.BaseComm):
+    """A comm that keeps what is published instead of needing a kernel."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.published: list[tuple[dict[str, Any], list[bytes]]] = []
+        super().__init__(*args, **kwargs)
+
+    def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
+        self.published.append((data or {}, list(buffers or [])))
+
+    def custom(self) -> list[tuple[dict[str, Any], list[bytes]]]:
+        return [(data["content"], buffers) for data, buffers in self.published if data.get("method") == "custom"]

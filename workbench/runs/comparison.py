@@ -17,13 +17,12 @@ from workbench.runs.in_force import in_force
 from workbench.runs.state import actual_status, read_state
 from workbench.runs.titles import NO_KNOBS, titles
 from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
+from workbench.telemetry import RECENT
 
-MEAN_STEPS = 50
-"""Over which the training loss of a result is the mean, where a run has so many."""
 # What each number is called, where it stands in a result, and which end of it is better (None: neither).
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("held-out loss (nats)", "heldout_loss", "low"),
-    (f"training loss, mean of the last {MEAN_STEPS} steps (nats)", "train_loss", "low"),
+    (f"training loss, mean of the last {RECENT} steps (nats)", "train_loss", "low"),
     ("training loss of the last step (nats)", "loss", None),
     ("held-out bits per byte", "bits_per_byte", "low"),
     ("word frequencies (nats)", "unigram_entropy", None),
@@ -66,10 +65,10 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     own = [found.get("steps", 0) - (origin.step if origin else 0)
            for found, origin in zip(numbers, origins, strict=True)]  # fmt: skip
     short = [run["name"] for run, found, steps in zip(names, numbers, own, strict=True)
-             if steps < MEAN_STEPS and "train_loss" in found]  # fmt: skip
+             if steps < RECENT and "train_loss" in found]  # fmt: skip
     if short and sum("train_loss" in found for found in numbers) > 1:
         unlike = (*unlike, "train_loss")
-        why.append(f"No best training loss: {', '.join(short)} trained fewer than {MEAN_STEPS} steps.")
+        why.append(f"No best training loss: {', '.join(short)} trained fewer than {RECENT} steps.")
     why += [f"{run['name']} goes on from step {origin.step:,} of {origin.name or origin.run}: its steps, tokens and "
             "seconds count from the beginning of that run." for run, origin in zip(names, origins, strict=True)
             if origin is not None]  # fmt: skip

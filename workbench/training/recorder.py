@@ -11,12 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.progress import Progress
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry import RECENT, TelemetryWriter
 from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
-
-RECENT = 50
-"""Losses whose mean is called the training loss of a run, also in :mod:`workbench.runs.comparison`."""
-
 
 RESCUE = "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm"
 """What usually helps against a loss that is not finite."""

@@ -13,7 +13,7 @@ import comm
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from tests.ui.live import run_folder, until
+from tests.ui.live import Wire, run_folder, until
 from workbench.errors import RunError
 from workbench.runs import control
 from workbench.runs.run import Run
@@ -21,20 +21,6 @@ from workbench.runs.state import write_state
 from workbench.telemetry import TelemetryWriter
 from workbench.ui.watch import monitor as module
 from workbench.ui.watch.monitor import Monitor
-
-
-class Wire(comm.base_comm.BaseComm):
-    """A comm that keeps what is published instead of needing a kernel."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.published: list[tuple[dict[str, Any], list[bytes]]] = []
-        super().__init__(*args, **kwargs)
-
-    def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
-        self.published.append((data or {}, list(buffers or [])))
-
-    def custom(self) -> list[tuple[dict[str, Any], list[bytes]]]:
-        return [(data["content"], buffers) for data, buffers in self.published if data.get("method") == "custom"]
 
 
 @pytest.fixture(autouse=True)

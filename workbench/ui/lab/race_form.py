@@ -15,7 +15,7 @@ from workbench.racing.entering import ARM_NAME
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race, begin, race
 from workbench.racing.sentences import cost_lines
-from workbench.racing.sequential import MOST_SEEDS
+from workbench.racing.sequential import LOOKS, MOST_SEEDS
 from workbench.recipe import Recipe
 from workbench.sweeping.space import label
 from workbench.ui.bundles import script, style
@@ -70,7 +70,7 @@ class RaceForm(SourcePicker):
         self._recipes, self._plan = (composed, base), None
         self.value, self.own = None, f"{began}, where this began"
         self.send({"open": {"recipe": composed.name, "name": _race_name(composed, base, base.name),
-                            "seeds": DEFAULT_SEEDS, "most": MOST_SEEDS}})  # fmt: skip
+                            "seeds": DEFAULT_SEEDS, "most": MOST_SEEDS, "looks": LOOKS}})  # fmt: skip
 
     def close(self) -> None:
         """Leave the page; a race that has begun goes on."""

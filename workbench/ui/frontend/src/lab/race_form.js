@@ -14,13 +14,13 @@ class Form {
   constructor(model, host) {
     Object.assign(this, { model, asked: 0, priced: 0 });
     const box = (label, attributes) => el("input", { type: "text", autocomplete: "off", spellcheck: "false", "aria-label": label, on: { input: () => this.ask() }, ...attributes });
-    const row = (label, node, hint = "") => el("label", { class: "lab-race-row" }, el("span", { text: label }), node, hint ? (hint.nodeType ? hint : el("small", { text: hint })) : null);
+    const row = (label, node, hint = "") => el("label", { class: "lab-race-row" }, el("span", { text: label }), node, hint ? el("small", {}, hint) : null);
     this.title = el("h4");
     this.source = el("div", { class: "lab-race-source" });
     this.unpick = picker.render({ model, el: this.source });
     this.source.addEventListener("change", () => this.ask());
     this.seeds = box("seeds", { type: "number", min: "2", step: "1" });
-    this.looks = el("small");
+    this.judged = el("span");
     this.budget = box("budget of each run", { placeholder: "as long as the baseline's own" });
     this.name = box("name of the race");
     this.cost = el("div", { class: "lab-race-cost", role: "status" });
@@ -34,7 +34,7 @@ class Form {
       "form", { on: { submit } },
       el("p", { text: "Trains both recipes on the same seeds with equal budgets, in the background, and says whether they differ by more than chance. Fewer seeds run where fewer decide." }),
       this.source,
-      row("seeds", this.seeds, this.looks),
+      row("seeds", this.seeds, this.judged),
       row("budget", this.budget, "for example 60 s, 600 steps or 1e6 tokens, of each run"),
       row("name", this.name),
       this.cost,
@@ -60,9 +60,9 @@ class Form {
     }
   }
 
-  show({ recipe, name, seeds, most }) {
+  show({ recipe, name, seeds, most, looks }) {
     if (this.dialog.open) return;
-    this.most = most;
+    Object.assign(this, { most, looks });
     say(this.title, `Race “${recipe}”`);
     Object.assign(this.seeds, { value: String(seeds), max: String(most) });
     this.budget.value = "";
@@ -78,7 +78,7 @@ class Form {
     this.start.disabled = true;
     const { seeds, error } = seedsOf(this.seeds.value, this.most);
     if (error) return this.hear({ priced: this.asked, error });
-    say(this.looks, looksText(seeds));
+    say(this.judged, looksText(seeds, this.looks));
     this.cost.classList.remove("lab-bad");
     this.cost.replaceChildren(el("p", { class: "lab-race-part", text: WORKING }));
     const { asked } = this;

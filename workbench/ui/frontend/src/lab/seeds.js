@@ -6,11 +6,8 @@ export function seedsOf(text, most) {
   return Number.isInteger(seeds) && seeds >= 2 && seeds <= most ? { seeds } : { error: `seeds: a whole number from 2 to ${most}` };
 }
 
-/** Numbers of seeds after which a race may end; as workbench/racing/sequential.py has them. */
-const LOOKS = [4, 6, 10];
-
-/** When a race of at most so many seeds is judged. */
-export function looksText(seeds) {
-  const early = LOOKS.filter((look) => look < seeds);
+/** When a race of at most so many seeds is judged; `looks`: numbers of seeds after which races may end. */
+export function looksText(seeds, looks) {
+  const early = looks.filter((look) => look < seeds);
   return early.length ? `at most; it ends after ${early.join(" or ")} where that decides` : "judged once, after all of them";
 }
