@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from workbench.bench import ladder
-from workbench.bench.ladder import DEFAULT, TUNED, Arm, climb, fewest_steps, settled, summary
+from workbench.bench.ladder import DEFAULT, FINE, ROUGH, TUNED, Arm, Search, climb, fewest_steps, settled, summary
 from workbench.bench.ladder_tracks import TRACKS, causal
 from workbench.bench.presets import TUNING_SEED
 from workbench.errors import RecipeError, WorkbenchError
@@ -44,29 +44,39 @@ def test_the_fewest_steps_are_found_from_either_side() -> None:
     train = trainer(arms()[2])
     for start in (20, 200, 4000):
         recipe, run = fewest_steps(train, causal(600), 6.0, start) or pytest.fail("not found")
-        assert 6.0 - ladder.BAND <= run["loss"] <= 6.0
+        assert 6.0 - FINE.band <= run["loss"] <= 6.0
         assert recipe.budget.amount == run["steps"]
 
 
-def test_a_wider_band_takes_fewer_runs() -> None:
-    def trained(band: float) -> list[float]:
+def test_a_rough_search_takes_fewer_runs() -> None:
+    def trained(search: Search) -> list[float]:
         train, losses = trainer(arms()[2]), list[float]()
 
         def noted(recipe: Recipe) -> dict[str, Any]:
             losses.append(train(recipe)["loss"])
             return train(recipe)
 
-        assert fewest_steps(noted, causal(600), 6.0, 340, band)
+        assert fewest_steps(noted, causal(600), 6.0, 340, search)
         return losses
 
-    tried = {band: trained(band) for band in (ladder.BAND, ladder.WIDE_BAND)}
-    assert len(tried[ladder.WIDE_BAND]) < len(tried[ladder.BAND])
-    assert 6.0 - ladder.WIDE_BAND <= tried[ladder.WIDE_BAND][-1] <= 6.0
+    fine, rough = trained(FINE), trained(ROUGH)
+    assert len(rough) < len(fine)
+    assert 6.0 - ROUGH.band <= rough[-1] <= 6.0
 
 
 def test_a_rung_that_cannot_be_built_is_told_before_anything_is_trained(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"the rung 'depth: MSLT, .*' cannot be tried .* 2 layers do not split into"):
         ladder.main(["--set", "architecture.layers=2", "--out", str(tmp_path / "ladder.json")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rungs_are_left_out_by_name(tmp_path: Path) -> None:
+    rungs = TRACKS["causal"].rungs
+    kept = [what for what, _ in ladder._chosen(rungs, ["table", "half"])]
+    assert kept == [what for what, _ in rungs if "table" not in what and "half" not in what]
+    assert len(kept) == len(rungs) - 3
+    with pytest.raises(WorkbenchError, match="--without: no rung holds 'tabel'; there are: architecture: rotary"):
+        ladder.main(["--without", "tabel", "--out", str(tmp_path / "ladder.json")])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,7 +89,7 @@ def test_a_score_out_of_reach_is_given_up(loss: float | None) -> None:
         return {"loss": loss, "steps": tried[-1], "cpu_seconds": 1.0}
 
     assert fewest_steps(train, causal(600), 6.0, 100) is None
-    assert len(tried) == ladder.TRIES
+    assert len(tried) == FINE.tries
     assert tried == sorted(tried)
     with pytest.raises(WorkbenchError, match="does not reach"):
         climb(arms(), [], lambda arm: trainer(arm) if arm.what == "default" else train)

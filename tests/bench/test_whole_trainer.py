@@ -58,11 +58,14 @@ def test_the_tuned_one_takes_the_way_of_the_fastest_trial(tiny: Recipe, monkeypa
         return {"device": "cpu", "cpu_seconds": busy + 1.0 + tuned["bf16"] - 0.5 * tuned["torch_compile"]}
 
     monkeypatch.setattr(whole_trainer, "train", train)
-    assert whole_trainer.fastest(tiny, prepare(tiny.data)) == {"bf16": False, "torch_compile": True}
+    prepared = prepare(tiny.data)
+    assert whole_trainer.fastest(tiny.with_(budget={"amount": 600}), prepared) == {"bf16": False, "torch_compile": True}
     assert tried == [*whole_trainer.WAYS] * whole_trainer.TRIAL_ROUNDS
-    for run in (12, 100, 6000):
-        whole_trainer.fastest(tiny.with_(budget={"amount": run}), prepare(tiny.data))
-    assert steps == {8, 25, whole_trainer.TRIAL_STEPS}, "no trial of a short ladder takes as long as the ladder"
+    tried.clear()
+    for run in (12, 100):
+        whole_trainer.fastest(tiny.with_(budget={"amount": run}), prepared)
+    assert steps == {8, 12, whole_trainer.TRIAL_STEPS}, "no trial of a short ladder takes as long as the ladder"
+    assert tried == [*whole_trainer.WAYS] * 2, "once before each"
 
 
 def test_a_way_is_what_the_trainer_is_told() -> None:

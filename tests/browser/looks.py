@@ -25,6 +25,10 @@ _FRAMES = """() => new Promise(done => {
     const frame = left => left ? requestAnimationFrame(() => frame(left - 1)) : setTimeout(done, 30);
     frame(3);
 })"""
+_WHOLE_IN = """(one, around) => {
+    const [inner, outer] = [one, one.closest(around)].map((each) => each.getBoundingClientRect());
+    return inner.height > 0 && inner.top >= outer.top && inner.bottom <= outer.bottom;
+}"""
 _UNFIT = (Path(__file__).parent / "unfit.js").read_text(encoding="utf-8").rstrip(";\n")
 
 
@@ -106,3 +110,8 @@ def _focusable(node: dict[str, Any]) -> bool:
 
 def _value(node: dict[str, Any], key: str) -> str:
     return str(node.get(key, {}).get("value", "")).strip()
+
+
+def whole_in(one: Locator, around: str) -> bool:
+    """Whether nothing of it is cut off by the element around it."""
+    return bool(one.evaluate(_WHOLE_IN, around))

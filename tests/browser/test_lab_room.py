@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
-from tests.browser.looks import soon
+from tests.browser.looks import soon, whole_in
 from tests.browser.servers import Server
 
 pytestmark = pytest.mark.browser
@@ -22,10 +22,6 @@ _CELLS = [
     "lab.forecast.beside.value = f\"<p class='wb-soft'>quickstart: {_NO_FORECAST}</p>\"\n"
     "lab.forecast._draw()",
 ]
-_WHOLE_IN = """(one, around) => {
-    const [inner, outer] = [one, one.closest(around)].map((each) => each.getBoundingClientRect());
-    return inner.height > 0 && inner.top >= outer.top && inner.bottom <= outer.bottom;
-}"""
 _FITS = """select => {
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = getComputedStyle(select).font;
@@ -57,8 +53,3 @@ def test_what_decides_is_in_sight(page: Page, server: Server) -> None:
         assert whole_in(page.locator(".lab-forecast .wb-forecast-beside p"), ".lab-forecast")
         heading = page.locator(".lab-heading", has=page.get_by_role("button", name="Depth"))
         assert heading.locator("select").evaluate(_FITS), "progressive_drop"
-
-
-def whole_in(one: Locator, around: str) -> bool:
-    """Whether nothing of it is cut off by the element around it."""
-    return bool(one.evaluate(_WHOLE_IN, around))

@@ -16,13 +16,14 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.lab import open_lab
-from tests.browser.looks import expect_curve, still
+from tests.browser.looks import expect_curve, still, whole_in
 from tests.browser.servers import Server, find_kernel, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
 from tests.runs.tiny import wait_until
 from tests.ui.live import run_folder
 from workbench import presets
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.forks.point import steps_of
 from workbench.runs.labels import label
 from workbench.runs.run import Run
 
@@ -237,6 +238,7 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     expect(lab.locator(".lab-watch .wb-run", has_text=run.name)).to_be_visible()
     expect(lab.locator(f".lab-line[data-run='{run.id}']")).to_be_focused()
     expect(page.locator(".wb-dock-watch")).to_have_count(0)
+    the_form_of_a_fork_has_half_of_its_column(page, lab, run)
 
     # Without its kernel it says what to do.
     server.shut_kernels_down()
@@ -245,6 +247,31 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
     cover.get_by_role("button", name="Go to the notebook").click()
     expect(page.locator(".jp-NotebookPanel")).to_be_visible()
     expect(page.locator(".wb-dock-lab")).to_have_count(0)
+
+
+def the_form_of_a_fork_has_half_of_its_column(page: Page, lab: Locator, run: Run) -> None:
+    """On a small screen, the side panel beside it."""
+    if not steps_of(run.folder):
+        run.checkpoint()
+        wait_until(lambda: bool(steps_of(run.folder)))
+    page.set_viewport_size({"width": 1280, "height": 720})
+    line = lab.locator(f".lab-line[data-run='{run.id}']")
+    line.get_by_role("checkbox").check()
+    lab.locator(".lab-actions").get_by_role("button", name="Fork…").click()
+    bar = lab.locator(".lab-fork-bar")
+    expect(bar).to_contain_text(f"Fork of {run.name}")
+    expect(bar.get_by_role("combobox")).to_contain_text("(newest)")
+    expect(lab.locator(".lab-source").first).to_be_hidden()
+    page.screenshot(path=RESULTS / "labextension-fork.png")
+    height = "one => one.getBoundingClientRect().height"
+    form, column = still(
+        page, lambda: [lab.locator(f".lab-{name}").first.evaluate(height) for name in ("middle", "compose")]
+    )
+    assert form >= column / 2, f"{form} of {column} px"
+    assert whole_in(bar.get_by_role("button", name="New run instead"), ".lab-compose")
+    bar.get_by_role("button", name="New run instead").click()
+    expect(bar).to_be_hidden()
+    expect(lab.locator(".lab-source").first).to_be_visible()
 
 
 def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(

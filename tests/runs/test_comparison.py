@@ -154,6 +154,7 @@ def test_a_mean_of_fewer_steps_is_no_best_one_and_a_fork_says_where_it_began(tmp
         assert {row["label"]: row["best"] for row in each["numbers"]}[label] == []
     assert "No best training loss: b trained fewer than 50 steps." in found["short"]["notes"]
     assert "No best training loss: c trained fewer than 50 steps." in found["fork"]["notes"]
-    assert any(note.startswith("c goes on from step 100 of first: its steps") for note in found["fork"]["notes"])
+    # By the name that the other has now.
+    assert any(note.startswith("c goes on from step 100 of a: its steps") for note in found["fork"]["notes"])
     write_json(fork.origin, {"run": "a", "step": 99})
     assert {row["label"]: row["best"] for row in compare([whole, fork])["numbers"]}[label] == [1]

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -38,22 +38,37 @@ from workbench.runs.folder import read_object
 THEIRS = "workbench.bench.whole_trainer"
 DEFAULT, TUNED = "Trainer", "Trainer tuned"
 SEEDS = 6
-BAND, WIDE_BAND, TOLERANCE = 0.04, 0.16, 0.02
-"""Nats below the target at which the search for steps ends; the same without tuning, whose arms are compared roughly;
-nats above it at which the mean of fresh seeds may end."""
+TOLERANCE = 0.02
+"""Nats above the target at which the mean of fresh seeds may end."""
 LEARNED = 0.5
 """Nats below word frequencies that a target must lie, or reaching it says nothing."""
-TRIES = 6
-"""Runs of one search for steps."""
 PILOT_SEEDS = (TUNING_SEED, TUNING_SEED + 1, TUNING_SEED + 2)
 """On which an arm's steps are settled: a masked model may leave the plateau on one seed, and stay on it on another."""
 MORE_STEPS, MOST_TIMES = 1.05, 12
 """Factor on the steps of an arm whose pilot seeds do not reach the score in the mean, and how often it is applied. A
 larger one takes an arm past the score: 1.2 times as many steps brought the tuned Trainer 0.38 nats below it."""
-PER_DOUBLING = 0.4
-"""Nats that twice the steps are worth, before two runs say it better."""
 
 Train = Callable[[Recipe], dict[str, Any]]
+Rung = tuple[str, Mapping[str, Any]]
+"""What is new, and the changes to the recipe."""
+
+
+class Search(NamedTuple):
+    """How the fewest steps to a score are looked for.
+
+    Attributes:
+        band: nats below the score at which it ends. tries: runs that it takes at most.
+        per_doubling: nats that twice the steps are worth, before two runs say it better.
+    """
+
+    band: float
+    tries: int
+    per_doubling: float
+
+
+FINE = Search(0.04, 6, 0.4)
+ROUGH = Search(0.16, 4, 0.8)
+"""Without tuning, where arms are compared roughly: runs of so few steps are where the loss falls fastest."""
 
 
 @dataclass(frozen=True)
@@ -74,36 +89,35 @@ class Arm:
 
 
 def fewest_steps(
-    train: Train, recipe: Recipe, target: float, start: int, band: float = BAND
+    train: Train, recipe: Recipe, target: float, start: int, search: Search = FINE
 ) -> tuple[Recipe, dict[str, Any]] | None:
     """The recipe with the fewest steps tried that end at the target or below, and its run; None where none did.
 
     Args:
         target: held-out nats.
         start: steps tried first.
-        band: nats below the target that are near enough.
     """
     tried: dict[int, float] = {}
     found: tuple[Recipe, dict[str, Any]] | None = None
     steps = start
-    while steps not in tried and len(tried) < TRIES:
+    while steps not in tried and len(tried) < search.tries:
         candidate = recipe.with_(budget={"amount": steps})
         run = train(candidate)
         tried[steps] = nats_of(run)
         if tried[steps] <= target and (found is None or steps < found[0].budget.amount):
             found = candidate, run
-        if target - band <= tried[steps] <= target:
+        if target - search.band <= tried[steps] <= target:
             break
-        steps = _next(tried, target - band / 2)
+        steps = _next(tried, target - search.band / 2, search.per_doubling)
     return found
 
 
-def _next(tried: Mapping[int, float], aim: float) -> int:
+def _next(tried: Mapping[int, float], aim: float, per_doubling: float) -> int:
     """Where the score is expected to be ``aim``: along the logarithm of the steps between the two nearest runs."""
-    points = [(steps, loss if math.isfinite(loss) else aim + PER_DOUBLING) for steps, loss in sorted(tried.items())]
+    points = [(steps, loss if math.isfinite(loss) else aim + per_doubling) for steps, loss in sorted(tried.items())]
     above, below = [point for point in points if point[1] > aim], [point for point in points if point[1] <= aim]
     near = [*above[-1:], *below[:1]] if above and below else [*above[-2:], *reversed(below[:2])]
-    slope = PER_DOUBLING
+    slope = per_doubling
     if len(near) == 2:
         (fewer, higher), (more, lower) = sorted(near)
         slope = (higher - lower) / math.log2(more / fewer) if higher > lower else slope
@@ -113,10 +127,7 @@ def _next(tried: Mapping[int, float], aim: float) -> int:
 
 
 def climb(
-    arms: Sequence[Arm],
-    candidates: Sequence[tuple[str, Mapping[str, Any]]],
-    trainer: Callable[[Arm], Train],
-    tune: bool = True,
+    arms: Sequence[Arm], candidates: Sequence[Rung], trainer: Callable[[Arm], Train], tune: bool = True
 ) -> dict[str, Any]:
     """Tune and place every arm on the tuning seed.
 
@@ -163,7 +174,7 @@ def _kept(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, f
 
 def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
     """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
-    first = found = fewest_steps(train, arm.recipe, target, steps, BAND if tune else WIDE_BAND)
+    first = found = fewest_steps(train, arm.recipe, target, steps, FINE if tune else ROUGH)
     if tune:
         start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
         tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
@@ -252,6 +263,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
+    parser.add_argument("--without", action="append", default=[], metavar="TEXT", help="no rung whose name holds this")
     parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour and a half: every arm keeps "
                         "the rate and the warm-up that it begins with")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
@@ -263,9 +275,10 @@ def main(argv: list[str]) -> int:
     if options.show:
         return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
+    rungs = _chosen(track.rungs, options.without)
     # Said here, and not by a child, or by the last rung after all others have been trained.
     recipe.execution.resolve_device()
-    for what, changes in track.rungs:
+    for what, changes in rungs:
         try:
             recipe.with_(**changes)
         except RecipeError as error:
@@ -277,7 +290,7 @@ def main(argv: list[str]) -> int:
     ]
     results = ResultsFile(out, "ladder")
     with results.own(), stage(results) as trainer:
-        found = climb(arms, track.rungs, trainer, not options.untuned)
+        found = climb(arms, rungs, trainer, not options.untuned)
         default, *others = found["arms"]
         if not options.untuned:
             found["arms"] = [default, *(settled(arm, found["target"], trainer(arm)) for arm in others)]
@@ -296,6 +309,15 @@ def main(argv: list[str]) -> int:
     draw(result["waterfall"], "Seconds to the default Trainer's score", out.with_suffix(".png"))
     show(result, results.data["unigram_entropy"], Console(width=150))
     return 0
+
+
+def _chosen(rungs: Sequence[Rung], without: Sequence[str]) -> list[Rung]:
+    for text in without:
+        if not any(text in what for what, _ in rungs):
+            raise WorkbenchError(
+                f"--without: no rung holds '{text}'; there are: {'; '.join(what for what, _ in rungs)}"
+            )
+    return [(what, changes) for what, changes in rungs if not any(text in what for text in without)]
 
 
 def _show(path: Path) -> int:

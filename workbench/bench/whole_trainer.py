@@ -32,8 +32,9 @@ ROWS = 64
 """Of the held-out set that are scored at once."""
 WAYS = tuple({"bf16": bf16, "torch_compile": compiled} for bf16 in (True, False) for compiled in (True, False))
 """In which the tuned Trainer may train; the fastest is taken."""
-TRIAL_STEPS, TRIAL_SHARE, TRIAL_ROUNDS = 60, 4, 2
-"""Steps of a trial, but no more than this part of a run, and how often each way takes its turn."""
+TRIAL_STEPS, TRIAL_SHARE, TRIAL_ROUNDS = 60, 8, 2
+"""Steps of a trial, but no more than this part of a run, and how often each way takes its turn: once before a run that
+is too short for whole trials."""
 
 
 class Clock(transformers.TrainerCallback):
@@ -143,10 +144,11 @@ def fastest(recipe: Recipe, prepared: PreparedData) -> dict[str, bool]:
     Small models may lose by what large ones gain: of 2 layers x 64, bf16 and compilation make a step a third longer.
     """
     steps = min(TRIAL_STEPS, max(4 * UNTIMED_STEPS, int(recipe.budget.amount) // TRIAL_SHARE))
+    rounds = TRIAL_ROUNDS if steps == TRIAL_STEPS else 1
     # What it scores tells nothing: as little of it as can be.
     short = recipe.with_(budget={"amount": steps, "evaluation_tokens": 1024})
     seconds: list[list[float]] = [[] for _ in WAYS]
-    for _ in range(TRIAL_ROUNDS):
+    for _ in range(rounds):
         for way, readings in zip(WAYS, seconds, strict=True):
             readings.append(seconds_of(train(short, prepared, way)))
             torch.compiler.reset()

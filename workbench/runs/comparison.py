@@ -12,7 +12,7 @@ from workbench.floors import SCORE_TITLES, Yardstick, is_causal
 from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.catalogue.listing import columns_of
 from workbench.runs.folder import RunFolder, read_json, read_object
-from workbench.runs.forks.origin import origin_of
+from workbench.runs.forks.origin import origin_now
 from workbench.runs.in_force import in_force
 from workbench.runs.state import actual_status, read_state
 from workbench.runs.titles import NO_KNOBS, titles
@@ -61,7 +61,7 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
         unlike = (*unlike, "heldout_loss")
         why.append(f"The held-out loss of {', '.join(parts)} is of a part of the held-out tokens; that of a finished "
                    "run is of all of them.")  # fmt: skip
-    origins = [origin_of(folder) for folder in folders]
+    origins = [origin_now(folder) for folder in folders]
     own = [found.get("steps", 0) - (origin.step if origin else 0)
            for found, origin in zip(numbers, origins, strict=True)]  # fmt: skip
     short = [run["name"] for run, found, steps in zip(names, numbers, own, strict=True)

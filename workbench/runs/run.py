@@ -19,7 +19,7 @@ from workbench.runs.environment import Environment
 from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
-from workbench.runs.forks.origin import Origin, origin_of
+from workbench.runs.forks.origin import Origin, origin_now
 from workbench.runs.in_process import refuse_elsewhere, way_on
 from workbench.runs.knob import check_knob
 from workbench.runs.labels import label, name_of, read_labels
@@ -254,7 +254,7 @@ class Run(Awaited["Result"]):
     @property
     def origin(self) -> Origin | None:
         """Which run and checkpoint this one was forked from; None for one that began at its own step 0."""
-        return origin_of(self.folder)
+        return origin_now(self.folder)
 
     def ask(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.floors import Yardstick, is_causal
-from workbench.runs.folder import RunFolder, is_run_id, read_object
-from workbench.runs.forks.origin import Origin, origin_of
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.forks.origin import Origin, origin_now
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.labels import Labels, name_of, read_labels
 from workbench.runs.state import FINAL, actual_status, read_state
@@ -78,7 +78,7 @@ class RunView:
             evaluations=_readable(read_object(folder.evaluations)),
             telemetry=records,
             labels=labels,
-            origin=_origin(folder),
+            origin=origin_now(folder),
             forecast=read_object(folder.forecast),
             knobs=in_force(folder, records.events) if telemetry else InForce(),
         )
@@ -92,15 +92,6 @@ class RunView:
     def yardstick(self) -> Yardstick:
         """What its held-out losses were measured with, and the floors to hold them against."""
         return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
-
-
-def _origin(folder: RunFolder) -> Origin | None:
-    """Where a fork comes from, its parent by the name that it has now, if it is still there."""
-    origin = origin_of(folder)
-    if origin is None or not is_run_id(origin.run):
-        return origin
-    parent = RunFolder(folder.path.parent / origin.run)
-    return replace(origin, name=name_of(parent)) if parent.recipe.exists() else origin
 
 
 def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:

@@ -347,8 +347,9 @@ def test_a_chosen_kind_unfolds_its_knobs_and_a_loaded_one_does_not() -> None:
 
 
 def test_docked_widgets_and_the_verdict_share_a_line() -> None:
-    composer, above, beside = Composer(), ipywidgets.Box(), ipywidgets.Button()
-    composer.dock([above], [beside])
+    composer, start, above, beside = Composer(), ipywidgets.Box(), ipywidgets.Box(), ipywidgets.Button()
+    composer.dock(start, above, [beside])
+    assert composer._start.children[:2] == (start, composer.presets)
     assert composer.children[-2] is above
     assert composer.children[-1].children == (beside, composer.verdict)
 

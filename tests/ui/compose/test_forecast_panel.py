@@ -8,6 +8,7 @@ import time
 import weakref
 from pathlib import Path
 
+import ipywidgets
 import pytest
 
 from tests.forecasting.machine_rates import RATES
@@ -239,7 +240,7 @@ def test_it_says_what_shares_the_machine(
 
 def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
     composer = Composer(recipe)
-    composer.dock([], [])
+    composer.dock(ipywidgets.Box(), ipywidgets.Box(), [])
     panel = ForecastPanel(tmp_path / "runs", judged=composer.verdict.judge)
     panel.show(composer.recipe)
     settled(panel)

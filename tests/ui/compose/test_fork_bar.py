@@ -16,7 +16,7 @@ def test_it_offers_the_checkpoints_and_tells_which_was_chosen(folder: RunFolder)
     assert bar.children == ()
     bar.show(folder, 5)
     assert "a &lt;b&gt;run&lt;/b&gt;" in bar.text.value, "names are data"
-    assert bar.steps.options == (("step 1,200 (newest)", 1200), ("step 5", 5))
+    assert bar.steps.options == (("from step 1,200 (newest)", 1200), ("from step 5", 5))
     assert (bar.steps.value, moved) == (5, []), "showing is no choice of the user's"
     bar.steps.value = 1200
     assert moved == [1200]

@@ -75,6 +75,9 @@ def test_the_name_itself_comes_before_names_that_hold_it_and_help(composer: Comp
     assert form.widget.children[0] is form.knobs["lr"].widget
     composer.finder.text.value = "beta"
     assert form.widget.children[0] is form.knobs["beta1"].widget
+    composer.finder.text.value = "budget"
+    budget = next(section for section in composer.sections if section.name == "budget")
+    assert composer._forms.children[1] is budget.widget, "below what the search says: the section of that name"
 
 
 def test_a_choice_that_is_named_is_found_with_all_its_knobs(composer: Composer) -> None:

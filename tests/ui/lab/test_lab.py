@@ -102,7 +102,7 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
         state = f'{{"step": {step}, "tokens": 1, "seconds": 1.0, "overrides": {{"optimizer.lr": {lr}}}}}'
         (folder.checkpoints / f"step-{step}" / "state.json").write_text(state)
     lab.fork(folder.id)
-    assert [label for label, _ in lab.fork_bar.steps.options] == ["step 20 (newest)", "step 10"]
+    assert [label for label, _ in lab.fork_bar.steps.options] == ["from step 20 (newest)", "from step 10"]
     assert lab.composer.recipe is not None
     assert lab.composer.recipe.optimizer.lr == 0.5
     lab.composer.load(lab.composer.recipe.with_(seed=9), lab.composer.recipe)
@@ -110,11 +110,11 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.fork_point is not None
     assert lab.fork_point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
-    assert lab.fork_bar.budget.value.endswith("are left")
+    assert lab.fork_bar.budget.value.endswith("are left</span>")
     lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
-    assert lab.fork_bar.budget.value.endswith("600 steps: 590 of 600 steps are left")
+    assert lab.fork_bar.budget.value.endswith("600 steps: 590 of 600 steps are left</span>")
     lab.composer.load(lab.composer.recipe.with_(budget="1.02 s"), lab.composer.recipe)
-    assert lab.fork_bar.budget.value.endswith("0.02 of 1.02 seconds are left")
+    assert lab.fork_bar.budget.value.endswith("0.02 of 1.02 seconds are left</span>")
     assert "and a step takes 0.1" in lab.composer.verdict.value
     assert lab.launch_button.disabled
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)

@@ -52,6 +52,8 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     # Half-typed is kept as well: it is what the user sees.
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
     lab.table.watched = [gone.id, folder.id]
+    lab.table.look = {"columns": ["name", "loss"], "sort": None}
+    lab.composer.show.value = "Difference"
     problems = lab.composer.problems
     another_kernel()
     gone.path.rename(runs / ".gone")
@@ -63,6 +65,8 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     assert lab.fork_point is not None
     assert (lab.fork_point.folder.id, lab.fork_point.step) == (folder.id, 10)
     assert "Fork of" in lab.fork_bar.text.value
+    assert lab.composer.show.value == "Difference"
+    assert lab.table.look == {"columns": ["name", "loss"], "sort": None}
     assert lab.table.watched == [folder.id]
     assert lab.monitor is not None
     assert [run.id for run in lab.monitor.runs] == [folder.id]

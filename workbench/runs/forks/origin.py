@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.json_lines import number
-from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.folder import RunFolder, is_run_id, read_object
+from workbench.runs.labels import name_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,15 @@ def origin_of(folder: RunFolder) -> Origin | None:
         seconds=_amount(raw.get("seconds")),
         tokens=_amount(raw.get("tokens")),
     )
+
+
+def origin_now(folder: RunFolder) -> Origin | None:
+    """:func:`origin_of` with the name that the other run has now, where it is still there."""
+    origin = origin_of(folder)
+    if origin is None or not is_run_id(origin.run):
+        return origin
+    parent = RunFolder(folder.path.parent / origin.run)
+    return replace(origin, name=name_of(parent)) if parent.recipe.exists() else origin
 
 
 def _amount(raw: Any) -> float:

@@ -126,14 +126,14 @@ class Composer(Light, ipywidgets.VBox):
         for button, step in ((self.undo_button, self.undo), (self.redo_button, self.redo)):
             button.add_class("lab-tool")
             button.on_click(lambda _button, step=step: step())
-        start = light(ipywidgets.HBox, [self.presets, self.undo_button, self.redo_button])
-        start.add_class("lab-start")
+        self._start = light(ipywidgets.HBox, [self.presets, self.undo_button, self.redo_button])
+        self._start.add_class("lab-start")
         self.show = light(ipywidgets.ToggleButtons, options=list(VIEWS), value="Form", tooltips=list(VIEWS.values()))
         self.show.add_class("lab-show")
         self.show.observe(lambda _change: self._view_chosen(), names="value")
         views = light(ipywidgets.HBox, [self.show, self.finder.text])
         views.add_class("lab-views")
-        head = light(ipywidgets.VBox, [start, views])
+        head = light(ipywidgets.VBox, [self._start, views])
         head.add_class("lab-head")
         return head
 
@@ -189,15 +189,16 @@ class Composer(Light, ipywidgets.VBox):
         self.composition.begin(state.base, state.source, state.fields)
         self._put()
 
-    def dock(self, above: Sequence[ipywidgets.Widget], beside: Sequence[ipywidgets.Widget]) -> None:
-        """Put widgets above the verdict and beside it; they belong to the composer's keys and help from then on."""
+    def dock(self, start: ipywidgets.Widget, above: ipywidgets.Widget, beside: Sequence[ipywidgets.Widget]) -> None:
+        """Put widgets before the presets, above the verdict and beside it: they have its keys and help then."""
+        self._start.children = (start, *self._start.children)
         bar = light(ipywidgets.HBox, [*beside, self.verdict])
         bar.add_class("lab-launching")
         # Launching is still allowed, and no longer what the eye is led to.
         self.verdict.observe(
             lambda change: (bar.add_class if change["new"] else bar.remove_class)("lab-doubted"), names="doubted"
         )
-        self.children = (self.page, self._head, self._middle, *above, bar)
+        self.children = (self.page, self._head, self._middle, above, bar)
 
     def aside(self, panel: SidePanel | None) -> None:
         """Show a panel beside the form in place of what stands there, or none."""
@@ -377,8 +378,7 @@ class Composer(Light, ipywidgets.VBox):
 
     def _fill_card(self) -> None:
         """Bring the card up to date with its knob; closed where that no longer holds a choice."""
-        knob = self._choice_at(self._card_of)
-        choice = knob.choice if knob is not None else None
+        choice = getattr(self._choice_at(self._card_of), "choice", None)
         if choice is None:
             self._card_of = ""
         else:

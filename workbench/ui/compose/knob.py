@@ -41,6 +41,15 @@ def brought_lines(brought: Sequence[Brought]) -> list[str]:
     return [f"+{len(each)} with {kind}: {', '.join(each)}" for kind, each in by_kind.items()]
 
 
+def rank_of(path: str, words: Sequence[str]) -> int:
+    """How well a name is what a search asks for: 0 the very name, 1 begins so, 2 holds it, 3 at best its help does."""
+    asked, whole = " ".join(words), path.replace("_", " ")
+    name = whole.rpartition(".")[2]
+    if asked in (name, whole.replace(".", " ")):
+        return 0
+    return 1 if name.startswith(asked) else 2 if asked in name else 3
+
+
 class Row:
     """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
 
@@ -87,11 +96,8 @@ class Row:
         return ""
 
     def rank(self, words: Sequence[str]) -> int:
-        """How well its name is what a search asks for: 0 the very name, 1 begins so, 2 holds it, 3 at best its help."""
-        asked, name = " ".join(words), self.path.rpartition(".")[2].replace("_", " ")
-        if asked in (name, self.path.replace("_", " ").replace(".", " ")):
-            return 0
-        return 1 if name.startswith(asked) else 2 if asked in name else 3
+        """How well its name is what a search asks for (:func:`rank_of`)."""
+        return rank_of(self.path, words)
 
     def _offer_reset(self, changed: bool) -> None:
         self.reset.offer(f"{self.path}: back to {value_text(self._baseline)}" if changed else "")

@@ -9,7 +9,7 @@ import ipywidgets
 
 from workbench.choices.choice import Problem
 from workbench.ui.compose.form import ChoiceKnob, Form
-from workbench.ui.compose.knob import Brought, brought_lines
+from workbench.ui.compose.knob import Brought, brought_lines, rank_of
 from workbench.ui.compose.knob_help import path_class
 from workbench.ui.light_widgets import light
 
@@ -107,8 +107,8 @@ class Section:
         return found
 
     def rank(self, words: Sequence[str]) -> int:
-        """How well the best knob in here is what a search asks for, by its name."""
-        return min(part.rank(words) for part in self._parts)
+        """How well its name, or that of the best knob in here, is what a search asks for."""
+        return min(rank_of(self.name, words), *(part.rank(words) for part in self._parts))
 
     def _arrange(self) -> None:
         shown = self.toggle.value if self._found is None else self._found > 0

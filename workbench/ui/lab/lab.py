@@ -115,10 +115,8 @@ class Lab(ipywidgets.Box):
         Raises:
             RunError: there is no such run, or no checkpoint that can be read.
         """
-        run = Run(find(run_id, self._runs_dir))
-        point = ForkPoint.of(run.folder)
-        self.fork_point = point
-        self.fork_bar.show(run.folder, point.step)
+        self.fork_point = point = ForkPoint.of(find(run_id, self._runs_dir))
+        self.fork_bar.show(point.folder, point.step)
         self.composer.load(point.longer(), point.recipe)
         self._composed()
 
@@ -128,7 +126,7 @@ class Lab(ipywidgets.Box):
         self.composer.presets.value = RUN + run_id
 
     def restore(self, before: Mapping[str, Any]) -> None:
-        """Compose, fork and watch what another Lab did, from its :attr:`kept`; runs that are gone are left out.
+        """Compose, fork, watch and list as another Lab did, from its :attr:`kept`; runs that are gone are left out.
 
         Raises:
             RecipeError, KeyError: it is of a version whose knobs were others.
@@ -139,6 +137,8 @@ class Lab(ipywidgets.Box):
                 self.fork_point = ForkPoint.of(find(fork["run"], self._runs_dir), fork["step"])
                 self.fork_bar.show(self.fork_point.folder, self.fork_point.step)
         self.composer.restore(state)
+        self.composer.show.value = before.get("view", self.composer.show.value)
+        self.table.look = before.get("look", self.table.look)
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
         self.table.experiment = before.get("experiment", "")
 
@@ -196,7 +196,7 @@ class Lab(ipywidgets.Box):
         self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
         self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
-        self.composer.dock([self.forecast], [self.launch_button, self.race_button])
+        self.composer.dock(self.fork_bar, self.forecast, [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
@@ -205,7 +205,8 @@ class Lab(ipywidgets.Box):
         self.experiments = LabExperiments(self.table, self._put)
         self._watch = light(ipywidgets.VBox, [self.experiments, self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
-        self.table.observe(lambda _change: self._keep(), names="experiment")
+        self.table.observe(lambda _change: self._keep(), names=["experiment", "look"])
+        self.composer.show.observe(lambda _change: self._keep(), names="value")
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
@@ -224,12 +225,10 @@ class Lab(ipywidgets.Box):
         return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
 
     def _regions(self) -> list[ipywidgets.Widget]:
-        left = light(ipywidgets.VBox, [self.fork_bar, self.composer])
-        left.add_class("lab-compose")
-        self._watch.add_class("lab-watch")
-        below = light(ipywidgets.VBox, [self.table])
-        below.add_class("lab-below")
-        return [left, self._watch, below]
+        regions = [light(ipywidgets.VBox, [self.composer]), self._watch, light(ipywidgets.VBox, [self.table])]
+        for region, name in zip(regions, ("lab-compose", "lab-watch", "lab-below"), strict=True):
+            region.add_class(name)
+        return regions
 
     def _launch(self) -> None:
         self._launched = False
@@ -345,12 +344,13 @@ class Lab(ipywidgets.Box):
             self._keepsake.refresh()
 
     def _keep(self) -> None:
-        point = self.fork_point
         self.kept = {
             **self.composer.composition.state.to_dict(),
-            "fork": None if point is None else {"run": point.folder.id, "step": point.step},
+            "fork": self.fork_point and {"run": self.fork_point.folder.id, "step": self.fork_point.step},
             "watched": list(self.table.watched),
             "experiment": self.table.experiment,
+            "view": self.composer.show.value,
+            "look": dict(self.table.look),
         }
         self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
 

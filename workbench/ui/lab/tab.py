@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_core.paths import jupyter_data_dir
+from traitlets import TraitError
 
 from workbench.live.registered_roots import key_of
 from workbench.runs.folder import read_object, runs_root, write_json
@@ -46,7 +47,7 @@ def _restore(lab: Lab, before: dict[str, Any]) -> None:
     try:
         lab.restore(before)
     # A file of an older version: its recipe may be none any more, and any knob may be called otherwise.
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, TraitError) as error:
         lab.table.say(ActionResult(f"what was composed here before cannot be read any more: {error}", error=True))
 
 
