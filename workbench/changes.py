@@ -190,7 +190,7 @@ def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
         raise RecipeError(
             f"budget: {budget} are spent already: the checkpoint stands at {at.step:,} steps, {at.tokens:,} tokens, "
             f"{at.seconds:.1f} seconds, and these count; give the fork a larger budget, as budget.amount="
-            f"{2 * budget.amount:g}, or an earlier checkpoint"
+            f"{2 * budget.amount:.12g}, or an earlier checkpoint"
         )
     left, per_step = budget.amount - at.seconds, at.seconds / max(at.step, 1)
     # A step that has begun is taken whole: the fork would end after it, above its budget.

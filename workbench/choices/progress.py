@@ -53,7 +53,8 @@ class Budget(BaseModel):
         return parse_budget(value) if isinstance(value, str) else known_fields(cls, value)
 
     def __str__(self) -> str:
-        return f"{self.amount:g} {self.unit}"
+        # Whole numbers whole: a million steps are no 1e+06.
+        return f"{self.amount:{'.0f' if self.amount.is_integer() else 'g'}} {self.unit}"
 
 
 def parse_budget(text: str) -> dict[str, Any]:
