@@ -12,6 +12,7 @@ import pytest
 
 from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import Starter, end, written
+from workbench import presets
 from workbench.errors import RecipeError
 from workbench.experiments.words import duration
 from workbench.forecast import forecast
@@ -22,7 +23,8 @@ from workbench.racing.race_folder import RaceFolder
 from workbench.racing.sentences import cost_lines
 from workbench.recipe import Recipe
 from workbench.runs.checkpoints import FORMAT, MANIFEST, file_hash
-from workbench.runs.folder import write_json
+from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.labels import label
 from workbench.runs.run import Run
 
 Planned = Callable[..., RacePlan]
@@ -197,6 +199,15 @@ def test_arms_of_one_preset_are_named_by_what_differs() -> None:
     assert list(named)[:3] == ["fast", "fast optimizer.lr 1e-3", "fast depth progressive_drop"]
     assert list(named.values()) == texts
     assert all(re.fullmatch(ARM_NAME, name) for name in named)
+
+
+def test_an_arm_from_a_run_is_called_as_the_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "20260101-000000-fast-000000-0000")
+    folder.path.mkdir()
+    presets.get("fast").with_(name="calmer, again").save(folder.recipe)
+    assert list(arms_of(["fast", str(folder.recipe)])) == ["fast", "calmer again"]
+    label(folder, name="best")
+    assert list(arms_of(["fast", str(folder.recipe)])) == ["fast", "best"]
 
 
 def test_too_short_a_start_from_scratch_is_said_before(planned: Planned) -> None:

@@ -21,7 +21,8 @@ from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.racing.plan import Cost, RacePlan
 from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.checkpoints import problem_with
-from workbench.runs.folder import runs_root
+from workbench.runs.folder import RunFolder, runs_root
+from workbench.runs.labels import name_of
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
@@ -111,7 +112,7 @@ def enter(
 def arms_of(texts: Sequence[str]) -> dict[str, str]:
     """Sources by name of texts such as ``mine=fast:optimizer.lr=1e-3``.
 
-    Without a name, that of the preset or file; where another arm has it, with the changes.
+    Without a name, that of the preset, file or run; where another arm has it, with the changes.
 
     Raises:
         RecipeError: two have one name, or one of these is no recipe.
@@ -121,15 +122,20 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
         name, equals, source = text.partition("=")
         if not equals or ":" in name:
             path, _, changes = text.partition(":")
-            name, source = Path(path).stem, text
-            if name in named:
-                name = re.sub(r"[^\w.+-]+", " ", f"{name} {changes}").strip()[:MOST_LETTERS].rstrip()
+            file = Path(path)
+            # Every run folder calls its recipe the same.
+            name, source = name_of(RunFolder(file.parent)) if file.name == "recipe.json" else file.stem, text
+            name = _letters(f"{name} {changes}" if _letters(name) in named else name)
         if name in named:
             for each in (named[name], source):
                 recipe_of(each)  # a name that is missing is less to worry about than a knob that there is not
             raise RecipeError(f"two arms have one name, '{name}'; name them: NAME=RECIPE")
         named[name] = source
     return named
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", " ", text).strip()[:MOST_LETTERS].rstrip()
 
 
 def _several(arms: Mapping[str, Recipe | str] | str) -> Mapping[str, Recipe | str]:
