@@ -21,6 +21,7 @@ from workbench.cli.verbs import verb_parser
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.launch import launch
+from workbench.runs.launchers import held
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 
@@ -99,6 +100,17 @@ def test_text_that_is_too_small_is_refused_before_a_run_exists(
     assert main([*asking, "--set", "data.document_characters=30"]) == 2
     assert "the corpus is too small" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(
+    started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[None] = []
+    monkeypatch.setattr(held, "hold", lambda: started)
+    monkeypatch.setattr(held, "release", lambda: released.append(None))
+    assert main(["launch", "--preset", "fsat"]) == 2
+    assert bool(released) is started
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -94,12 +94,13 @@ def launch(options: argparse.Namespace) -> int:
     from workbench.runs.launch import launch as start
 
     # While this process loads torch to read the recipe, the trainer does on another core.
-    held.hold()
+    ours = held.hold()
     try:
         # On stderr: stdout holds the id and nothing else.
         run = start(_launchable(options), runs_dir=options.runs, **_queued(options))
     finally:
-        held.release()
+        if ours:
+            held.release()
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)

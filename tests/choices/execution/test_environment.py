@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 import workbench
-from workbench.choices.execution.environment import EngineEnvironment
+from workbench.choices.execution.environment import STEPS, EngineEnvironment
 from workbench.errors import EngineError
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -53,12 +53,14 @@ class Installed(NamedTuple):
 
     Attributes:
         offline, meanwhile: what the first installation failed with, and one beside the second.
+        gone_on: what the second said until it was killed.
         problems: before the first installation, and after each.
         said: while the last was made.
     """
 
     tiny: EngineEnvironment
     offline: str
+    gone_on: list[str]
     meanwhile: str
     problems: list[str]
     said: list[str]
@@ -78,19 +80,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterato
         problems.append(TINY.problem())
         only_from(patch, wheels)
         patch.setenv("TINY_SECONDS", "600")
-        meanwhile = killed_at_work()
+        gone_on, meanwhile = killed_at_work()
         problems.append(TINY.problem())
-        patch.setenv("TINY_SECONDS", "0")
+        patch.delenv("TINY_SECONDS")
         # The wheels are there already: nothing is fetched a second time.
         patch.setenv("PIP_FIND_LINKS", str(cache / "nothing"))
         TINY.install(lambda done, line: said.append(f"{done} {line}"))
         problems.append(TINY.problem())
         only_from(patch, wheels)
-        yield Installed(TINY, str(offline.value), meanwhile, problems, said)
+        yield Installed(TINY, str(offline.value), gone_on, meanwhile, problems, said)
 
 
-def killed_at_work() -> str:
-    """Install the tiny engine in a process that is killed when its test is at work; what a second one met meanwhile."""
+def killed_at_work() -> tuple[list[str], str]:
+    """Install the tiny engine in a process that is killed when its test is at work.
+
+    Returns:
+        what it said until then, and what a second one met meanwhile.
+    """
+    said = list[str]()
     code = f"from {__name__} import TINY; TINY.install(lambda done, line: print(line, flush=True))"
     root = Path(workbench.__file__).parents[1]
     with subprocess.Popen(
@@ -98,6 +105,7 @@ def killed_at_work() -> str:
     ) as installer:
         assert installer.stdout is not None
         for line in installer.stdout:
+            said.append(line.strip())
             if "tiny is at work" in line:
                 break
         try:
@@ -105,7 +113,7 @@ def killed_at_work() -> str:
                 TINY.install(lambda done, line: None)
         finally:
             os.killpg(installer.pid, signal.SIGKILL)
-    return str(meanwhile.value)
+    return said, str(meanwhile.value)
 
 
 def only_from(patch: pytest.MonkeyPatch, wheels: Path | None) -> None:
@@ -184,6 +192,8 @@ def test_offline_then_killed_then_whole(installed: Installed) -> None:
     assert "is not installed; run `workbench engines install tiny`" in nothing
     assert re.search(r"could not be fetched.*tinyengine.*PIP_FIND_LINKS.*goes on where it", installed.offline)
     assert "half installed" in offline
+    assert installed.gone_on[0] == STEPS[1], "the environment is there, and nothing is in it yet"
+    assert installed.said[0] == f"0 {STEPS[0]}", "what was installed into one that was killed is not trusted"
     assert "by another process" in installed.meanwhile
     assert "half installed" in killed
     assert whole == ""

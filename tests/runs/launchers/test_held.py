@@ -140,12 +140,13 @@ def test_under_other_surroundings_another_takes_its_place(
 ) -> None:
     folder = held._folder()
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    held.hold(after_seconds=600.0)
+    assert held.hold(after_seconds=600.0)
     assert template.poll() is not None
+    assert not held.hold(), "who finds one has nothing to let go of"
     assert (len(held._held), held._folder()) == (1, folder)
     held._connected(held._held[0].path).close()
-    # What Jupyter tells its kernels is nothing to a trainer.
-    for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH"):
+    # What Jupyter tells its kernels, and a user tells pip, is nothing to a trainer.
+    for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH", "PIP_INDEX_URL"):
         monkeypatch.setenv(variable, "elsewhere")
     assert held._held[0].path.name == held._surroundings()
 

@@ -2,8 +2,8 @@
 
 Built by ``workbench engines install NAME`` below the cache folder, with nothing but ``venv`` and ``pip`` and whatever
 index or folder of wheels pip is set to use. An installation that was killed goes on where it stopped: wheels that were
-fetched stay, the environment itself is made anew, and ``engine.json``, which is written last, says that it has passed
-its own test.
+fetched stay, the environment itself is made anew unless nothing was installed into it yet, and ``engine.json``, which
+is written last, says that it has passed its own test.
 """
 
 from __future__ import annotations
@@ -164,9 +164,7 @@ class EngineEnvironment:
             self._finished.unlink(missing_ok=True)
             requirements = [*self.packages, *self._shared_versions()]
             self.folder.mkdir(exist_ok=True)
-            say(0, STEPS[0])
-            # Always anew, it takes seconds: what a killed pip left in it would pass for installed.
-            self._run([base, "-m", "venv", "--clear", str(self.folder / "venv")], say, 0, "no environment was made")
+            self._make(base, say)
             self._fetch(requirements, say)
             self._fill(requirements, say)
             say(3, STEPS[3])
@@ -260,6 +258,21 @@ class EngineEnvironment:
                 "and Ubuntu: `apt install g++`), or name it in the variable CXX"
             )
 
+    @property
+    def _empty(self) -> Path:
+        """In an environment that is whole and into which nothing was installed; names the Python that it is made of."""
+        return self.folder / "venv" / "empty"
+
+    def _make(self, base: str, say: Say) -> None:
+        # It takes seconds, and who was offline tries again.
+        with contextlib.suppress(OSError):
+            if self._empty.read_text() == base and self._probe():
+                return
+        say(0, STEPS[0])
+        # Anew: what a killed pip left in it would pass for installed.
+        self._run([base, "-m", "venv", "--clear", str(self.folder / "venv")], say, 0, "no environment was made")
+        write_bytes(self._empty, base.encode())
+
     def _fetch(self, requirements: list[str], say: Say) -> None:
         listed, wanted = self._wheels / "complete.json", [*requirements, self._version(str(self.python))]
         with contextlib.suppress(OSError, ValueError):
@@ -272,6 +285,7 @@ class EngineEnvironment:
 
     def _fill(self, requirements: list[str], say: Say) -> None:
         say(2, STEPS[2])
+        self._empty.unlink(missing_ok=True)
         command = ["install", "--no-index", "--find-links", str(self._wheels), "--no-warn-script-location"]
         self._pip([*command, *requirements], say, 2, "its packages could not be installed")
 

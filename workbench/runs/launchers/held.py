@@ -42,7 +42,7 @@ LOADING_SECONDS = 15.0
 LATE = (
     "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "IPYTHON", "JPY_", "JUPYTER",
     "LINES", "MPLBACKEND", "NVIDIA_",
-    "OLDPWD", "PAGER", "PWD", "PYDEVD_", "PYTEST_", "ROCR_", "SHLVL", "TERM", "WORKBENCH_",
+    "OLDPWD", "PAGER", "PIP_", "PWD", "PYDEVD_", "PYTEST_", "ROCR_", "SHLVL", "TERM", "WORKBENCH_",
 )  # fmt: skip
 """Beginnings of the variables that are read after torch was loaded, or not at all, so that they may differ."""
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
@@ -58,20 +58,23 @@ _held: list[_Held] = []
 _one_at_a_time = threading.Lock()
 
 
-def hold(after_seconds: float = 0.0) -> None:
+def hold(after_seconds: float = 0.0) -> bool:
     """Have one ready soon, unless this process or one above it has one; returns at once.
 
     Args:
         after_seconds: before torch is loaded, so that it does not take a core from what starts now.
+
+    Returns:
+        whether one was started, which is then the caller's to :func:`release`.
     """
     wanted = sys.platform == "linux" and os.environ.get(VARIABLE) != "off"
     if not wanted or psutil.virtual_memory().available < LEAST_BYTES:
-        return
+        return False
     # Without it a launch takes seconds longer, and says what is wrong with starting processes.
     with _one_at_a_time, contextlib.suppress(OSError):
         path = _folder(new=True) / _surroundings()
         if _held and _held[0].path == path and _held[0].process.poll() is None:
-            return
+            return False
         try:
             _connected(path).close()
         except OSError:
@@ -79,6 +82,8 @@ def hold(after_seconds: float = 0.0) -> None:
             _release()
             # The folder may have gone with the last one.
             _held.append(_start(_folder(new=True) / path.name, after_seconds))
+            return True
+    return False
 
 
 def hand_over(order: Order) -> psutil.Process | None:
