@@ -71,7 +71,7 @@ def test_cancelling_stops_what_trains(tiny: Recipe, root: Path) -> None:
     assert isinstance(race, Race)
     wait_until(lambda: len(runs(root)) >= 1, what="the first launch")
     assert Race(race.id[:18], root).cancel()
-    assert "too early to say" in race.summary
+    assert "b against a: cancelled before it could be judged" in race.summary
     races = RaceFolder.root(root)
     wait_until(lambda: not processes_of(root) and not drivers_in(races), what="the end of all processes")
     with pytest.raises(RunFailed, match=r"cancelled$"):

@@ -10,8 +10,10 @@ import pytest
 
 from tests.racing.conftest import end
 from workbench.experiments.readings import Reading, reading_of
+from workbench.racing import standing as module
+from workbench.racing.picture import shown, table_html
 from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.sentences import progress, sentence, summary
+from workbench.racing.sentences import brief_words, progress, sentence, summary
 from workbench.racing.sequential import Design
 from workbench.racing.standing import Standing, judged, run_folder, standing
 from workbench.runs.state import write_state
@@ -58,6 +60,22 @@ def test_nothing_is_said_before_the_first_look(six: RacePlan) -> None:
     assert progress(six, replace(later, over=True)).endswith("; nothing could be judged")
     decided = judged(six, readings(six, 4, baseline=2.0, mine=1.5))
     assert progress(six, decided).endswith("; judged on 4 seeds")
+
+
+def test_of_a_race_that_was_cancelled_nothing_is_promised(six: RacePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = readings(six, 3, baseline=2.0, mine=1.9)
+    found[Entry("mine", 3)] = Reading("going", doing="running", progress=0.5)
+    monkeypatch.setattr(module, "reading_of", lambda folder, _refused: by_id[folder.id])
+    by_id = {six.run_id(entry): each for entry, each in found.items()}
+    now = standing(six, cancelled=True)
+    assert told(six, now) == "mine against baseline: cancelled before it could be judged"
+    assert brief_words(now.verdicts.values()) == "mine cancelled before it could be judged"
+    assert "undecided (cancelled)" in table_html(six, now)
+    assert shown(six, now, "cancelled").going == now.going == 1, "the one that has not stopped yet"
+    # After a look that decided nothing.
+    by_id |= {six.run_id(entry): each for entry, each in readings(six, 4, baseline=2.0, mine=1.99).items()}
+    assert told(six, standing(six)).endswith("; more seeds are on their way")
+    assert told(six, standing(six, cancelled=True)).endswith("; it was cancelled before more seeds ran")
 
 
 def test_how_long_the_rest_takes_is_forecast_and_goes_at_the_pace_so_far(planned: Planned) -> None:

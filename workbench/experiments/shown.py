@@ -33,6 +33,7 @@ class Shown:
         table: its arms or points as HTML without scripts, every name escaped.
         figures: titles of its pictures by key. figure: draws one. numbers: the same one as an HTML table.
         picks: settings or runs that can be opened; best: key of the one to begin with.
+        going: runs that train or wait for their turn, also those of one that was cancelled a moment ago.
     """
 
     title: str
@@ -45,3 +46,4 @@ class Shown:
     more: Sequence[str] = ()
     picks: Sequence[Pick] = ()
     best: str | None = None
+    going: int = 0

@@ -82,7 +82,7 @@ def shown(plan: RacePlan, now: Standing, status: str, note: str = "") -> Shown:
     return Shown(
         f"Race {plain(plan.name, 60)}", status, lines, table_html(plan, now) + arms_html(plan, now), figures,
         lambda key: draw[key](picture), lambda key: numbers[key](picture),
-        [line.strip() for line in budget_lines(plan)], _picks(plan, now),
+        [line.strip() for line in budget_lines(plan)], _picks(plan, now), going=now.going,
     )  # fmt: skip
 
 
@@ -119,7 +119,8 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         numbers = ("", "", "") if found is None else (
             f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
         )  # fmt: skip
-        reason = {"": "", "too early": " (too early)", "floor": " (not below word frequencies)"}
+        reason = {"": "", "too early": " (too early)", "cancelled": " (cancelled)",
+                  "floor": " (not below word frequencies)"}  # fmt: skip
         word = "none (failed)" if verdict.reason == "failed" else verdict.verdict + reason[verdict.reason]
         ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), word, *numbers, ratio,

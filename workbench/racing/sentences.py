@@ -16,7 +16,7 @@ from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
 
-_EARLY = "too early to say"
+_EARLY = {"too early": "too early to say", "cancelled": "cancelled before it could be judged"}
 LARGE = 3.0
 """Differences in units of their spread above which a race of so few seeds is said to find only very large ones."""
 
@@ -88,7 +88,7 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
             f"frequencies, and means are compared only where all do{advice}"
         )
     if verdict.estimate is None:
-        return f"{arm} against {base}: {_EARLY}"
+        return f"{arm} against {base}: {_EARLY.get(verdict.reason, _EARLY['too early'])}"
     found, unit = verdict.estimate, UNITS[plan.score]
     # As how much better, or worse: nobody likes to read signs.
     ends = f"from {_leaning(found.low)} to {_leaning(found.high)}"
@@ -118,7 +118,8 @@ def brief_words(verdicts: Iterable[Verdict]) -> str:
     """
     told: dict[str, list[str]] = {word: [] for word in ("better", "worse", "equivalent", "undecided")}
     for each in verdicts:
-        word = "failed" if each.reason == "failed" else _EARLY if each.reason == "too early" else each.verdict
+        early = _EARLY.get(each.reason) if each.estimate is None else None
+        word = "failed" if each.reason == "failed" else early or each.verdict
         told.setdefault(word, []).append(plain(each.arm, 40))
     return "; ".join(f"{', '.join(arms)} {word}" for word, arms in told.items() if arms)
 
@@ -133,6 +134,8 @@ def _budget(verdict: Verdict, base: str) -> str:
 
 
 def _more(verdict: Verdict) -> str:
+    if verdict.reason == "cancelled":
+        return "; it was cancelled before more seeds ran"
     if not verdict.final:
         return "; more seeds are on their way"
     if verdict.more is None:

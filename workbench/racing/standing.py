@@ -16,7 +16,7 @@ from workbench.racing.speedup import Speedup, speedup
 from workbench.racing.target import SecondsToTarget, seconds_to_target
 from workbench.runs.folder import RunFolder
 
-Reason = Literal["", "too early", "floor", "failed"]
+Reason = Literal["", "too early", "floor", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Verdict:
 
     Attributes:
         verdict: better, worse, equivalent or undecided. reason: why there is none: ``too early`` for the first look,
-            seeds on the ``floor``, a run that ``failed``.
+            seeds on the ``floor``, a run that ``failed``, a race that was ``cancelled`` before it had one.
         estimate: of score of the arm minus score of the baseline, with its repeated interval; None without a look.
         more: seeds that would decide if mean and spread stayed; None where there is a verdict, or for more than 30.
         speedup: None where the baseline was trained at one budget alone.
@@ -67,6 +67,11 @@ class Standing:
     failed: str = ""
 
     @property
+    def going(self) -> int:
+        """Runs that train or wait for their turn."""
+        return sum(each.status == "going" for each in self.readings.values())
+
+    @property
     def judged(self) -> int:
         """Seeds of the last look that all runs of an arm have reached; 0 before there is one."""
         return max(each.left_floor[1] for each in self.verdicts.values())
@@ -104,7 +109,13 @@ def standing(
             readings[entry] = Reading("stopped", progress=each.progress)
     if cancelled:
         readings = {e: each if each.status in ("done", "going") else Reading("missing") for e, each in readings.items()}
-    return judged(plan, readings)
+    now = judged(plan, readings)
+    return replace(now, verdicts={arm: _given_up(each) for arm, each in now.verdicts.items()}) if cancelled else now
+
+
+def _given_up(verdict: Verdict) -> Verdict:
+    """Of an arm of a race that was cancelled: what would have been decided later never is."""
+    return verdict if verdict.final or verdict.reason == "floor" else replace(verdict, reason="cancelled")
 
 
 def judged(plan: RacePlan, readings: dict[Entry, Reading]) -> Standing:

@@ -59,7 +59,7 @@ def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> 
         f"Sweep {plain(plan.name, 60)}", status, lines[:_FIRST_LINES], table_html(plan, now),
         {key: title for key, (title, *_) in draw.items()}, lambda key: draw[key][1](), lambda key: draw[key][2](),
         lines[_FIRST_LINES:], [Pick(f"{each.point.index}", _title(each, now.best)) for each in now.points],
-        None if now.best is None else f"{now.best}",
+        None if now.best is None else f"{now.best}", now.going,
     )  # fmt: skip
 
 

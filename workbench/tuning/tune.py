@@ -125,6 +125,7 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
             (race.table if race else "") + table_html(plan, now), {**(race.figures if race else {}), **knobs},
             lambda key: of(key).figure(key), lambda key: of(key).numbers(key), [line.strip() for line in steps],
             [*sweep.picks, *(race.picks if race else ())], None if now.kept_point is None else f"{now.kept_point}",
+            sweep.going + (race.going if race else 0),
         )  # fmt: skip
 
     def run_of(self, pick: str) -> Run:

@@ -96,7 +96,7 @@ def test_looking_at_a_run_measures_nothing_unasked(
     panel.compare(Run(folder))
     settled(panel)
     assert not machine.measuring.is_set()
-    assert "no forecast was made before it ran" in panel.beside.value
+    assert "not forecast at its launch" in panel.beside.value
     assert panel.measure in panel.children
     panel.measure.click()
     settled(panel)

@@ -55,7 +55,8 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
     assert machine.measuring.wait(60)
     for steps in range(61, 70):
         panel.show(recipe.with_(budget=f"{steps} steps"))
-    assert dim(panel)
+    panel.show(recipe.with_(budget="69 steps"))
+    assert dim(panel), "the numbers of another recipe, shown twice or not"
     assert ">50<" in panel.headline.value
     assert "Measuring this machine, once for runs like this: 0 of about 20 s" in panel.status.value
     assert panel.status in panel.children

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.sweeping.conftest import planned as planned_sweep
 from tests.ui.messages import say
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.shown import Shown
 from workbench.racing.advance import advance
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race import Race
@@ -120,6 +123,29 @@ def test_it_follows_a_race_and_cancels_it(planned: Planned, panel_of: Any, monke
     wait_until(lambda: "nothing to cancel" in panel.controls.answer, what="the refusal")
     panel.close()
     wait_until(lambda: not any(each.name == THREAD for each in threading.enumerate()), what="the thread's end")
+
+
+def test_it_looks_until_runs_of_one_that_was_cancelled_have_stopped(
+    planned: Planned, panel_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment_panel, "SECONDS", 0.02)
+    race = racing.held(planned())
+    going, looks = [2, 2, 1, 0], []
+
+    def shown() -> Shown:
+        looks.append(going[min(len(looks), 3)])
+        return replace(Race(race.folder).shown(), going=looks[-1])
+
+    monkeypatch.setattr(race, "shown", shown)
+    panel = panel_of(race, follow=True)
+    wait_until(lambda: len(looks) >= 4, what="the look after the last run's end")
+    seen = len(looks)
+    time.sleep(0.2)
+    assert len(looks) == seen, "then nothing changes any more"
+    monkeypatch.setattr(Experiment, "cancel", lambda _self: ["a", "b"])
+    say(panel.controls, {"do": "cancel"})
+    wait_until(lambda: panel.controls.answer != "", what="the answer")
+    assert panel.controls.answer == "cancelled: 2 runs told to stop", "one that has not begun leaves no checkpoint"
 
 
 def test_one_that_was_deleted_says_so(planned: Planned, panel_of: Any) -> None:

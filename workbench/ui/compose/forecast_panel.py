@@ -40,7 +40,7 @@ _WORKING = "Working out the forecast (a second or two)."
 _MEASURING = "Measuring this machine, once"
 # Two lines of the Lab's box, above its button.
 _ASK = f"No forecast: not measured yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them, reads too slow."
-_NO_FORECAST = "no forecast was made before it ran, and this machine has not been measured for such runs"
+_NO_FORECAST = "not forecast at its launch, and this machine has not been measured for such runs"
 
 
 class _Style(Light, anywidget.AnyWidget):
@@ -80,6 +80,7 @@ class ForecastPanel(ipywidgets.VBox):
         self._judged = judged
         self._recipe: Recipe | None = None
         self._found: dict[str, Any] | None = None
+        self._found_of = ""
         self._forecasts = Forecasts(runs_dir, self._check_wanted)
         self._sharing = 0
         # Whether the button is offered, for the recipe and for the run.
@@ -141,7 +142,8 @@ class ForecastPanel(ipywidgets.VBox):
         """
         with self._lock:
             if recipe is not None and self._is_composed(recipe):
-                self._dim(False)
+                # Its own numbers may have been dimmed by knobs that were none; another recipe's are still waited for.
+                self._dim(self._found_of != recipe.hash)
                 return
             self._recipe = recipe
             self._dim(True)
@@ -263,7 +265,7 @@ class ForecastPanel(ipywidgets.VBox):
         with self._lock:
             if found is not None:
                 # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
-                self._found = found
+                self._found, self._found_of = found, recipe.hash
                 self._draw()
             # The one composed by now may have been judged meanwhile.
             if not self._is_composed(recipe):

@@ -93,17 +93,19 @@ class ExperimentPanel(ipywidgets.VBox):
             threading.Thread(target=_follow, args=arguments, name=THREAD, daemon=True).start()
 
     def refresh(self) -> bool:
-        """Look at it now and show what is new; returns whether it has ended."""
+        """Look at it now and show what is new; returns whether it has ended, and its last run, too."""
         try:
             ended = self.experiment.ended()
             self._first()
-            self._show(self.experiment.shown())
+            found = self.experiment.shown()
+            self._show(found)
         except (WorkbenchError, RuntimeError, OSError) as error:
             # Deleted, or its drivers end without a word.
             self.controls.complaint = str(error)
             return False
         self.controls.complaint = ""
-        return ended
+        # Runs of one that was cancelled take a step, or what they prepare, until they have stopped.
+        return ended and not found.going
 
     def close(self) -> None:
         """Stop following and leave the page; the experiment goes on."""
@@ -192,7 +194,8 @@ class ExperimentPanel(ipywidgets.VBox):
     def _cancel(self) -> None:
         try:
             stopped = len(self.experiment.cancel())
-            runs = f"{stopped} run{'s' * (stopped != 1)} stopped, each with a checkpoint" if stopped else "nothing ran"
+            # A request: they end after their step, those that have taken one with a checkpoint.
+            runs = f"{stopped} run{'s' * (stopped != 1)} told to stop" if stopped else "nothing ran"
             self.controls.answer = f"cancelled: {runs}"
         except (WorkbenchError, OSError) as error:
             self.controls.answer = str(error)

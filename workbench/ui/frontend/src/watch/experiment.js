@@ -14,7 +14,7 @@ const NUMBERS = ".lab-experiment-figure + .lab-experiment-table";
 
 /** How to ask whether an experiment is to be cancelled. */
 export function endQuestion({ noun, title }) {
-  return { text: `Cancel ${title}? Its runs stop, each with a checkpoint. What it has found so far stays.`, yes: `Cancel this ${noun}`, no: "Let it go on" };
+  return { text: `Cancel ${title}? Its runs stop; those that train leave a checkpoint. What it has found so far stays.`, yes: `Cancel this ${noun}`, no: "Let it go on" };
 }
 
 /** Lines as paragraphs. Those that stay are left in peace: a screen reader says what is new. */
