@@ -105,11 +105,14 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert [label for label, _ in lab.fork_bar.steps.options] == ["from step 20 (newest)", "from step 10"]
     assert lab.composer.recipe is not None
     assert lab.composer.recipe.optimizer.lr == 0.5
+    assert lab.composer.composition.state.began == "run a", "what marks and differences refer to has a name"
+    assert lab.composer.page.resting == f"recipe of run {folder.id}"
     lab.composer.load(lab.composer.recipe.with_(seed=9), lab.composer.recipe)
     lab.fork_bar.steps.value = 10
     assert lab.fork_point is not None
     assert lab.fork_point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
+    assert lab.composer.composition.state.began == "run a"
     assert lab.fork_bar.budget.value.endswith("are left</span>")
     lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
     assert lab.fork_bar.budget.value.endswith("600 steps: 590 of 600 steps are left</span>")

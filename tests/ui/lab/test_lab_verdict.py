@@ -128,6 +128,21 @@ def test_text_that_was_typed_as_launch_was_pressed_is_what_is_launched(lab: Lab)
     assert composer.edited is None
 
 
+def test_text_that_is_left_unapplied_in_another_view_is_not_forgotten(lab: Lab) -> None:
+    composer = lab.composer
+    composer.show.value = "JSON"
+    composer.json.draft = composer.json.text.replace('"seed": 0', '"seed": 41')
+    composer.show.value = "Difference"
+    assert ">without the edits in JSON<" in composer.verdict.value
+    assert "go there to apply or revert it" in composer.verdict.value
+    assert not lab.launch_button.disabled
+    composer.show.value = "JSON"
+    assert "edited, not applied" in composer.verdict.value
+    composer.json.draft = None
+    composer.show.value = "Form"
+    assert "without the edits" not in composer.verdict.value
+
+
 def test_text_stands_in_for_knobs_that_cannot_run(lab: Lab) -> None:
     composer = lab.composer
     sound = composer.fields

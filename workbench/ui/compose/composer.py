@@ -179,9 +179,9 @@ class Composer(Light, ipywidgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return view_bundle(self.model_id, repr(self), as_html(self.recipe))
 
-    def load(self, recipe: Recipe, baseline: Recipe | None = None) -> None:
-        """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (by default the recipe itself)."""
-        self.composition.begin(baseline or recipe, None, recipe.to_dict())
+    def load(self, recipe: Recipe, baseline: Recipe | None = None, source: str | None = None) -> None:
+        """Set every knob to ``recipe``; marks and resets refer to ``baseline`` (else to it), which is of ``source``."""
+        self.composition.begin(baseline or recipe, source, recipe.to_dict())
         self._put()
 
     def restore(self, state: State) -> None:
@@ -289,7 +289,7 @@ class Composer(Light, ipywidgets.VBox):
         self.finder.refresh()
         self._fill_card()
         self._display()
-        self.verdict.show(self.composition, rest, sum(changes), message, [*chain(*brought)], self.edited)
+        self.verdict.show(self.composition, rest, sum(changes), message, [*chain(*brought)], self.texts)
         self._on_change()
 
     def _view_chosen(self) -> None:

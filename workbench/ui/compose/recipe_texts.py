@@ -46,6 +46,11 @@ class RecipeTexts:
         """Text on the page that is not applied. Of a view that is not shown nothing is meant to be launched."""
         return None if self.shown is None else self.shown.edited
 
+    @property
+    def left(self) -> list[str]:
+        """Languages whose text was edited, is not applied, and is not on the page."""
+        return [text.language for text in (self.python, self.json) if text is not self.shown and text.edited]
+
     def show(self, view: str) -> RecipeEditor | None:
         """Bring the editor of that name up to date; None where it is no editor's."""
         state, sound = self._composition.state, self._composition.recipe is not None

@@ -12,6 +12,7 @@ from workbench.choices.choice import Problem
 from workbench.ui.compose.composition import Composition
 from workbench.ui.compose.knob import Brought, brought_lines
 from workbench.ui.compose.recipe_editor import Edited
+from workbench.ui.compose.recipe_texts import RecipeTexts
 from workbench.ui.light_widgets import Light
 
 
@@ -69,7 +70,7 @@ class Verdict(Light, ipywidgets.HTML):
         count: int,
         message: str,
         brought: Sequence[Brought] = (),
-        edited: Edited | None = None,
+        texts: RecipeTexts | None = None,
     ) -> None:
         """Where the recipe stands, and what is wrong first.
 
@@ -78,7 +79,8 @@ class Verdict(Light, ipywidgets.HTML):
             count: of knobs that were changed.
             message: what was just done.
             brought: what changed with them, by another choice.
-            edited: text on the page that is not applied, of which nothing else here speaks.
+            texts: text on the page that is not applied is all that is spoken of; of what was edited elsewhere and is
+                not applied, Launch applies nothing.
         """
         # Last: where there is no room for both, whether the recipe can run is what stays.
         said = html.escape(message)
@@ -87,11 +89,15 @@ class Verdict(Light, ipywidgets.HTML):
         self._reset = reset = (
             f"<button class='lab-all' title='every knob as {began} has it'>reset all</button>" if count else ""
         )
-        if edited is not None:
+        if texts is not None and (edited := texts.edited) is not None:
             self._show_edited(edited)
             return
         if composition.recipe is not None:
             changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
+            if texts is not None and (left := texts.left):
+                views = " and ".join(left)
+                why = f"what was edited in {views} is not applied: go there to apply or revert it"
+                changed = f"<span class='lab-bad' title='{why}'>without the edits in {views}</span> · {changed}"
             if lines := brought_lines(brought):
                 short = ", ".join(line.partition(":")[0] for line in lines)
                 changed += f" <span title='{html.escape('; '.join(lines))}'>{short}</span>"

@@ -117,7 +117,7 @@ class Lab(ipywidgets.Box):
         """
         self.fork_point = point = ForkPoint.of(find(run_id, self._runs_dir))
         self.fork_bar.show(point.folder, point.step)
-        self.composer.load(point.longer(), point.recipe)
+        self.composer.load(point.longer(), point.recipe, RUN + point.folder.id)
         self._composed()
 
     def edit(self, run_id: str) -> None:
@@ -308,7 +308,7 @@ class Lab(ipywidgets.Box):
         changes = {} if edited is None else self.fork_point.changes(edited)
         # What was edited so far is kept: only where it begins has changed.
         self.fork_point = point
-        self.composer.load(point.recipe.with_(**changes), point.recipe)
+        self.composer.load(point.recipe.with_(**changes), point.recipe, RUN + point.folder.id)
         self._composed()
 
     def _no_fork(self) -> None:
