@@ -191,6 +191,7 @@ def test_every_problem_is_listed_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"lr": 1e-3}, r"^lr: unknown knob 'lr'; did you mean 'optimizer\.lr'\?$"),
         ({"optimizr.lr": 1}, r"^optimizr: unknown knob 'optimizr'; did you mean 'optimizer'"),
         ({"optimizer.schedul.hold": 1}, r"^optimizer\.schedul: unknown knob 'schedul'; did you mean 'schedule'"),
         ({"optimizer.learning_rate": 1}, r"optimizer\.learning_rate: unknown knob 'learning_rate'"),

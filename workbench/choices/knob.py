@@ -98,7 +98,12 @@ def known_fields(model: type[BaseModel], value: Any) -> Any:
     """``value`` itself; an error if it holds a field that ``model`` lacks, or text or true/false for a number."""
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
-            why = unknown("", name, model.model_fields, noun="knob")
+            # Who leaves out which choice a knob is of means that one.
+            whole = [
+                f"'{part}.{name}'" for part, inner in value.items() if isinstance(inner, Mapping) and name in inner
+            ]
+            meant = f"unknown knob '{name}'; did you mean {' or '.join(whole[:3])}?"
+            why = meant if whole else unknown("", name, model.model_fields, noun="knob")
             raise PydanticCustomError("knob", "{why}", {"name": name, "why": why})
         field = model.model_fields[name]
         types = typing.get_args(field.annotation) or (field.annotation,)

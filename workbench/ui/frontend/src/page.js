@@ -175,6 +175,8 @@ function compose(model, root, line) {
     const wrong = row && errorOf(row)?.textContent.trim();
     what.textContent = wrong || help;
     facts.textContent = rest;
+    // It has two or three lines, and some help is longer.
+    line.title = [what.textContent, rest].filter(Boolean).join("\n");
     line.classList.toggle("lab-wrong", Boolean(wrong));
   };
   const rowOf = (target) => target.closest?.(".lab-knob, .lab-heading");
