@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import platform
 import re
@@ -112,8 +113,12 @@ def _version(package: str) -> str | None:
         return None
 
 
+@functools.cache
 def revision() -> str | None:
-    """Commit of the checkout this package is run from, with ``+changes`` when files differ; None when installed."""
+    """Commit of the checkout this package is run from, with ``+changes`` when files differ; None when installed.
+
+    As it is when first asked: what a process has loaded stays.
+    """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
