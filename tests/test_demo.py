@@ -80,12 +80,18 @@ def test_bars_on_a_terminal_and_a_missed_claim(
     """The same runs in the other order: the last one has to have learned, and has not."""
     ended = [Run(RunFolder(demonstration.runs / view.id)) for view in demonstration.views]
     monkeypatch.setattr(demo, "launch", lambda recipe, runs_dir: ended.pop())
+    # A notebook of these runs was executed above, which takes two processes.
+    executed: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(
+        demo, "_execute", lambda notebook, target, parameters: executed.append((target, parameters["run_ids"]))
+    )
     said = io.StringIO()
     console = Console(file=said, width=150, force_terminal=True)
     with pytest.raises(TargetMissed, match=r"less than 0\.5 nats below word frequencies"):
         demo.compare(recipes[::-1], tmp_path / "out", demonstration.runs, console)
     assert "━" in said.getvalue()
     assert (tmp_path / "out" / "report.html").is_file()
+    assert executed == [(tmp_path / "out" / "demo.ipynb", [view.id for view in demonstration.views[::-1]])]
 
 
 @pytest.mark.process
