@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import json
 import os
 import signal
@@ -18,6 +21,7 @@ from workbench import presets
 from workbench.cli.command import main
 from workbench.cli.training import recipe_from, summary
 from workbench.cli.verbs import verb_parser
+from workbench.runs import run as run_of_workbench
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.launch import launch
@@ -31,8 +35,9 @@ KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "held
 @pytest.mark.usefixtures("reports")
 @pytest.mark.process
 def test_train_to_the_end_as_json_and_miss_a_target(
-    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
     done = workbench(
         "train", "--recipe", str(recipe), "--runs", str(root), "--json", "--budget", "12 steps", "--seed", "5",
@@ -51,7 +56,12 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert processes_of(root) == []
     assert run.folder.report.exists()
 
-    # Here: another process would load torch once more.
+    # Here: another process would load torch once more, and so would its child, which tests/exporting starts.
+    def in_this_process(folder: RunFolder, module: str, *arguments: str) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert importlib.import_module(module).main(list(arguments)) == 0
+
+    monkeypatch.setattr(run_of_workbench, "run_module", in_this_process)
     assert main(["export", run.id, str(tmp_path / "model"), "--runs", str(root), "--json"]) == 0
     target = Path(json.loads(capsys.readouterr().out)["folder"])
     assert target == tmp_path / "model"
