@@ -269,9 +269,18 @@ def the_form_of_a_fork_has_half_of_its_column(page: Page, lab: Locator, run: Run
     )
     assert form >= column / 2, f"{form} of {column} px"
     assert whole_in(bar.get_by_role("button", name="New run instead"), ".lab-compose")
+    # A fork is not raced; what its verdict says has the place.
+    expect(lab.locator(".lab-race-button")).to_be_hidden()
+    expect(lab.locator(".lab-verdict")).to_contain_text("as run ")
+    content = lab.locator(".lab-verdict .widget-html-content")
+    tall, room = still(
+        page, lambda: [content.evaluate(f"one => one.{name}") for name in ("scrollHeight", "clientHeight")]
+    )
+    assert tall <= room + 3, f"the verdict is cut: {tall} in {room} px"
     bar.get_by_role("button", name="New run instead").click()
     expect(bar).to_be_hidden()
     expect(lab.locator(".lab-source").first).to_be_visible()
+    expect(lab.locator(".lab-race-button")).to_be_visible()
 
 
 def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(

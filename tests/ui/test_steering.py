@@ -112,7 +112,7 @@ def test_what_a_fork_would_change_is_told_and_nothing_is_made(
     steering.receive({**asked, "token": "a", "edits": ["optimizer.lr=0.5", "budget=300 steps"]})
     until(lambda: bool(told))
     assert told[-1]["text"] == (
-        "budget.amount 200.0 → 300.0, optimizer.lr 0.25 → 0.5; budget 200 steps → 300 steps: 293 of 300 steps are left"
+        "budget.amount 200.0 → 300.0, optimizer.lr 0.25 → 0.5; 293 of 300 steps are left (budget 200 steps → 300 steps)"
     ), "against what was in force"
     for edit, said in (
         ("architecture.layers=9", "a fork cannot change"),

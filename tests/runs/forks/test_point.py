@@ -46,9 +46,9 @@ def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> 
     assert "spent already" in spent.problem(spent.recipe)
     assert (spent.longer().budget.amount, spent.problem(spent.longer())) == (60, "")
     assert point.budget_text(point.recipe) == "10 of 40 steps are left"
-    assert spent.budget_text(spent.longer()) == "budget 30 steps \u2192 60 steps: 30 of 60 steps are left"
+    assert spent.budget_text(spent.longer()) == "30 of 60 steps are left (budget 30 steps \u2192 60 steps)"
     assert (
-        spent.budget_text(recipe.with_(budget="8 s")) == "budget 30 steps \u2192 8 seconds: 7.0 of 8 seconds are left"
+        spent.budget_text(recipe.with_(budget="8 s")) == "7.0 of 8 seconds are left (budget 30 steps \u2192 8 seconds)"
     )
     assert "spent already" in point.problem(point.recipe.with_(budget="20 steps"))
     assert "cannot change architecture.layers" in point.problem(point.recipe.with_(architecture={"layers": 3}))

@@ -92,7 +92,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
         wait_for(lab, one, "running")
 
 
-def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
+def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run_folder(tmp_path / "runs" / "20260101-000000-a-000000-0000", "finished", False)
     recipe = lab.composer.recipe
     assert recipe is not None
@@ -113,11 +113,18 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path) -> None:
     assert lab.fork_point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
     assert lab.composer.composition.state.began == "run a"
+    # A tab that is opened again composes what it kept before a page shows it.
+    again, asked = Lab(runs_dir=tmp_path / "runs"), []
+    again.restore(lab.kept)
+    monkeypatch.setattr(again.forecast, "show", asked.append)
+    again._repr_mimebundle_()
+    assert (lab.composer.recipe.budget.amount, asked[-1].budget.amount) == (100000, 99990), "what the fork has left"
+    again.close()
     assert lab.fork_bar.budget.value.endswith("are left</span>")
     lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
-    assert lab.fork_bar.budget.value.endswith("600 steps: 590 of 600 steps are left</span>")
+    assert ">590 of 600 steps are left (budget " in lab.fork_bar.budget.value
     lab.composer.load(lab.composer.recipe.with_(budget="1.02 s"), lab.composer.recipe)
-    assert lab.fork_bar.budget.value.endswith("0.02 of 1.02 seconds are left</span>")
+    assert ">0.02 of 1.02 seconds are left (budget " in lab.fork_bar.budget.value
     assert "and a step takes 0.1" in lab.composer.verdict.value
     assert lab.launch_button.disabled
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)

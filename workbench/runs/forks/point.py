@@ -128,7 +128,8 @@ class ForkPoint:
         """How much of its budget a fork under ``recipe`` has left, and how that differs from the run's."""
         before, after = self.recipe.budget, recipe.budget
         changed = (before.amount, before.unit) != (after.amount, after.unit)
-        return f"budget {before} \u2192 {after}: {self._left_text(recipe)}" if changed else self._left_text(recipe)
+        # What is left comes first: a long text is cut.
+        return self._left_text(recipe) + (f" (budget {before} \u2192 {after})" if changed else "")
 
     def scarce(self, recipe: Recipe) -> str:
         """That a fork under ``recipe`` has next to nothing of its budget left; empty where it has."""

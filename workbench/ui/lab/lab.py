@@ -161,7 +161,7 @@ class Lab(ipywidgets.Box):
         self._displayed = True
         # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
         held.hold(HOLD_AFTER_SECONDS)
-        self.forecast.show(self.composer.recipe)
+        self._composed()
         return view_bundle(self.model_id, f"{self!r}; {_OPEN_AGAIN}")
 
     def _ipython_display_(self) -> None:
