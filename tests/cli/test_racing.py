@@ -100,6 +100,8 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert main(["race", "--runs", str(root)]) == 0
     assert "no races in" in capsys.readouterr().out
     race = held(planned())
+    assert main(["delete", race.id, "--yes", "--runs", str(root)]) == 2
+    assert f"is a race, and what is deleted is runs: `workbench runs --tag {race.folder.tag}" in capsys.readouterr().err
     assert main(["race", "--runs", str(root), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["races"]
     assert (row["race"], row["name"], row["status"]) == (race.id, "baseline vs mine", "finished")

@@ -48,7 +48,7 @@ def delete(options: argparse.Namespace) -> int:
     Raises:
         RunError: not confirmed where nobody can be asked, or one of the runs is alive; those before it are deleted.
     """
-    found = [Run(run, options.runs) for run in options.run]
+    found = [_run(run, options.runs) for run in options.run]
     names = ", ".join(f"{run.id} ({plain(run.name)})" for run in found)
     if not _confirmed(options, f"Move {names} to the trash?"):
         print("nothing was deleted", file=sys.stderr)
@@ -60,6 +60,23 @@ def delete(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"deleted": [run.id for run in found]}))
     return 0
+
+
+def _run(which: str, runs_dir: str | None) -> Run:
+    """The run to delete; of a race, sweep or tuning it is said how its runs are found."""
+    try:
+        return Run(which, runs_dir)
+    except RunError:
+        # Here: it loads what races and sweeps need.
+        from workbench.opening import matching
+
+        if not (found := matching(which, runs_dir)):
+            raise
+        folder = found[0].folder
+        raise RunError(
+            f"'{plain(which)}' is a {folder.noun}, and what is deleted is runs: "
+            f"`workbench runs --tag {folder.tag}` lists those that it has"
+        ) from None
 
 
 def restore(options: argparse.Namespace) -> int:

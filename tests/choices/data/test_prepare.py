@@ -231,6 +231,12 @@ def test_too_little_text_for_a_batch(corpus):
         prepare(data_of(corpus, batch_size=4096), quiet)
 
 
+def test_a_text_of_one_line_is_one_document(tmp_path):
+    (tmp_path / "one.txt").write_text("Hello world, this is one line.")
+    with pytest.raises(DataError, match=r"too small: \d+ training tokens in 1 document, but one batch"):
+        prepare(data_of(tmp_path / "one.txt", heldout_fraction=1e-5), quiet)
+
+
 def test_too_little_text_to_be_scored_on(corpus):
     with pytest.raises(DataError, match=r"held-out split is too small: 0 tokens.*heldout_fraction \(now 1e-05\)"):
         prepare(data_of(corpus, heldout_fraction=1e-5), quiet)
