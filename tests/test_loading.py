@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,3 +28,15 @@ def test_garbage_is_looked_for_again_afterwards(tmp_path: Path, monkeypatch: pyt
         assert not gc.isenabled(), "as the caller had it"
     finally:
         gc.enable()
+
+
+@pytest.mark.process
+def test_at_the_end_none_is_looked_for_after_all_that_is_done_then() -> None:
+    program = (
+        "import atexit, gc\n"
+        "atexit.register(lambda: print('last', gc.get_freeze_count() > 0))\n"
+        "import workbench.loading\n"
+        "atexit.register(lambda: print('first', gc.get_freeze_count() > 0))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["first", "False", "last", "True"]

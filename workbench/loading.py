@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 
@@ -23,3 +24,8 @@ def load(*modules: str) -> None:
     finally:
         if collects:
             gc.enable()
+
+
+# An interpreter that ends looks through all modules for garbage as well: 0.6 seconds of a core with torch, 1.2 with its
+# compiler (AMD EPYC). Registered before they are loaded, hence called after whatever they have to do at the end.
+atexit.register(gc.freeze)
