@@ -36,6 +36,8 @@ def test_a_form_s_value_is_the_choice(axis: str, kind: str) -> None:
     one_value = {name for name, field in choice.model_fields.items() if len(shape_of(field).options) == 1}
     assert "kind" in one_value
     assert set(form.knobs) == set(choice.model_fields) - one_value
+    needed = {knob.widget for name, knob in form.knobs.items() if choice.model_fields[name].is_required()}
+    assert set(form.widget.children[: len(needed)]) == needed, "what must be filled in is seen first"
     form.load(filled(choice))
     assert choice.model_validate(form.value) == choice.model_validate(filled(choice))
     assert form.value["kind"] == kind

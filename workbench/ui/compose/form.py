@@ -266,7 +266,9 @@ class Form:
             for name in shown
             if name not in self._settled
         }
-        self.widget = light(ipywidgets.VBox, [knob.widget for knob in self.knobs.values()])
+        # What has no default comes first: nothing can run before somebody fills it in.
+        order = sorted(self.knobs, key=lambda name: not model.model_fields[name].is_required())
+        self.widget = light(ipywidgets.VBox, [self.knobs[name].widget for name in order])
         self.widget.add_class("lab-form")
 
     @property
