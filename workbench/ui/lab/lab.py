@@ -326,13 +326,13 @@ class Lab(ipywidgets.Box):
             scarce = self.fork_point.scarce(recipe)
         if why or scarce:
             self.composer.say(why or scarce, bad=True)
-        verb = "Launch" if self.fork_point is None else f"Fork from step {self.fork_point.step:,}"
-        self.launch_button.description = verb
+        self.launch_button.description = f"Fork from step {self.fork_point.step:,}" if self.fork_point else "Launch"
         why = why or self.composer.hindrance
         self.launch_button.disabled = bool(why)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
         forked = "a fork has had some of its training already" if self.fork_point is not None else ""
+        (self.race_button.add_class if forked else self.race_button.remove_class)("lab-forking")
         self.race_button.disabled = bool(forked or self.composer.hindrance)
         self.race_button.tooltip = f"not now: {forked or why}" if self.race_button.disabled else (
             "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
