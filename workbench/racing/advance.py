@@ -46,7 +46,7 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
             if now.readings[entry].doing == "queued":
                 # After a reboot it waits without a process, and nobody else may come to start it.
                 start_orphan(run_folder(plan, entry))
-        room = plan.at_once - sum(reading.status == "going" for reading in now.readings.values())
+        room = plan.at_once - now.going
         for entry in [entry for entry in now.wanted if now.readings[entry].status != "going"][: max(0, room)]:
             weights = plan.initial.get(str(entry.seed))
             begin = functools.partial(start, initial=weights) if weights else start

@@ -125,7 +125,9 @@ def arms_of(texts: Sequence[str]) -> dict[str, str]:
             file = Path(path)
             # Every run folder calls its recipe the same.
             name, source = name_of(RunFolder(file.parent)) if file.name == "recipe.json" else file.stem, text
-            name = _letters(f"{name} {changes}" if _letters(name) in named else name)
+            name = _letters(name)
+            if name in named:
+                name = _letters(f"{name} {changes}")
         if name in named:
             for each in (named[name], source):
                 recipe_of(each)  # a name that is missing is less to worry about than a knob that there is not

@@ -331,11 +331,11 @@ class Lab(ipywidgets.Box):
         self.launch_button.disabled = bool(why)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
-        forked = "a fork has had some of its training already" if self.fork_point is not None else ""
+        forked = self.fork_point is not None  # has had some of its training already, and is not raced
         (self.race_button.add_class if forked else self.race_button.remove_class)("lab-forking")
-        self.race_button.disabled = bool(forked or self.composer.hindrance)
-        self.race_button.tooltip = f"not now: {forked or why}" if self.race_button.disabled else (
-            "train it and a baseline on several seeds, and learn whether it is better")  # fmt: skip
+        self.race_button.disabled = forked or bool(self.composer.hindrance)
+        raced = "train it and a baseline on several seeds, and learn whether it is better"
+        self.race_button.tooltip = f"not now: {why}" if why else raced
         self._keep()
         if self._displayed:
             ahead = self.fork_point.rest(recipe) if self.fork_point and recipe else recipe
