@@ -49,6 +49,16 @@ def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
     return [f"{value:.{digits}f}" for value in values]
 
 
+def many(number: int, noun: str) -> str:
+    """A number of things with its noun, whose plural is regular.
+
+    Example:
+        >>> many(1, "run"), many(1200, "run")
+        ('1 run', '1,200 runs')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def count(value: float | None) -> str:
     """A number of things, short: 812, 12,345, 3.42M, 1.10B.
 

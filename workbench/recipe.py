@@ -27,6 +27,7 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RecipeError
 from workbench.fields import as_typed, differences, flatten
+from workbench.printable import many
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -315,7 +316,7 @@ def _worded(kind: str, message: str, limits: Mapping[str, Any], given: Any) -> s
         return "must be given"
     if kind in ("too_short", "string_too_short") and not given:
         least = limits["min_length"]
-        return f"must not be empty: give at least {least} {_LENGTHS[kind]}{'s' * (least != 1)}"
+        return f"must not be empty: give at least {many(least, _LENGTHS[kind])}"
     if kind in ("too_long", "string_too_long"):
         return f"must have at most {limits['max_length']:,} {_LENGTHS[kind]}s, got {len(given):,}"
     why = _PLAIN.get(kind) or message.replace("Input should", "must").partition(", unable to parse")[0]

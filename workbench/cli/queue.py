@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench.errors import RunError, WorkbenchError
-from workbench.printable import plain_lines
+from workbench.printable import many, plain_lines
 from workbench.runs.folder import runs_root
 from workbench.runs.queue.changes import move, set_priority, this_queue, waiting_ticket
 from workbench.runs.queue.orphans import start_orphans
@@ -73,7 +73,7 @@ def _text(found: Outlook) -> str:
 
 
 def _cores(count: int) -> str:
-    return f"{count} core{'s' * (count != 1)}" if count else "its GPU"
+    return many(count, "core") if count else "its GPU"
 
 
 def _what(ticket: Ticket) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.printable import duration_words
+from workbench.printable import duration_words, many
 from workbench.telemetry import number
 
 NUMBERS = (
@@ -102,7 +102,7 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
         >>> assumed({}), assumed({}, 2)
         ('alone on the machine', 'alone on the machine; 2 runs train on it now')
     """
-    now = f"; {sharing} run{'s' * (sharing != 1)} train{'s' * (sharing == 1)} on it now" if sharing else ""
+    now = f"; {many(sharing, 'run')} train{'s' * (sharing == 1)} on it now" if sharing else ""
     # Forecasts of earlier versions do not say.
     more = [str(found[name]) for name in ("preparation", "provisional") if found.get(name)]
     return "; ".join([f"{ALONE}{now}", *filter(None, [compiling(found)]), *more])

@@ -12,6 +12,7 @@ from workbench.plots.curves import Curve
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
+from workbench.printable import many
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
 
 # Shape legend: S seeds, P points of a curve.
@@ -239,7 +240,7 @@ def race_png(picture: RacePicture) -> bytes:
 
 
 def _seeds(arm: Arm) -> str:
-    return f"{len(arm.lines)} seed{'s' * (len(arm.lines) != 1)}"
+    return many(len(arm.lines), "seed")
 
 
 def _faint(colour: str) -> str:

@@ -11,7 +11,7 @@ from workbench.experiments.readings import underway
 from workbench.experiments.turns import START_SECONDS
 from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
-from workbench.printable import plain
+from workbench.printable import many, plain
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
@@ -140,7 +140,7 @@ def _more(verdict: Verdict) -> str:
         return "; more seeds are on their way"
     if verdict.more is None:
         return f"; at this spread not even {MOST_MORE} more seeds would decide"
-    return f"; about {verdict.more} more seed{'s' * (verdict.more > 1)} would decide if mean and spread stay"
+    return f"; about {many(verdict.more, 'more seed')} would decide if mean and spread stay"
 
 
 def progress(plan: RacePlan, now: Standing, *, ended: bool = False) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import RunError
+from workbench.printable import many
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.state import exclusive
 
@@ -129,4 +130,4 @@ def _fault(name: object) -> str:
     if odd := next((sign for sign in name.strip() if not sign.isprintable()), ""):
         return f"{odd!r} is not printable"
     longer = len(name.strip()) - LONGEST_NAME
-    return f"it is {longer} character{'s' * (longer != 1)} too long" if longer > 0 else ""
+    return f"it is {many(longer, 'character')} too long" if longer > 0 else ""

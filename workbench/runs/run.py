@@ -282,7 +282,9 @@ class Run(Awaited["Result"]):
         status = self.status
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
-            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status)}")
+            scored = verb == "evaluate" and status == "finished"
+            on = "; `workbench runs` lists the score at its end" if scored else way_on(self.folder, status)
+            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{on}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if verb == "stop" and status == "queued" and end_orphan(self.folder):
             # Nothing of it is there to answer.

@@ -163,6 +163,10 @@ def test_a_form_is_told_the_same_at_once(tmp_path):
             find_files((text,), "data.paths")
         (problem,) = Files(paths=[text]).problems_here()
         assert f"{problem.path}: {problem.message}" == str(told.value)
+    (tmp_path / "nothing.txt").write_text("")
+    (problem,) = Files(paths=[str(tmp_path / "nothing.txt")]).problems_here()
+    assert problem.message == f"every file of it is empty: {tmp_path / 'nothing.txt'}"
+    assert not list(Files(paths=[str(tmp_path / "nothing.txt"), str(tmp_path / "full")]).problems_here())
     (unheard_of,) = Files(paths=["a" * 5000]).problems_here()
     assert unheard_of.path == "data.paths"
 

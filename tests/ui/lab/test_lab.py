@@ -67,10 +67,10 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     run.checkpoint(timeout=60)
 
     lab.fork(first)
-    point = lab.fork_point
+    point = lab.forking.point
     assert point is not None
     assert lab.launch_button.description == f"Fork from step {point.step:,}"
-    assert "Fork of" in lab.fork_bar.text.value
+    assert "Fork of" in lab.forking.bar.text.value
     assert not lab.launch_button.disabled
     lab.composer.load(point.recipe.with_(architecture={"layers": 3}), point.recipe)
     assert lab.launch_button.disabled
@@ -78,7 +78,7 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
     assert not lab.launch_button.disabled
     lab.launch_button.click()
-    assert lab.fork_point is None
+    assert lab.forking.point is None
     assert lab.launch_button.description == "Launch"
     until(lambda: lab.table.selected not in ([], [first]), seconds=60)
     (forked,) = lab.table.selected
@@ -102,15 +102,15 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatc
         state = f'{{"step": {step}, "tokens": 1, "seconds": 1.0, "overrides": {{"optimizer.lr": {lr}}}}}'
         (folder.checkpoints / f"step-{step}" / "state.json").write_text(state)
     lab.fork(folder.id)
-    assert [label for label, _ in lab.fork_bar.steps.options] == ["from step 20 (newest)", "from step 10"]
+    assert [label for label, _ in lab.forking.bar.steps.options] == ["from step 20 (newest)", "from step 10"]
     assert lab.composer.recipe is not None
     assert lab.composer.recipe.optimizer.lr == 0.5
     assert lab.composer.composition.state.began == "run a", "what marks and differences refer to has a name"
     assert lab.composer.page.resting == f"recipe of run {folder.id}"
     lab.composer.load(lab.composer.recipe.with_(seed=9), lab.composer.recipe)
-    lab.fork_bar.steps.value = 10
-    assert lab.fork_point is not None
-    assert lab.fork_point.step == 10
+    lab.forking.bar.steps.value = 10
+    assert lab.forking.point is not None
+    assert lab.forking.point.step == 10
     assert (lab.composer.recipe.seed, lab.composer.recipe.optimizer.lr) == (9, 0.25)
     assert lab.composer.composition.state.began == "run a"
     # A tab that is opened again composes what it kept before a page shows it.
@@ -120,20 +120,23 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatc
     again._repr_mimebundle_()
     assert (lab.composer.recipe.budget.amount, asked[-1].budget.amount) == (100000, 99990), "what the fork has left"
     again.close()
-    assert lab.fork_bar.budget.value.endswith("are left</span>")
+    assert lab.forking.bar.budget.value.endswith("are left</span>")
     lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
-    assert ">590 of 600 steps are left (budget " in lab.fork_bar.budget.value
+    assert ">590 of 600 steps are left (budget " in lab.forking.bar.budget.value
     lab.composer.load(lab.composer.recipe.with_(budget="1.02 s"), lab.composer.recipe)
-    assert ">0.02 of 1.02 seconds are left (budget " in lab.fork_bar.budget.value
+    assert ">0.02 of 1.02 seconds are left (budget " in lab.forking.bar.budget.value
     assert "and a step takes 0.1" in lab.composer.verdict.value
     assert lab.launch_button.disabled
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)
     assert "raise the budget" in lab.composer.verdict.value
     lab.composer.say("90 seconds are spent already", bad=True)
-    lab.fork_bar.back.click()
+    told: list[str] = []
+    monkeypatch.setattr(lab.table, "say", lambda result, request=0: told.append(result.text))
+    lab.forking.bar.back.click()
+    assert told == ["no fork any more: the recipe as it stands will begin at step 0"]
     assert "spent already" not in lab.composer.verdict.value
-    assert lab.fork_point is None
-    assert lab.fork_bar.children == ()
+    assert lab.forking.point is None
+    assert lab.forking.bar.children == ()
     assert lab.composer.recipe.seed == 9
 
 

@@ -62,9 +62,9 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     assert lab.composer.fields["optimizer"]["lr"] == 0.004
     assert lab.composer.fields["architecture"]["heads"] == 3
     assert lab.composer.problems == problems
-    assert lab.fork_point is not None
-    assert (lab.fork_point.folder.id, lab.fork_point.step) == (folder.id, 10)
-    assert "Fork of" in lab.fork_bar.text.value
+    assert lab.forking.point is not None
+    assert (lab.forking.point.folder.id, lab.forking.point.step) == (folder.id, 10)
+    assert "Fork of" in lab.forking.bar.text.value
     assert lab.composer.show.value == "Difference"
     assert lab.table.look == {"columns": ["name", "loss"], "sort": None}
     assert lab.table.watched == [folder.id]

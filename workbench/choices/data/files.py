@@ -110,14 +110,19 @@ def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
     """Refuse what :func:`find_files` refuses; of a folder only the first :data:`LOOKED_AT` files are looked at.
 
     Raises:
-        DataError: as :func:`find_files`.
+        DataError: as :func:`find_files`, or every file is empty.
     """
+    empty = True
     for text in paths:
         candidates = _candidates(text, knob_name)
-        readable = any(format_of(path) and path.is_file() for path in islice(candidates, LOOKED_AT))
+        readable = [path for path in islice(candidates, LOOKED_AT) if format_of(path) and path.is_file()]
         # A folder with more in it gets the benefit of the doubt.
-        if not readable and next(candidates, None) is None:
+        more = next(candidates, None) is not None
+        if not readable and not more:
             raise _unreadable(text, knob_name)
+        empty = empty and not more and not any(path.stat().st_size for path in readable)
+    if paths and empty:
+        raise DataError(f"{knob_name}: every file of it is empty: {', '.join(paths)}")
 
 
 def _candidates(text: str, knob_name: str) -> Iterator[Path]:

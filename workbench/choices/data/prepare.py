@@ -24,6 +24,7 @@ from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.errors import DataError
 from workbench.ops.remembered import FOLDER, recalled, remember
+from workbench.printable import many
 from workbench.telemetry import number
 
 FORMAT_VERSION = 3
@@ -210,10 +211,6 @@ class _Sides:
         return (text for text in texts if text and not text.isspace())
 
 
-def _documents(count: int) -> str:
-    return f"{count:,} document{'s' * (count != 1)}"
-
-
 def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
     """Refuse a corpus that cannot fill one batch, or be scored on."""
     if train.tokens + heldout.tokens == 0:
@@ -224,13 +221,13 @@ def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
     needed = length * rows
     if train.tokens < needed:
         raise DataError(
-            f"the corpus is too small: {train.tokens:,} training tokens in {_documents(train.documents)}, but one "
-            f"batch needs {needed:,} ({rows} rows of {length} tokens); use more text, a "
+            f"the corpus is too small: {train.tokens:,} training tokens in {many(train.documents, 'document')}, but "
+            f"one batch needs {needed:,} ({rows} rows of {length} tokens); use more text, a "
             "smaller data.batch_size or a shorter data.sequence_length"
         )
     if heldout.tokens < FEWEST_HELDOUT_TOKENS:
         raise DataError(
-            f"the held-out split is too small: {heldout.tokens:,} tokens in {_documents(heldout.documents)}; a score "
-            f"needs at least {FEWEST_HELDOUT_TOKENS}; raise data.heldout_fraction (now {data.heldout_fraction:g}) or "
-            "use more text"
+            f"the held-out split is too small: {heldout.tokens:,} tokens in {many(heldout.documents, 'document')}; a "
+            f"score needs at least {FEWEST_HELDOUT_TOKENS}; raise data.heldout_fraction (now "
+            f"{data.heldout_fraction:g}) or use more text"
         )

@@ -9,6 +9,7 @@ from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan, Transition
 from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Progress
+from workbench.printable import many
 
 
 class Stacking(Depth):
@@ -64,5 +65,5 @@ class Stacking(Depth):
             yield Problem(
                 "depth.shares",
                 f"{layers} layers cannot be halved {halvings} times for {halvings + 1} stages; use architecture.layers "
-                f"{near}, or at most {most} stage{'s' if most > 1 else ''}",
+                f"{near}, or at most {many(most, 'stage')}",
             )

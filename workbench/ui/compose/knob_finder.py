@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import ipywidgets
 
 from workbench.choices.choice import registry
+from workbench.printable import many
 from workbench.ui.compose.form import ChoiceKnob
 from workbench.ui.compose.section import Section
 from workbench.ui.light_widgets import light
@@ -52,7 +53,7 @@ class KnobFinder:
             kept.sort(key=lambda section: section.rank(words))
         others = elsewhere(words, {axis: knob.kind for axis, knob in self._axes.items()})
         count = sum(found)
-        text = f"{count} knob{'s' * (count != 1)} found" if count else "no knob of what is chosen has these words"
+        text = f"{many(count, 'knob')} found" if count else "no knob of what is chosen has these words"
         self.found.value, self.others.value = text, html.escape(f"not chosen now: {', '.join(others)}")
         shown: tuple[ipywidgets.Widget, ...] = tuple(section.widget for section in kept)
         if words:

@@ -9,6 +9,7 @@ import ipywidgets
 import traitlets
 
 from workbench.choices.choice import Problem
+from workbench.printable import many
 from workbench.ui.compose.composition import Composition
 from workbench.ui.compose.knob import Brought, brought_lines
 from workbench.ui.compose.recipe_editor import Edited
@@ -93,7 +94,7 @@ class Verdict(Light, ipywidgets.HTML):
             self._show_edited(edited)
             return
         if composition.recipe is not None:
-            changed = f"{count} knob{'s' * (count != 1)} changed" if count else f"as {began} has it"
+            changed = f"{many(count, 'knob')} changed" if count else f"as {began} has it"
             if texts is not None and (left := texts.left):
                 views = " and ".join(left)
                 why = f"what was edited in {views} is not applied: go there to apply or revert it"

@@ -29,11 +29,11 @@ from workbench.ui.compose.composer import Composer, default_recipe
 from workbench.ui.compose.composition import State
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.forecasts import TRAINING
-from workbench.ui.compose.fork_bar import ForkBar
 from workbench.ui.compose.recipe_text import as_html
 from workbench.ui.compose.sources import RUN
 from workbench.ui.headless import headless
 from workbench.ui.lab.experiments import LabExperiments
+from workbench.ui.lab.forking import Forking
 from workbench.ui.lab.frame import Frame
 from workbench.ui.lab.held_widgets import held_widgets
 from workbench.ui.lab.launch_question import question, same_running
@@ -52,7 +52,7 @@ WATCHED_AT_MOST = 8
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
 _LAUNCH_KEYS = "Ctrl+Enter"
-_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "fork_bar", "frame", "monitor",
+_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
           "experiments", "_watch")  # fmt: skip
 _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
@@ -73,7 +73,7 @@ class Lab(ipywidgets.Box):
     Attributes:
         composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched. experiments: a race
             or sweep in its place. All five are made when they are first asked for, which a live Lab does at once.
-        fork_point: the checkpoint that the composed recipe will go on from; None for a new run.
+        forking: the checkpoint that the composed recipe will go on from, or none.
         kept: all that a new kernel needs to show the same again (:meth:`restore`), as JSON; follows every change.
 
     Example:
@@ -90,7 +90,6 @@ class Lab(ipywidgets.Box):
         self._live = not headless() if live is None else live
         self._displayed = False
         self._sure, self._launched = "", False
-        self.fork_point: ForkPoint | None = None
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
         self.add_class("lab-root")
@@ -115,10 +114,8 @@ class Lab(ipywidgets.Box):
         Raises:
             RunError: there is no such run, or no checkpoint that can be read.
         """
-        self.fork_point = point = ForkPoint.of(find(run_id, self._runs_dir))
-        self.fork_bar.show(point.folder, point.step)
-        self.composer.load(point.longer(), point.recipe, RUN + point.folder.id)
-        self._composed()
+        point = self.forking.begin(find(run_id, self._runs_dir))
+        self._go_on(point, point.longer())
 
     def edit(self, run_id: str) -> None:
         """Open a run's recipe in the composer, to be changed and launched anew; a fork is not gone on with."""
@@ -134,8 +131,7 @@ class Lab(ipywidgets.Box):
         state, there = State.from_dict(before), set(run_ids(runs_root(self._runs_dir)))
         if (fork := before["fork"]) is not None:
             with contextlib.suppress(RunError):
-                self.fork_point = ForkPoint.of(find(fork["run"], self._runs_dir), fork["step"])
-                self.fork_bar.show(self.fork_point.folder, self.fork_point.step)
+                self.forking.begin(find(fork["run"], self._runs_dir), fork["step"])
         self.composer.restore(state)
         self.composer.show.value = before.get("view", self.composer.show.value)
         self.table.look = before.get("look", self.table.look)
@@ -187,7 +183,7 @@ class Lab(ipywidgets.Box):
         self.launch_button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
-        self.fork_bar = ForkBar(lambda step: self._safely(lambda: self._fork_from(step)), self._no_fork)
+        self.forking = Forking(lambda step: self._safely(lambda: self._fork_from(step)), self._new_run_instead)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
         self.composer.verdict.awaits_forecast = True
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
@@ -196,7 +192,7 @@ class Lab(ipywidgets.Box):
         self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
         self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
-        self.composer.dock(self.fork_bar, self.forecast, [self.launch_button, self.race_button])
+        self.composer.dock(self.forking.bar, self.forecast, [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
@@ -236,7 +232,7 @@ class Lab(ipywidgets.Box):
         if recipe is None or self.launch_button.disabled:
             # By key, or of a text that no fork can go on with: the verdict says what is wrong.
             return
-        point = self.fork_point
+        point = self.forking.point
         # Of an edit or a text of this moment nothing is known yet, and what speaks against it is asked all the same.
         self.forecast.settle()
         same = "" if point else same_running(recipe, self.table.rows, self._runs_dir)
@@ -302,43 +298,46 @@ class Lab(ipywidgets.Box):
         self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
 
     def _fork_from(self, step: int) -> None:
-        if self.fork_point is None:
+        if (before := self.forking.point) is None:
             return
-        edited, point = self.composer.recipe, ForkPoint.of(self.fork_point.folder, step)
-        changes = {} if edited is None else self.fork_point.changes(edited)
-        # What was edited so far is kept: only where it begins has changed.
-        self.fork_point = point
-        self.composer.load(point.recipe.with_(**changes), point.recipe, RUN + point.folder.id)
+        # What was edited so far is kept: only where it begins changes.
+        changes = {} if self.composer.recipe is None else before.changes(self.composer.recipe)
+        point = self.forking.begin(before.folder, step)
+        self._go_on(point, point.recipe.with_(**changes))
+
+    def _go_on(self, point: ForkPoint, recipe: Recipe) -> None:
+        self.composer.load(recipe, point.recipe, RUN + point.folder.id)
         self._composed()
 
+    def _new_run_instead(self) -> None:
+        self._no_fork()
+        self.table.say(ActionResult("no fork any more: the recipe as it stands will begin at step 0"))
+
     def _no_fork(self) -> None:
-        self.fork_point = None
-        self.fork_bar.hide()
+        self.forking.end()
         self.composer.settle()  # what was wrong with the fork is not wrong with a run of its own
         self._composed()
 
     def _composed(self) -> None:
-        recipe, why, scarce, self._sure = self.composer.recipe, "", "", ""
+        recipe, point, why, scarce, self._sure = self.composer.recipe, self.forking.point, "", "", ""
         # A text that is not applied is judged as a fork when it is.
-        if self.fork_point is not None and recipe is not None and self.composer.edited is None:
-            why = self.fork_point.problem(recipe)
-            self.fork_bar.say_budget(self.fork_point.budget_text(recipe))
-            scarce = self.fork_point.scarce(recipe)
+        if recipe is not None and self.composer.edited is None:
+            why, scarce = self.forking.judge(recipe)
         if why or scarce:
             self.composer.say(why or scarce, bad=True)
-        self.launch_button.description = f"Fork from step {self.fork_point.step:,}" if self.fork_point else "Launch"
+        self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
         why = why or self.composer.hindrance
         self.launch_button.disabled = bool(why)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
-        forked = self.fork_point is not None  # has had some of its training already, and is not raced
-        (self.race_button.add_class if forked else self.race_button.remove_class)("lab-forking")
-        self.race_button.disabled = forked or bool(self.composer.hindrance)
+        # A fork has had some of its training already, and is not raced.
+        (self.race_button.add_class if point else self.race_button.remove_class)("lab-forking")
+        self.race_button.disabled = point is not None or bool(self.composer.hindrance)
         raced = "train it and a baseline on several seeds, and learn whether it is better"
         self.race_button.tooltip = f"not now: {why}" if why else raced
         self._keep()
         if self._displayed:
-            ahead = self.fork_point.rest(recipe) if self.fork_point and recipe else recipe
+            ahead = self.forking.ahead(recipe)
             self.composer.verdict.await_forecast("" if ahead is None else ahead.hash)
             self.forecast.show(ahead)
             self._keepsake.refresh()
@@ -346,7 +345,7 @@ class Lab(ipywidgets.Box):
     def _keep(self) -> None:
         self.kept = {
             **self.composer.composition.state.to_dict(),
-            "fork": self.fork_point and {"run": self.fork_point.folder.id, "step": self.fork_point.step},
+            "fork": self.forking.kept,
             "watched": list(self.table.watched),
             "experiment": self.table.experiment,
             "view": self.composer.show.value,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
+from workbench.printable import many
 from workbench.runs.comparison import compare, differences
 from workbench.runs.find import find
 from workbench.runs.in_force import flat, in_force
@@ -85,7 +86,7 @@ class RunActions:
             return
         if verb == "empty":
             count = empty(self.root)
-            yield ActionResult(f"removed {count} deleted run{'s' * (count != 1)} for good")
+            yield ActionResult(f"removed {many(count, 'deleted run')} for good")
             return
         # By id alone: what a page sends is never read as a path.
         runs = [Run(find(run_id, self.root)) for run_id in run_ids]

@@ -16,6 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.shown import Pick, Shown
+from workbench.printable import many
 from workbench.ui.bundles import script, style
 from workbench.ui.watch.figures import bundle_of
 
@@ -195,7 +196,7 @@ class ExperimentPanel(ipywidgets.VBox):
         try:
             stopped = len(self.experiment.cancel())
             # A request: they end after their step, those that have taken one with a checkpoint.
-            runs = f"{stopped} run{'s' * (stopped != 1)} told to stop" if stopped else "nothing ran"
+            runs = f"{many(stopped, 'run')} told to stop" if stopped else "nothing ran"
             self.controls.answer = f"cancelled: {runs}"
         except (WorkbenchError, OSError) as error:
             self.controls.answer = str(error)

@@ -3,7 +3,7 @@
 // The order in which people look for runs: what goes on first, what went wrong next.
 export const STATES = ["stalled", "running", "starting", "stopping", "paused", "queued", "failed", "lost", "stopped", "finished"];
 
-export const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+export const many = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 /** How many runs there are in each state: `{status: count}`. */
 export function countsOf(rows) {

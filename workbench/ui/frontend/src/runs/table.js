@@ -7,6 +7,7 @@ import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
 import { lineWidth, PICK_WIDTH } from "./columns.js";
 import { isExperiment } from "./groups.js";
 import { between, scrollFor, visible } from "./rows.js";
+import { many } from "./standing.js";
 
 export const ROW_HEIGHT = 28;
 // The widest bar that scrolls the lines: the free column gives it room, or a second bar would come with it.
@@ -322,7 +323,6 @@ function spacer() {
 
 /** Says how many runs are shown, and of how many. */
 export function countText(shown, rows, hidden) {
-  const all = rows.toLocaleString("en");
   const older = hidden ? ` · ${hidden.toLocaleString("en")} older not shown` : "";
-  return (shown === rows ? `${all} run${rows === 1 ? "" : "s"}` : `${shown.toLocaleString("en")} of ${all}`) + older;
+  return (shown === rows ? many(rows, "run") : `${shown.toLocaleString("en")} of ${rows.toLocaleString("en")}`) + older;
 }
