@@ -34,6 +34,7 @@ SIZE: ViewportSize = {"width": 1280, "height": 800}
 SLOWDOWN = float(os.environ.get("WORKBENCH_TEST_SLOWDOWN", 1))
 """How many times slower than this machine pages are to be: what reads a page before it has changed then fails here."""
 Open = Callable[..., Page]
+BROKEN = ".jupyter-widgets-error-widget"
 _failures: list[str] = []
 """Names of tests of this session that have failed, second tries included."""
 
@@ -150,10 +151,13 @@ def pages(browser: Browser, name: str) -> Iterator[Open]:
     try:
         yield open_one
     finally:
+        broken = 0
         for number, (page, _) in enumerate(opened):
-            if len(_failures) > before:
+            broken += page.locator(BROKEN).count()
+            if len(_failures) > before or broken:
                 _keep(page, f"{name}{f'-{number}' if number else ''}")
             page.context.close()
+    assert not broken, f"{broken} widgets that ipywidgets could not draw"
     complaints = [text for _, console in opened for text in console.complaints]
     assert complaints == [], "the console: " + "\n".join(complaints)
 
@@ -204,10 +208,12 @@ def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -
     page.set_viewport_size(SIZE)
     console, before = Console(page), len(_failures)
     yield page
-    if failed := len(_failures) > before:
+    broken = page.locator(BROKEN).count()
+    if failed := len(_failures) > before or broken > 0:
         _keep(page, request.node.name.replace("/", "-"))
     console.close()
     if failed or page.locator(".jp-Dialog").count():
         page.close()  # whatever state it is in, the next test shall not meet it
     server.shut_kernels_down()
+    assert not broken, f"{broken} widgets that ipywidgets could not draw"
     assert console.complaints == [], "the console: " + "\n".join(console.complaints)

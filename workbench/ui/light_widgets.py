@@ -7,6 +7,7 @@ half of its widgets, and two thirds of a form's models were layouts and styles a
 
 from __future__ import annotations
 
+import threading
 from typing import Any, TypeVar
 
 import ipywidgets
@@ -15,6 +16,8 @@ import traitlets
 W = TypeVar("W", bound=ipywidgets.DOMWidget)
 _kinds: dict[type[ipywidgets.Widget], type[ipywidgets.Widget]] = {}
 _shared: dict[type[ipywidgets.Widget], ipywidgets.Widget] = {}
+# Two threads that show a widget first at the same moment would both tell the page of it, under two names.
+_coming = threading.RLock()
 
 
 class Light(ipywidgets.DOMWidget):
@@ -47,8 +50,9 @@ class Light(ipywidgets.DOMWidget):
         """Wait: ipywidgets calls this from the constructor, when nobody has seen the widget yet."""
 
     def _come(self) -> None:
-        if self.comm is None and not self.has_left:
-            super().open()
+        with _coming:
+            if self.comm is None and not self.has_left:
+                super().open()
 
     def close(self) -> None:
         """Leave the page."""
@@ -72,6 +76,16 @@ def light(make: type[W], *arguments: Any, **traits: Any) -> W:
         _kinds[make] = type(make.__name__, (Light, make), {"__module__": __name__})
     widget: W = _kinds[make](*arguments, **traits)
     return widget
+
+
+def introduce(*widgets: ipywidgets.Widget) -> None:
+    """Have the page hear of widgets now, although nothing shows them yet.
+
+    For what a thread will show: a page that is loaded again while a thread tells it of a new widget takes that before
+    the layout it needs, waits two seconds for it in vain, and shows a broken icon from then on.
+    """
+    for widget in widgets:
+        _ = widget.model_id
 
 
 def _one(kind: type[ipywidgets.Widget]) -> ipywidgets.Widget:

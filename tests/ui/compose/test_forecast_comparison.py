@@ -12,6 +12,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.plots.ahead import FOUND
 from tests.ui.compose.measured_machine import Machine, settled
 from tests.ui.live import run_folder
+from tests.ui.messages import published
 from workbench.choices.execution.plan import Plan
 from workbench.forecast import forecast
 from workbench.recipe import Recipe
@@ -49,6 +50,23 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
     panel.compare(None)
     assert panel.beside not in panel.children
+
+
+def test_a_thread_tells_the_page_of_no_new_widget(
+    machine: Machine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Which a page that is loaded again at that moment would show as a broken icon from then on.
+    sent = published(monkeypatch)
+    panel = ForecastPanel(tmp_path / "runs")
+    assert "ToggleButtonModel" in sent.models
+    del sent[:]
+    panel.show(recipe)
+    settled(panel)
+    machine.measured = False
+    panel.compare(Run(begun(tmp_path, recipe)))
+    settled(panel)
+    assert {panel._top, panel.beside} <= set(panel.children)
+    assert sent.models == []
 
 
 def test_what_waits_to_be_measured_goes_with_a_run_that_fails_before(

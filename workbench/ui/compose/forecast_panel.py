@@ -27,7 +27,7 @@ from workbench.ui.compose.forecasts import Forecasts, NotMeasuredError, Overtake
 from workbench.ui.compose.inputs import Shape, make_input
 from workbench.ui.compose.knob_notes import Note
 from workbench.ui.compose.side_panel import SidePanel
-from workbench.ui.light_widgets import Light, light
+from workbench.ui.light_widgets import Light, introduce, light
 
 REFRESH_SECONDS = 5.0
 """Between two readings of a run that is compared while it goes on."""
@@ -131,6 +131,7 @@ class ForecastPanel(ipywidgets.VBox):
         self._aside = aside
         self._panel = SidePanel(lambda: setattr(self.more, "value", False), "Forecast in detail", self.sheet)
         self._style = _Style()
+        introduce(self._top, self.status, self.measure, self.beside)
         self._say("")
         self._arrange()
 
