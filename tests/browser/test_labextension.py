@@ -263,6 +263,8 @@ def the_form_of_a_fork_has_half_of_its_column(page: Page, lab: Locator, run: Run
     expect(bar.get_by_role("combobox")).to_contain_text("(newest)")
     expect(lab.locator(".lab-source").first).to_be_hidden()
     page.screenshot(path=RESULTS / "labextension-fork.png")
+    rows = lab.locator(".lab-actions button:visible").evaluate_all("all => all.map((one) => one.offsetTop)")
+    assert len(set(rows)) == 1, f"the actions stand in {len(set(rows))} rows"
     height = "one => one.getBoundingClientRect().height"
     form, column = still(
         page, lambda: [lab.locator(f".lab-{name}").first.evaluate(height) for name in ("middle", "compose")]

@@ -9,7 +9,6 @@ from workbench.ui.compose.verdict import Verdict
 
 def test_a_fork_is_judged_by_the_forecast_of_what_it_has_left() -> None:
     verdict, composition = Verdict(), Composition(presets.get("fast"), "fast")
-    verdict.awaits_forecast = True
     verdict.show(composition, [], 0, "")
     verdict.await_forecast("rest")
     assert "valid, forecast pending" in verdict.value

@@ -19,6 +19,8 @@ def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab, monkeypatch: 
     monkeypatch.setattr(lab.forecast._ahead, "ask", lambda _recipe: None)
     composer = lab.composer
     assert composer.recipe is not None
+    lab._repr_mimebundle_()
+    assert ">valid, forecast pending<" in composer.verdict.value, "of the first one, too"
     lab.forecast._judged(composer.recipe.hash, "does not fit: it needs 9 GiB, the device has 8 GiB")
     assert "does not fit" in composer.verdict.value
     assert "ready" not in composer.verdict.value

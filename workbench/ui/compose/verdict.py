@@ -27,8 +27,8 @@ class Verdict(Light, ipywidgets.HTML):
         self.add_class("lab-verdict")
         # What is shown of a recipe, around its verdict; nothing where something else is.
         self._around: tuple[str, str, str] | None = None
-        self.awaits_forecast = False
-        """Whether a forecast judges each recipe: until it has, a recipe that breaks no rule is not called ready."""
+        # Once a forecast judges recipes, one that breaks no rule is not called ready before it has.
+        self._awaits = False
         # Hash of what the forecast is of: of a fork, what that has left to train.
         self._awaited = ""
         self._judged = ("", "")
@@ -50,8 +50,8 @@ class Verdict(Light, ipywidgets.HTML):
 
     def await_forecast(self, recipe: str) -> None:
         """Take for the composed recipe's verdict that of the recipe with this hash."""
-        if recipe != self._awaited:
-            self._awaited = recipe
+        if not self._awaits or recipe != self._awaited:
+            self._awaits, self._awaited = True, recipe
             self._draw()
 
     def judge(self, recipe: str, doubt: str) -> None:
@@ -141,7 +141,7 @@ class Verdict(Light, ipywidgets.HTML):
             self.value = f"{after} · {bad}{message}"
             return
         word, title = "ready", ""
-        if self.awaits_forecast and self._judged[0] != self._awaited:
+        if self._awaits and self._judged[0] != self._awaited:
             word, title = "valid, forecast pending", "it breaks no rule; whether it fits here is being worked out"
         state = f"<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span>"
         self.value = f"{state} {after}{message}"

@@ -185,7 +185,6 @@ class Lab(ipywidgets.Box):
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.forking = Forking(lambda step: self._safely(lambda: self._fork_from(step)), self._new_run_instead)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir)
-        self.composer.verdict.awaits_forecast = True
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
         self.race_button = light(ipywidgets.Button, description="Race…")
