@@ -48,7 +48,11 @@ def usual_time(training: Training) -> str:
     """How long :func:`compile_ahead` takes for such a model here, in words: as it did the last time."""
     record = recalled(cache_folder() / FOLDER, NAME, _subject(training))
     seconds = number(record.value.get("seconds")) if record else math.nan
-    return f"it took {seconds:.0f} s the last time" if math.isfinite(seconds) else "up to half a minute the first time"
+    return (
+        f"it took {seconds:.0f} s the last time"
+        if math.isfinite(seconds)
+        else "half a minute, longer beside other work"
+    )
 
 
 def _subject(training: Training) -> dict[str, Any]:
