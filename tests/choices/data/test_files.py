@@ -171,6 +171,32 @@ def test_a_form_is_told_the_same_at_once(tmp_path):
     assert unheard_of.path == "data.paths"
 
 
+def test_what_a_folder_holds_beside_records_is_said_to_be_left_out(tmp_path):
+    for name in ("a.txt", "b.md"):
+        (tmp_path / name).write_text("words " * 2000)
+    (tmp_path / "f.jsonl").write_bytes(lines(["more words"] * 40))
+    (notice,) = Files(paths=[str(tmp_path)]).notices()
+    assert notice.path == "data.paths"
+    assert notice.message == (
+        f"of '{tmp_path}' 1 file of records will be read, not 2 others (a.txt, b.md): name those outright to read "
+        "them, too"
+    )
+    assert not list(Files(paths=[str(tmp_path / name) for name in ("a.txt", "b.md", "f.jsonl")]).notices())
+    assert not list(Files(paths=[str(tmp_path / "gone")]).notices())
+    said = []
+    with pytest.raises(DataError):
+        prepare(Files(paths=[str(tmp_path)]), say=said.append)
+    assert notice.message in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16le", "utf-16be"])
+def test_a_text_of_sixteen_bits_a_letter_is_told_at_once(tmp_path, encoding):
+    (tmp_path / "wide.txt").write_text("some words", encoding=encoding)
+    (problem,) = Files(paths=[str(tmp_path)]).problems_here()
+    assert problem.path == "data.paths"
+    assert f"iconv -f {encoding} -t utf-8" in problem.message
+
+
 def test_a_form_does_not_search_a_whole_disk(tmp_path, monkeypatch):
     for index in range(3):
         (tmp_path / f"{index}.html").write_text("")

@@ -44,6 +44,10 @@ class Data(Choice):
         """What of the text this machine lacks and cannot fetch, at once: asked whenever a knob of a form has moved."""
         yield from ()
 
+    def notices(self) -> Iterator[Problem]:
+        """What of its text is not read although somebody may expect it: no error, but said before training."""
+        yield from ()
+
     @property
     def longest(self) -> int:
         """Longest row of the run in tokens, T: what models, heads and held-out rows are built for.

@@ -6,14 +6,16 @@ import difflib
 import glob
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.data import Data
-from workbench.choices.data.reading import format_of, legal_endings, read_documents
+from workbench.choices.data.reading import format_of, legal_endings, not_utf8, read_documents
 from workbench.errors import DataError
+from workbench.printable import many
 
 NAMED_FILES = 16
 """Files that a fingerprint lists by name; the digest beside them covers all."""
@@ -72,6 +74,19 @@ class Files(Data):
             except OSError as error:
                 yield Problem(f"data.{name}", f"cannot be looked at: {error}")
 
+    def notices(self) -> Iterator[Problem]:
+        """Texts of a folder that are left out, since records stand beside them."""
+        for name in ("paths", "heldout_paths"):
+            for text in getattr(self, name):
+                with suppress(DataError, OSError):
+                    readable = [path for path in islice(_candidates(text, name), LOOKED_AT) if format_of(path)]
+                    used = {*_data_files(iter(readable))}
+                    if left := sorted(path.name for path in readable if path not in used and path.is_file()):
+                        names = ", ".join(left[:3]) + (", ..." if len(left) > 3 else "")
+                        yield Problem(f"data.{name}", f"of '{text}' {many(len(used), 'file')} of records will be read, "
+                                      f"not {many(len(left), 'other')} ({names}): name those outright to read them, "
+                                      "too")  # fmt: skip
+
     def _training_files(self) -> list[Path]:
         files = find_files(self.paths, "data.paths")
         if not self.heldout_paths:
@@ -110,7 +125,7 @@ def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
     """Refuse what :func:`find_files` refuses; of a folder only the first :data:`LOOKED_AT` files are looked at.
 
     Raises:
-        DataError: as :func:`find_files`, or every file is empty.
+        DataError: as :func:`find_files`, or every file is empty, or one of the first has 16 bits a letter.
     """
     empty = True
     for text in paths:
@@ -121,6 +136,9 @@ def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
         if not readable and not more:
             raise _unreadable(text, knob_name)
         empty = empty and not more and not any(path.stat().st_size for path in readable)
+        for path in _data_files(iter(readable))[:NAMED_FILES]:
+            if why := not_utf8(path):
+                raise DataError(f"{knob_name}: {why}")
     if paths and empty:
         raise DataError(f"{knob_name}: every file of it is empty: {', '.join(paths)}")
 

@@ -56,6 +56,8 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         >>> prepared.train.tokens  # doctest: +SKIP
         1048576
     """
+    for notice in data.notices():
+        say(notice.message)
     made_from = _made_from(data)
     key = key_of(made_from)
 
@@ -169,8 +171,8 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     np.save(folder / COUNTS_FILE, train.counts_V)
     say(
         f"{train.tokens:,} training tokens in {train.documents:,} documents, {heldout.tokens:,} held-out tokens in "
-        f"{heldout.documents:,}; of their runs of {RUN_WORDS} words {repeats.share:.2%} stood in the training text, "
-        f"{repeats.overlap:.2%} still do"
+        f"{heldout.documents:,}; before its repeats were removed, {repeats.share:.2%} of the held-out text's runs of "
+        f"{RUN_WORDS} words stood in the training text, now {repeats.overlap:.2%}"
     )
     return {
         "dtype": train.dtype.str,

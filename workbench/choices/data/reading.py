@@ -19,6 +19,8 @@ PARQUET_ENDINGS = (".parquet",)
 COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
 EXTRA = "install it with: pip install 'workbench[files]'"
 BLOCK_BYTES = 1 << 20
+BEGINNING_BYTES = 4096
+"""Of a text, looked at to tell its encoding."""
 
 
 def format_of(path: Path) -> str | None:
@@ -102,6 +104,21 @@ def _lines(path: Path) -> Iterator[str]:
             )
         yield text.removeprefix("\ufeff") if number == 0 else text
         begin += len(line)
+
+
+def not_utf8(path: Path) -> str:
+    """Why a text of 16 or 32 bits a letter cannot be read, by its first bytes; empty where they may be UTF-8.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if format_of(path) not in ("text", "json") or path.suffix.lower() in COMPRESSED_ENDINGS:
+        return ""
+    with path.open("rb") as file:
+        head = file.read(BEGINNING_BYTES)
+    if b"\0" not in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ""
+    return f"'{path}' is no UTF-8 text; convert it, for example with: iconv -f {encoding_of(head)} -t utf-8"
 
 
 def encoding_of(line: bytes) -> str:

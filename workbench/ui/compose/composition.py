@@ -85,8 +85,10 @@ class Composition:
     @property
     def doubts(self) -> list[Doubt]:
         """Knobs of the recipe that break no rule and are yet far off; what its forecast has against it is not here."""
-        found = None if self.recipe is None else unusual(self.recipe)
-        return [] if found is None else [Doubt(*found)]
+        if self.recipe is None:
+            return []
+        found = unusual(self.recipe)
+        return [*(Doubt(*one) for one in self.recipe.data.notices()), *([] if found is None else [Doubt(*found)])]
 
     @property
     def undoes(self) -> str:
