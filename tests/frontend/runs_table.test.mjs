@@ -6,6 +6,7 @@ import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, since, sorted } from "..
 import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
+import { seenOf } from "../../workbench/ui/frontend/src/runs/seen.js";
 import { statText, statsOf, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
 import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
 import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
@@ -154,6 +155,20 @@ test("actions reach the runs that fit, and say why they reach none", () => {
   assert.equal(possible(action("fork"), mixed).why, "select one run alone");
   assert.equal(possible(action("compare"), [mixed[0]]).why, "select at least 2 runs");
   assert.equal(possible(TRASH_ACTIONS[1], []).why, "");
+});
+
+test("a closed group is seen when all of it is selected, and never in part", () => {
+  const rows = ["a", "b", "c", "d", "e"].map((id) => row(id));
+  const [a, b, c, d] = rows;
+  const items = [{ id: "g", group: { id: "g", label: "race deep", rows: [a, b] } }, { id: "h", group: { id: "h", label: "pairs", rows: [c] } }, { id: "c", row: c }, { id: "d", row: d }];
+  const seen = (selected, closed = ["g"]) => seenOf(new Set(selected), rows, items, new Set(closed));
+  assert.deepEqual(seen(["a", "b"]), { chosen: [a, b], filtered: 0, folded: 0, partly: [] });
+  assert.deepEqual(seen(["a", "c"]), { chosen: [c], filtered: 0, folded: 1, partly: ["race deep"] });
+  assert.deepEqual(seen(["a", "b", "e"]), { chosen: [a, b], filtered: 1, folded: 0, partly: [] }, "what the filter hides stays out");
+  assert.deepEqual(seen([]), { chosen: [], filtered: 0, folded: 0, partly: [] });
+  const why = "unfold the group race deep, of which some runs are selected, or select all of it";
+  assert.deepEqual(possible(action("delete"), [], ["race deep"]), { ids: [], why });
+  assert.deepEqual(possible(action("delete"), [c], ["race deep"]), { ids: ["c"], why: "" }, "what is seen can be acted on beside it");
 });
 
 test("a selection says what of it is not shown", () => {

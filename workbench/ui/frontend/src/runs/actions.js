@@ -34,11 +34,13 @@ const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: 
 /**
  * Which of the selected runs an action would reach.
  * @param {object} action of ACTIONS
- * @param {object[]} rows the selected ones
+ * @param {object[]} rows the selected ones that are seen
+ * @param {string[]} partly closed groups of which some runs are selected
  * @returns {{ids: string[], why: string}} `why` it cannot be done, empty when it can
  */
-export function possible(action, rows) {
+export function possible(action, rows, partly = []) {
   const { least = 1, most = Infinity, states } = action;
+  if (rows.length < least && partly.length) return { ids: [], why: `unfold the group ${partly[0]}, of which some runs are selected, or select all of it` };
   if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };
   const able = states ? rows.filter((row) => states.includes(row.status)) : rows;
   const fit = action.verb === "resume" ? able.filter((row) => !whyNotResumed(row)) : able;
@@ -53,7 +55,7 @@ export function possible(action, rows) {
  * A selection in words: "3 selected, 2 hidden by the filter".
  * @param {number} selected in all
  * @param {number} filtered of them, those that the filter hides
- * @param {number} folded those in closed groups
+ * @param {number} folded those in closed groups of which others are not selected
  */
 export function selectionText(selected, filtered = 0, folded = 0) {
   if (!selected) return "none selected";

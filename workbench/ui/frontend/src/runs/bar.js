@@ -17,6 +17,7 @@ export class Bar {
     this.on = on;
     this.actions = [];
     this.chosen = [];
+    this.partly = [];
     this.buttons = el("div", { class: "lab-buttons", role: "toolbar", "aria-label": "actions on the selected runs" });
     this.picked = el("span", { class: "lab-picked", "aria-live": "polite" });
     this.question = new Question(on.back);
@@ -27,12 +28,12 @@ export class Bar {
   /**
    * @param {object[]} actions
    * @param {object} selection
-   * @param {object[]} selection.chosen rows that are selected and shown
-   * @param {number} selection.filtered, selection.folded selected ones that are not shown
+   * @param {object[]} selection.chosen rows that are selected and seen, see ./seen.js
+   * @param {number} selection.filtered, selection.folded selected ones that are not; selection.partly groups of the latter
    * @param {number} selection.trashed deleted runs
    */
-  show(actions, { chosen, filtered, folded, trashed }) {
-    Object.assign(this, { actions, chosen, trashed, unseen: filtered + folded });
+  show(actions, { chosen, filtered, folded, partly, trashed }) {
+    Object.assign(this, { actions, chosen, partly, trashed, unseen: filtered + folded });
     const key = actions.map(({ verb }) => verb).join();
     // The buttons are kept: one that was just pressed must not lose the focus.
     if (this.node.dataset.key !== key) {
@@ -41,7 +42,7 @@ export class Bar {
       this.settle();
     }
     for (const [i, action] of actions.entries()) {
-      const { why } = possible(action, chosen);
+      const { why } = possible(action, chosen, partly);
       const button = this.buttons.children[i];
       // Still to be reached and pressed: then it says why it cannot.
       button.setAttribute("aria-disabled", String(Boolean(why)));
@@ -54,7 +55,7 @@ export class Bar {
   /** Does what a button stands for, after a question where it needs one. */
   act(action) {
     if (!action) return;
-    const { ids, why } = possible(action, this.chosen);
+    const { ids, why } = possible(action, this.chosen, this.partly);
     const rows = this.chosen.filter(({ id }) => ids.includes(id));
     if (why) this.on.refuse(`${action.title.replace("…", "")}: ${why}`);
     else if (action.verb in ASK) {

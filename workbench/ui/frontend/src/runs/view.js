@@ -11,6 +11,7 @@ import { asksForKnobs, EXAMPLE, filterOf, HELP } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { newcomers } from "./rows.js";
 import { Said } from "./said.js";
+import { seenOf } from "./seen.js";
 import { drawSheet } from "./sheet.js";
 import { Table, countText } from "./table.js";
 
@@ -146,7 +147,7 @@ export class View {
     this.table.show(items, { columns: this.#columns(), sort, selected, watched: (id) => watched.has(id), markOf, closed: this.closed, opened: `experiment:${this.model.get("experiment")}`, marks });
     this.#reveal();
     this.#head(rows.length, all.length, problem);
-    this.#selection(selected, all, rows);
+    this.bar.show(this.actions, { ...seenOf(selected, all, items, this.closed), trashed: session.rows.trashed });
     this.#tell(problem);
     this.#sheet();
     this.#empty(rows.length, all.length);
@@ -262,16 +263,6 @@ export class View {
     const { said } = this.session;
     if (problem !== this.problem) Object.assign(this, { problem, saidBefore: said });
     this.said.draw(problem && said === this.saidBefore ? { text: problem, error: true, passing: true } : said);
-  }
-
-  /** Only what can be seen is acted on: somebody who deletes what stands there means nothing else. */
-  #selection(selected, all, fit) {
-    const seen = new Set(this.shown);
-    const passed = new Set(fit);
-    const mine = all.filter((row) => selected.has(row.id));
-    const chosen = mine.filter((row) => seen.has(row));
-    const folded = mine.filter((row) => passed.has(row) && !seen.has(row)).length;
-    this.bar.show(this.actions, { chosen, folded, filtered: mine.length - chosen.length - folded, trashed: this.session.rows.trashed });
   }
 
   #ask(verb, ids, rest) {
