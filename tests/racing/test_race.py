@@ -25,6 +25,7 @@ from workbench.racing.race_folder import RaceFolder
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import write_json
+from workbench.runs.trash import delete, empty
 
 Planned = Callable[..., RacePlan]
 
@@ -112,6 +113,21 @@ def test_a_race_is_opened_by_its_id_and_says_what_it_found(planned: Planned, roo
     assert len(again.rows) == len(again.frame()) == 16
     assert "<pre>" in again._repr_html_()
     assert again.note == ""
+
+
+def test_runs_in_the_trash_keep_their_verdict_and_a_report_outlives_them(planned: Planned, root: Path) -> None:
+    race = held(planned())
+    before, report = race.result, race.report()
+    for run in runs(root):
+        delete(run.folder)
+    assert race.result == before
+    assert race.report() == report
+    written, number = report.read_text(), len(before["runs"])
+    assert empty(root) == number
+    assert "deleted for good" in race.note
+    with pytest.raises(RunError, match="deleted for good"):
+        race.report()
+    assert report.read_text() == written
 
 
 def test_a_race_of_another_version_opens_and_says_so(planned: Planned) -> None:

@@ -11,6 +11,7 @@ from workbench.floors import Yardstick
 from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.state import DISK_FULL, actual_status, read_state
+from workbench.runs.trash import wherever
 
 Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
 """``stopped`` by the experiment itself, which did not need it any more."""
@@ -63,6 +64,9 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
         refused: by run id, why it could not be launched.
     """
     if not folder.path.is_dir():
+        # What a run has scored stays known while the trash has it.
+        if read_state(kept := wherever(folder)).status == "finished":
+            return _done(read_object(kept.evaluations))
         why = refused.get(folder.id)
         return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
     state = read_state(folder)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.trash import wherever
 
 SAID = ("device", "cores", "threads", "python", "git")
 """Of each run's environment; ``git`` is the revision of the checkout that trained it, None where it was installed."""
@@ -18,7 +19,7 @@ def trained_on(folders: Iterable[RunFolder]) -> list[dict[str, Any]]:
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for folder in folders:
-        known = read_object(folder.environment)
+        known = read_object(wherever(folder).environment)
         if known:
             packages = known.get("packages") or {}
             setting = {key: known.get(key) for key in SAID} | {key: packages.get(key) for key in ("torch", "workbench")}

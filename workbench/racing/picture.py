@@ -25,6 +25,7 @@ from workbench.racing.sentences import budget_lines, progress, sentence
 from workbench.racing.standing import Standing, run_folder
 from workbench.racing.tables import arms_html
 from workbench.runs.folder import read_object
+from workbench.runs.trash import wherever
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 
@@ -43,7 +44,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
         open_lines: list[Curve] = []
         for seed in plan.seeds:
             entry = Entry(arm, seed)
-            evaluations = read_object(run_folder(plan, entry).evaluations)
+            evaluations = read_object(wherever(run_folder(plan, entry)).evaluations)
             levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
             if len(line := _curve(evaluations, plan.shares[arm])):
                 done = now.readings.get(entry, Reading("missing")).status == "done"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from workbench.recipe import Recipe
 
 
+_GONE = "its runs were deleted for good, and with them what they scored"
+
+
 class Race(Experiment[RaceFolder, RaceResult]):
     """A race that this or any other process started.
 
@@ -55,6 +58,26 @@ class Race(Experiment[RaceFolder, RaceResult]):
     def result(self) -> RaceResult:
         """All of it, JSON-able."""
         return RaceResult.of(self.plan, self.standing, self.status, self.note)
+
+    @property
+    def note(self) -> str:
+        """See :attr:`Experiment.note`."""
+        return "; ".join(filter(None, (super().note, _GONE if self._gone else "")))
+
+    @property
+    def _gone(self) -> bool:
+        """Whether nothing is left of the runs of a race that has ended."""
+        return self.status == "finished" and not self.rows
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """See :meth:`Experiment.report`.
+
+        Raises:
+            RunError: nothing is left of its runs; a report that was written before stays.
+        """
+        if self._gone:
+            raise RunError(f"race '{self.folder.name}': {_GONE}")
+        return super().report(path)
 
     @property
     def summary(self) -> str:

@@ -62,6 +62,12 @@ def restore(run: str | Path, runs_dir: str | Path | None = None) -> RunFolder:
     return RunFolder(target)
 
 
+def wherever(folder: RunFolder) -> RunFolder:
+    """A run where it is now: in the trash if it was moved there, else where it was."""
+    there = RunFolder(folder.path.parent / TRASH / folder.id)
+    return there if not folder.path.is_dir() and there.path.is_dir() else folder
+
+
 def trashed(runs_dir: str | Path | None = None) -> list[RunFolder]:
     """Deleted runs, by id."""
     root = trash_folder(runs_dir)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from workbench.experiments.readings import Reading, reading_of
 from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.trash import wherever
 from workbench.sweeping.early_stopping import RUNGS
 from workbench.sweeping.plan import Point, SweepPlan
 from workbench.sweeping.samplers import ADAPTIVE
@@ -169,6 +170,7 @@ def expected_extreme(points: int) -> float:
 
 def losses_at_rungs(folder: RunFolder) -> dict[float, float]:
     """Held-out loss in nats of a run by the rung of early stopping, as far as it got."""
+    folder = wherever(folder)
     recorded, budget = read_object(folder.evaluations).get("heldout"), read_object(folder.recipe).get("budget")
     if not isinstance(recorded, list) or not isinstance(budget, dict):
         return {}
