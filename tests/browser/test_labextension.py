@@ -79,7 +79,7 @@ def remembered(server: Server, text: str) -> None:
     wait_until(lambda: text in str(server.ask("lab/api/workspaces/default")), what=f"{text} in the saved layout")
 
 
-def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server) -> None:
+def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server, run: Run) -> None:
     page = new_page()
     jupyter(page, server)
     the_palette_names_it(page)
@@ -108,14 +108,24 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
 
     # Dead of itself: the server starts another process, and the tab what was in it.
     find_kernel(kernel).send_signal(signal.SIGKILL)
-    expect(page.locator(".wb-dock-cover")).to_contain_text("It starts again with what you had composed")
+    expect(lab.locator(".lab-ended")).to_contain_text("It starts again with what you had composed")
     lab = lab_of(page)
     expect(rate(lab)).to_have_value("0.0035")
     expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
 
-    # Shut down by somebody: the tab starts another one when it is told to.
+    # Shut down by somebody: the tab starts another one when it is told to, and curves are read until then.
+    lab.locator(f".lab-line[data-run='{run.id}'] .lab-mark").click()
+    expect_curve(lab.locator(".wb-monitor"))
     server.shut_kernels_down()
-    page.locator(".wb-dock-cover").get_by_role("button", name="Start it again").click()
+    expect(lab.locator(".lab-ended")).to_contain_text("what you composed is kept")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    nothing_lies_over_the_curves(lab)
+    page.screenshot(path=RESULTS / "labextension-ended.png")
+    # Its numbers come from the server.
+    line = lab.locator(".lab-watch .wb-run .wb-place")
+    before = line.inner_text()
+    expect(line).not_to_have_text(before, use_inner_text=True)
+    lab.get_by_role("button", name="Start it again").click()
     lab = lab_of(page)
     expect(rate(lab)).to_have_value("0.0035")
     assert session(server)["kernel"]["id"] != kernel
@@ -136,6 +146,16 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     page.locator("#jp-running-sessions .jp-RunningSessions-itemLabel", has_text=re.compile("^Workbench$")).click()
     expect(rate(lab_of(page))).to_have_value("0.0045")
     expect(page.locator(".jp-CodeConsole")).to_have_count(0)
+
+
+def nothing_lies_over_the_curves(lab: Locator) -> None:
+    """Of a Lab without a kernel; its forms and its table are inert."""
+    expect(lab.locator(".wb-dock-cover")).to_be_hidden()
+    for inert in (".lab-composer", ".lab-runs"):
+        assert lab.locator(inert).first.evaluate("one => Boolean(one.closest('[inert]'))")
+    plot = lab.locator(".lab-watch .u-over").first
+    plot.hover()  # fails where something lies over it
+    assert plot.evaluate("one => !one.closest('[inert]')")
 
 
 def the_palette_names_it(page: Page) -> None:
@@ -242,9 +262,10 @@ def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus
 
     # Without its kernel it says what to do.
     server.shut_kernels_down()
-    cover = page.locator(".wb-dock-cover:visible")
-    expect(cover).to_contain_text("Run the cell of the Lab again")
-    cover.get_by_role("button", name="Go to the notebook").click()
+    notice = lab.locator(".lab-ended")
+    expect(notice).to_contain_text("Run the cell of the Lab again")
+    nothing_lies_over_the_curves(lab)
+    notice.get_by_role("button", name="Go to the notebook").click()
     expect(page.locator(".jp-NotebookPanel")).to_be_visible()
     expect(page.locator(".wb-dock-lab")).to_have_count(0)
 

@@ -1,4 +1,4 @@
-import { showEnded } from "./ended.js";
+import { ENDED, showEnded } from "./ended.js";
 import "./frame.css";
 import { el as element, whenThere } from "../dom.js";
 import { DISCONNECTED } from "../connected.js";
@@ -168,17 +168,22 @@ function keyed(event, root, launcher) {
 
 // What of a Lab outlives its kernel; returns what ends the watch.
 function watchKernel(model, root) {
-  // The Lab's tab looks after its kernel itself.
+  // A tab of a Lab looks after its kernel itself.
   if (root.closest(".wb-dock-lab")) return () => {};
   const place = placeOf(root);
   const before = take(place, model.get("lab"));
   if (before) model.send({ do: "restore", ...before });
   let remove = null;
+  const start = () => {
+    // Whoever owns the place (JupyterLab's extension of ours) takes the event; a bare notebook has to be told how.
+    const taken = !root.dispatchEvent(new CustomEvent("workbench:start-again", { bubbles: true, cancelable: true }));
+    return taken ? "" : "Restart the kernel (menu Kernel) and run this cell again.";
+  };
   const look = () => {
     const ended = root.classList.contains(DISCONNECTED);
     keep(place, model.get("kept"), ended);
     // Of one that is being taken away, nothing is left to lie over.
-    if (ended && root.querySelector(".lab-compose")) remove ??= showEnded(root, place);
+    if (ended && root.querySelector(".lab-compose")) remove ??= showEnded(root, ENDED, start);
     else remove = remove?.() ?? null;
   };
   const watcher = new MutationObserver(look);

@@ -4,6 +4,7 @@ import { Cover } from "./cover.js";
 import { rendered, WIDGET } from "./lab_kernel.js";
 import { tabOf } from "./lab_tab.js";
 
+const BACK = "Go to the notebook";
 const ENDED = ["dead", "terminating", "restarting", "autorestarting"];
 // How ipywidgets says that a kernel has no such model.
 const ABSENT = /model not found/;
@@ -22,14 +23,15 @@ export function besideOf(lab, notebook, model, icon, back) {
   const tab = tabOf(lab, panel, { id: idOf(model), label: `Lab in ${title.label}`, icon, caption: `The Lab of ${context.path}` });
   Object.assign(tab, { sessionContext, notebook });
   tab.beside = { path: context.path, model };
-  const cover = new Cover(() => {
+  const leave = () => {
     tab.dispose();
     back();
-  });
+  };
+  const cover = new Cover(leave, () => panel.node);
   panel.node.append(cover.node);
-  cover.say(`Opening the Lab of ${context.path}.`);
-  const gone = (why) => cover.say(`${why} Your runs go on. Run the cell of the Lab again, and open it from there.`, "", "Go to the notebook");
-  const hear = (_, status) => ENDED.includes(status) && gone(`The kernel of ${context.path} has ended.`);
+  cover.say({ title: `Opening the Lab of ${context.path}` });
+  const gone = (title) => cover.say({ title, text: "Your runs go on. Run the cell of the Lab again, and open it from there.", button: BACK });
+  const hear = (_, status) => ENDED.includes(status) && gone(`The kernel of ${context.path} has ended`);
   const changed = (_, { newValue }) => newValue || hear(_, "dead");
   sessionContext.statusChanged.connect(hear);
   sessionContext.sessionChanged.connect(changed);
@@ -41,12 +43,12 @@ export function besideOf(lab, notebook, model, icon, back) {
   const shown = (renderer) => {
     const [view] = renderer.widgets;
     if (view) cover.hide();
-    else if (ABSENT.test(renderer.node.textContent)) gone(`This Lab of ${context.path} is not there any more.`);
+    else if (ABSENT.test(renderer.node.textContent)) gone(`This Lab of ${context.path} is not there any more`);
     // The cell was run again.
     view?.disposed.connect(() => tab.dispose());
     return Boolean(view);
   };
-  draw(lab, notebook, model, panel, shown).catch((error) => cover.say("The Lab could not be shown.", String(error?.message ?? error), "Go to the notebook"));
+  draw(lab, notebook, model, panel, shown).catch((error) => cover.say({ title: "The Lab could not be shown", why: String(error?.message ?? error), button: BACK }));
   return tab;
 }
 

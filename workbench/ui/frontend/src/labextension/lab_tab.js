@@ -1,13 +1,13 @@
 // The Lab in a tab, full height, of a kernel of its own (lab_kernel.js).
 
+import { ENDED } from "../lab/ended.js";
 import { Cover } from "./cover.js";
 import { rendered } from "./lab_kernel.js";
 
 const WORDS = {
-  starting: "Starting the Lab. The first time takes some seconds.",
-  again: "The Lab's kernel ended. It starts again with what you had composed; runs go on.",
-  ended: "The Lab's kernel has ended. What you had composed is kept, and runs go on.",
-  none: "Which kernel is the Lab to use? It needs one whose Python has `workbench` installed.",
+  starting: { title: "Starting the Lab", text: "The first time takes some seconds." },
+  again: { title: "The kernel has stopped", text: "It starts again with what you had composed; your runs go on." },
+  none: { title: "Which kernel is the Lab to use?", text: "It needs one whose Python has `workbench` installed.", button: "Choose a kernel" },
 };
 
 // What a kernel of another Python says.
@@ -21,7 +21,7 @@ export class LabTab {
    */
   constructor(lab, kernel, dialogs) {
     Object.assign(this, { lab, kernel, dialogs });
-    this.cover = new Cover((button) => this.#press(button));
+    this.cover = new Cover((button) => this.#press(button), () => (this.view?.isDisposed ? undefined : this.view?.node));
     this.widget = null;
     this.view = null;
     this.ended = false;
@@ -54,7 +54,7 @@ export class LabTab {
       this.cover.say(WORDS.again);
     } else if (status === "dead" || status === "terminating") {
       this.ended = true;
-      this.cover.say(WORDS.ended, "", "Start it again");
+      this.cover.say(ENDED);
     } else if (status === "idle" && this.ended && !this.#starting) {
       this.#show(WORDS.again);
     }
@@ -73,8 +73,8 @@ export class LabTab {
     if (!this.#open) return;
     // Ended meanwhile, which is said already.
     if (this.ended) this.#heard(this.kernel.context.session?.kernel?.status);
-    else if (answer.none || ELSEWHERE.test(answer.error)) this.cover.say(WORDS.none, "", "Choose a kernel");
-    else if (!answer.data) this.cover.say("The Lab could not be shown.", answer.error, "Try again");
+    else if (answer.none || ELSEWHERE.test(answer.error)) this.cover.say(WORDS.none);
+    else if (!answer.data) this.cover.say({ title: "The Lab could not be shown", why: answer.error, button: "Try again" });
     else this.#draw(await rendered(this.lab, this.kernel.rendermime, answer.data));
   }
 
@@ -95,7 +95,7 @@ export class LabTab {
 
   async #press(button) {
     const { context } = this.kernel;
-    if (button === "Choose a kernel") await this.dialogs?.selectKernel(context);
+    if (button === WORDS.none.button) await this.dialogs?.selectKernel(context);
     this.#show(WORDS.starting);
   }
 
