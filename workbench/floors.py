@@ -71,7 +71,7 @@ def learned_in_words(loss: float, floors: Floors) -> str:
         >>> learned_in_words(4.90, floors)
         'learning neighbours: 1.47 nats below word frequencies, 1.04 above neighbour counts'
         >>> learned_in_words(324_103.0, floors)
-        'has learned nothing: it ends 324,097 nats above word frequencies, as after a learning rate that is too high'
+        'has learned nothing: it ends 324,097 nats above word frequencies, as after too few steps or too high a rate'
     """
     word = learned(loss, floors)
     if word == "context":
@@ -83,7 +83,7 @@ def learned_in_words(loss: float, floors: Floors) -> str:
     # A new model says every word with equal chance, at most half as many nats again: what lies beyond has diverged.
     if loss > 2 * floors.unigram:
         nats = f"{loss - floors.unigram:,.0f} nats"
-        return f"has learned nothing: it ends {nats} above word frequencies, as after a learning rate that is too high"
+        return f"has learned nothing: it ends {nats} above word frequencies, as after too few steps or too high a rate"
     return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
 
 

@@ -19,6 +19,7 @@ from workbench.exporting.export import main
 from workbench.recipe import Recipe
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
+from workbench.training import restored
 from workbench.training.restored import restore
 
 Live = Callable[[Recipe], LiveRun]
@@ -217,11 +218,15 @@ def test_a_run_that_is_still_growing_leaves_with_the_layers_it_has(tiny: Recipe,
 
 
 def test_refuses_an_existing_target_and_a_run_without_checkpoint(
-    tiny: Recipe, live: Live, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny: Recipe, live: Live, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = live(tiny)
     assert main([str(run.folder.path), str(tmp_path / "new")]) == 2
-    assert "no checkpoint yet" in capsys.readouterr().err
+    assert "left no checkpoint: there is no model of it" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(restored, "actual_status", lambda *_: "running")
+        assert main([str(run.folder.path), str(tmp_path / "new")]) == 2
+    assert f"no checkpoint yet; ask for one with `workbench checkpoint {run.id}`" in capsys.readouterr().err
     assert main([str(run.folder.path), str(tmp_path)]) == 2
     assert "exists; name a new folder" in capsys.readouterr().err
     assert main([str(tmp_path / "nowhere"), str(tmp_path / "new")]) == 2

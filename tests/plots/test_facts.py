@@ -24,6 +24,6 @@ def test_facts_of_a_run_and_of_nothing(view, empty):
     assert said["MFU"] == "31.0%"
     assert said["parameters"] == "4.20M"
     assert list(said) == list(facts(empty))
-    assert facts(empty)["what was learned"] == "not evaluated yet"
+    assert facts(empty)["what was learned"] == "not evaluated"
     assert "seconds of training" in facts(empty)
     assert facts(empty)["state"] == "failed"

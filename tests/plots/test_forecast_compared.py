@@ -38,6 +38,7 @@ def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view
     )
     running = replace(view, status="running")
     assert beside_line(rows, running) == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(rows, replace(view, status="paused")).startswith("paused at 8,000 tokens/s; forecast 8,192")
     assert beside_line(rows, running, 1).endswith("alone on the machine"), "the run itself"
     assert beside_line(rows, running, 2).endswith("alone on the machine; 2 runs train on it now")
     nothing = beside_line(compared(FOUND, empty), replace(empty, status="running"))

@@ -29,11 +29,17 @@ def _ending_at(view, loss):
         (ENTROPY - 0.5, "learning neighbours: 0.50 nats below word frequencies, 1.60 above neighbour counts"),
         (NEIGHBOURS - 0.1, "uses context: 0.10 nats below neighbour counts"),
         ("nan", "diverged: the held-out loss is not a number"),
-        (None, "not evaluated yet"),
+        (None, "not evaluated"),
     ],
 )
 def test_the_one_word_in_a_sentence(view, loss, words):
     assert learned_in_words(_ending_at(replace(view, telemetry=Telemetry(), state={}), loss)) == words
+
+
+def test_what_is_not_known_yet_of_a_run_that_goes_on(view):
+    assert learned_in_words(_ending_at(replace(view, telemetry=Telemetry(), state={}, status="running"), None)) == (
+        "not evaluated yet"
+    )
 
 
 def test_what_is_known_before_the_first_evaluation(view):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -276,6 +277,9 @@ def test_without_its_text_a_run_is_told_what_is_still_possible(tiny: Recipe, liv
     write_json(run.folder.recipe, fields)
     with pytest.raises(DataError, match=r"deleted\.txt.* needs its text again; to evaluate, export or report it"):
         train(run, resume=True)
-    with pytest.raises(DataError, match=r"deleted\.txt") as error:
-        train(run)
-    assert "its text again" not in str(error.value)
+    # Nor is its folder enough where it has no checkpoint.
+    shutil.rmtree(run.folder.checkpoints)
+    for resume in (False, True):
+        with pytest.raises(DataError, match=r"deleted\.txt") as error:
+            train(run, resume=resume)
+        assert "its text again" not in str(error.value)

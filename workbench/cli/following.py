@@ -13,7 +13,7 @@ from workbench.cli.command import DONE, FAILED
 from workbench.cli.training import text_edits
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.experiments.experiment import Experiment
-from workbench.printable import plain
+from workbench.printable import many, plain
 from workbench.racing.race import Race
 from workbench.sweeping.space import read_values
 from workbench.tuning.tune import Tuning
@@ -113,7 +113,7 @@ def _cancelled(held: Held, options: argparse.Namespace) -> int:
     """End one, and say so."""
     stopped, noun = held.cancel(), held.kind.noun
     print(json.dumps({noun: held.id, "status": "cancelled", "stopped": stopped}) if options.json else
-          f"{noun} {held.id} cancelled; stopping {len(stopped)} runs")  # fmt: skip
+          f"{noun} {held.id} cancelled; stopping {many(len(stopped), 'run')}")  # fmt: skip
     return DONE
 
 

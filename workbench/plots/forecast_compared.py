@@ -121,7 +121,8 @@ def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> st
             return ""
         return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
     if status not in FINAL:
-        return f"now {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
+        when = "paused at" if status == "paused" else "now"
+        return f"{when} {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
     slowed = speed.missed and speed.off > 0 and others_at_work(view)
     alone = f"{ALONE}; others were at work on it" if slowed else ALONE
     if seconds.off is None:

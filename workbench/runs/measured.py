@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.floors import learned_in_words as in_words
 from workbench.printable import count, plain
-from workbench.runs.state import ENDED_WELL
+from workbench.runs.state import ENDED_WELL, FINAL
 from workbench.scored_text import part_mark
 from workbench.telemetry import number
 
@@ -59,7 +59,7 @@ def learned_in_words(view: RunView) -> str:
     """What :func:`workbench.floors.learned_in_words` says of the latest held-out loss, or why nothing can be said."""
     yardstick, loss = view.yardstick, heldout_loss(view)
     if loss is None:
-        return "not evaluated yet"
+        return "not evaluated" if view.status in FINAL else "not evaluated yet"
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
     if yardstick.floors is None:

@@ -15,7 +15,7 @@ from workbench.choices.execution.engine import Engine
 from workbench.errors import RunError
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import read_state
+from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
@@ -36,6 +36,8 @@ def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.C
     """
     have = checkpoint.checkpoints(folder.checkpoints)
     if not have:
+        if actual_status(folder, read_state(folder)) in FINAL:
+            raise RunError(f"run '{folder.id}' left no checkpoint: there is no model of it")
         raise RunError(f"run '{folder.id}' has no checkpoint yet; ask for one with `workbench checkpoint {folder.id}`")
     if step is None:
         saved = checkpoint.load_latest(folder.checkpoints)

@@ -10,6 +10,7 @@ from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Engine
 from workbench.errors import DataError
 from workbench.recipe import Recipe
+from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder
 from workbench.training.assemble import Assembled, AssembledRecipe, assemble
 from workbench.training.evaluate import DURING, Evaluation, evaluate, yardstick
@@ -65,7 +66,8 @@ class RecipeTask:
             way_on = (
                 "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"
             )
-            raise DataError(f"{error}{way_on if resume else ''}") from None
+            trained = resume and has_checkpoint(folder.checkpoints)
+            raise DataError(f"{error}{way_on if trained else ''}") from None
         self.fingerprint, self._folder = self._prepared.fingerprint, folder
         # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
         shutil.copyfile(self._prepared.tokenizer_file, folder.tokenizer)

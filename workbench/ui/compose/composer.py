@@ -219,7 +219,7 @@ class Composer(Light, ipywidgets.VBox):
         """Set every knob back to where it began, as one change."""
         state = self.composition.state
         self.composition.begin(state.base, state.source)
-        self._put("reset all")
+        self._put("every knob was reset")
 
     def _walk(self, verb: str, what: str, step: Callable[[], list[str]]) -> None:
         if not what:
