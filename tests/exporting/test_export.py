@@ -226,7 +226,7 @@ def test_refuses_an_existing_target_and_a_run_without_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(restored, "actual_status", lambda *_: "running")
         assert main([str(run.folder.path), str(tmp_path / "new")]) == 2
-    assert f"no checkpoint yet; ask for one with `workbench checkpoint {run.id}`" in capsys.readouterr().err
+    assert f"no checkpoint yet; ask for one with `workbench checkpoint {run.folder.id}`" in capsys.readouterr().err
     assert main([str(run.folder.path), str(tmp_path)]) == 2
     assert "exists; name a new folder" in capsys.readouterr().err
     assert main([str(tmp_path / "nowhere"), str(tmp_path / "new")]) == 2
