@@ -119,6 +119,11 @@ class Fork:
     fresh: tuple[str, ...] = ()
 
 
+def belongs_to_checkpoint(present: Recipe, wanted: Recipe) -> list[str]:
+    """Paths of what differs and no fork can change."""
+    return list(_outside(present.diff(wanted), _forkable(present, wanted)))
+
+
 def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any], called: str = "") -> Fork:
     """What goes on from a checkpoint under some changes.
 
@@ -140,7 +145,7 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any],
     step = int(saved["step"])
     wanted = present.with_(**{"name": f"{(called or present.name)[:60]} fork {step}", **changes})
     diff = present.diff(wanted)
-    if refused := _outside(diff, _forkable(present, wanted)):
+    if refused := belongs_to_checkpoint(present, wanted):
         legal = [_STEADY if path == "depth" else path for path in _forkable(present, present)]
         raise RecipeError(
             f"a fork cannot change {', '.join(refused)}: the weights, the vocabulary and the place in the data of the "

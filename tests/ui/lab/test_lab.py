@@ -75,6 +75,8 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     lab.composer.load(point.recipe.with_(architecture={"layers": 3}), point.recipe)
     assert lab.launch_button.disabled
     assert "cannot change architecture.layers" in lab.composer.verdict.value
+    layers = lab.composer.axes["architecture"].part.knobs["layers"]
+    assert "a fork cannot change it" in layers._note._line.value
     lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
     assert not lab.launch_button.disabled
     lab.launch_button.click()

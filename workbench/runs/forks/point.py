@@ -141,6 +141,12 @@ class ForkPoint:
         form = ",.0f" if left >= 100 or budget.unit != "seconds" else ".2g" if left < 1 else ".1f"
         return f"{left:{form}} of {budget} are left"
 
+    def refused(self, recipe: Recipe) -> list[str]:
+        """Paths of what ``recipe`` changes and no fork can."""
+        from workbench.changes import belongs_to_checkpoint
+
+        return belongs_to_checkpoint(self.recipe, recipe)
+
     def problem(self, recipe: Recipe) -> str:
         """Why a fork cannot go on under ``recipe``; empty when it can."""
         from workbench.changes import fork

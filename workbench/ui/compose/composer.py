@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ class Composer(Light, ipywidgets.VBox):
 
     Args:
         changed: called after every later change and every preset loaded later.
+        objections: what speaks against knobs of a recipe that breaks no rule, shown beside them.
 
     Example:
         >>> from workbench.ui.compose.composer import Composer
@@ -64,11 +66,12 @@ class Composer(Light, ipywidgets.VBox):
         recipe: Recipe | None = None,
         changed: Callable[[], None] = lambda: None,
         runs_dir: str | Path | None = None,
+        objections: Callable[[Recipe], Sequence[Problem]] = lambda _recipe: (),
     ) -> None:
         # The caller is told from the end of this constructor on: building and first loading are no changes of the
         # user's.
         self._on_change: Callable[[], None] = lambda: None
-        self._runs_dir = runs_dir
+        self._runs_dir, self._objections = runs_dir, objections
         self._quiet, self._card_of = False, ""
         self._panel: SidePanel | None = None
         source = None if recipe else presets.DEFAULT
@@ -105,12 +108,7 @@ class Composer(Light, ipywidgets.VBox):
 
     def _make_sections(self) -> list[Section]:
         sections = [
-            Section.of_choice(
-                axis,
-                knob,
-                axis in _OPEN_AT_FIRST,
-                lambda on, axis=axis: self._help_pressed(axis, on),  # type: ignore[misc]
-            )
+            Section.of_choice(axis, knob, axis in _OPEN_AT_FIRST, partial(self._help_pressed, axis))
             for axis, knob in self.axes.items()
         ]
         both = light(ipywidgets.VBox, [self.run.widget, self.budget.widget])
@@ -269,6 +267,7 @@ class Composer(Light, ipywidgets.VBox):
     def settle(self, message: str = "") -> None:
         """Show everywhere what the knobs say now."""
         problems, budget = self.composition.problems, self.composition.state.fields["budget"]
+        problems = problems or ([] if self.recipe is None else [*self._objections(self.recipe)])
         rest = problems or [*self.composition.doubts]
         parts: list[ChoiceKnob | Form] = [*self.axes.values(), self.budget, self.run]
         for part in parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from workbench.choices.choice import Problem
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.point import ForkPoint
@@ -52,6 +53,11 @@ class Forking:
             return "", ""
         self.bar.say_budget(self.point.budget_text(recipe))
         return self.point.problem(recipe), self.point.scarce(recipe)
+
+    def objections(self, recipe: Recipe) -> list[Problem]:
+        """What of a recipe no fork can change, each beside its knob."""
+        refused = [] if self.point is None else self.point.refused(recipe)
+        return [Problem(path, "a fork cannot change it: it belongs to the checkpoint") for path in refused]
 
     def ahead(self, recipe: Recipe | None) -> Recipe | None:
         """The part of a recipe that is still to be trained: all of it, but for a fork."""

@@ -184,7 +184,7 @@ class Lab(ipywidgets.Box):
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.forking = Forking(lambda step: self._safely(lambda: self._fork_from(step)), self._new_run_instead)
-        self.composer = Composer(self._recipe, self._composed, self._runs_dir)
+        self.composer = Composer(self._recipe, self._composed, self._runs_dir, self.forking.objections)
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
         self.race_button = light(ipywidgets.Button, description="Race…")
