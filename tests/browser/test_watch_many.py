@@ -333,10 +333,18 @@ def test_what_has_just_come_is_seen(
         assert max(ends) <= box(table)["x"] + width, width
         assert table.evaluate("table => table.scrollWidth - table.clientWidth") == 0, width
     shown.evaluate("view => { view.style.width = ''; }")
-    write_state(folders[1], status="failed", error="the loss is not a number since step 17")
+    why = "the loss is not a number since step 17\n" + "lower optimizer.lr, or clip harder. " * 12
+    write_state(folders[1], status="failed", error=why)
     reason = shown.locator(".wb-reason", has_text="not a number")
     expect(reason).to_be_visible()
     soon(lambda: in_sight(reason, table), True)
+    # Beside other runs it takes one line, and the whole of it is under the pointer.
+    assert box(reason)["height"] < 24, "it wraps"
+    assert reason.evaluate("one => one.scrollWidth > one.clientWidth")
+    expect(reason).to_have_attribute("title", re.compile(f"^{why.strip()}"))
+    assert box(table)["y"] + box(table)["height"] >= box(reason)["y"] + box(reason)["height"]
+    assert table.evaluate("table => table.scrollWidth - table.clientWidth") == 0
+    shown.page.screenshot(path=RESULTS / "many-failed.png")
 
 
 def test_the_panel_of_a_run_that_has_ended_makes_room_for_the_next(shown: Locator, folders: list[RunFolder]) -> None:

@@ -6,7 +6,7 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, ofRun, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
 import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
@@ -123,8 +123,18 @@ test("events are marked by x, with a word and a sign for where there is no room"
   const marks = marksOf([run(events)], scene);
   assert.deepEqual(marks.map(({ x, label, number }) => [x, label, number]), [[10, "stage 2 of 3", "2"], [20, "lr → 0.0005", "◆"], [30, "evaluate", "◇"], [30, "memory", "M"]]);
   assert.equal(marks[1].text, "knob: optimizer.lr 0.001 -> 0.0005, x 1 -> 2");
-  const [stage] = marksOf([run(events), run([], "b")], scene);
+  const [stage] = marksOf([run(events), run([], "b")], scene, [{ of: "r" }]);
   assert.deepEqual([stage.label, stage.stroke], ["", "#f00"], "of several runs, names of stages would lie over each other");
+});
+
+test("of several runs, one that has no curve in a plot leaves no marks in it", () => {
+  const failed = new Run({ i: 1, id: "f", name: "failed", shape: run().shape, clock: { step: Int32Array.of(), seconds: [], tokens: [], flops: [] }, series: new Map(), events: [{ kind: "error", step: 0, text: "no GPU" }] });
+  const healthy = run([{ kind: "pause", step: 2, text: "paused" }]);
+  const scene = { x: "step", colours: { run: () => "#f00" }, theme };
+  const lines = [failed, healthy].flatMap((one) => (one.line("loss", "step") ? [{ ...ofRun([failed, healthy], one) }] : []));
+  assert.deepEqual(marksOf([failed, healthy], scene, lines).map(({ text }) => text), ["pause: paused"]);
+  assert.deepEqual(marksOf([failed, healthy], scene, [{ of: "f" }, ...lines]).map(({ text }) => text), ["error: no GPU", "pause: paused"]);
+  assert.equal(marksOf([failed], scene).length, 1, "alone it says so where its curve would stand");
 });
 
 test("what happened before the first record is marked where curves begin, unless somebody has zoomed in", () => {
@@ -143,7 +153,7 @@ test("words of events stand in a table, newest first, and of several runs with w
   const scene = { x: "step", colours: { run: () => "#f00" }, theme };
   const alone = eventsOf(marksOf([run(events)], scene), "step");
   assert.deepEqual([alone.head, alone.rows], [["Steps", "Event"], [["step 2", "knob: optimizer.lr 0.001 -> 0.0005"], ["step 1", "stage 2 of 3: more"]]]);
-  const both = marksOf([run(events, "first"), run(events.slice(1), "second")], scene);
+  const both = marksOf([run(events, "first"), run(events.slice(1), "second")], scene, [{ of: "r" }]);
   assert.deepEqual(eventsOf(both, "step").head, ["Steps", "Run", "Event"]);
   assert.deepEqual(eventsOf(both, "step", [1, 1]).rows.map(([, name, text]) => [name, text]).sort(), [["first", "stage 2 of 3: more"], ["second", "stage 2 of 3: more"]], "what is zoomed out of sight is not listed");
   assert.equal(eventsOf(both, "step", [3, 4]), null);

@@ -38,7 +38,7 @@ export class CurvesView {
   show(scene, picture, marked = scene.runs) {
     const { runs, x, theme, window } = scene;
     const left = { ...picture.left, ...this.#axis(picture.left) };
-    const marks = marksOf(marked, scene);
+    const marks = marksOf(marked, scene, this.lines);
     // Words over several runs' lines would lie over each other: who cannot point at a line finds them in the table.
     const told = marks.length ? " Show as table, in the menu, also lists the events marked." : "";
     this.picture = { lines: this.lines, x, marks, window, extent: extentOf(runs, x), theme, ...picture, label: picture.label + told, left };

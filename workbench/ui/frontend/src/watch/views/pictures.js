@@ -20,9 +20,14 @@ export function extentOf(runs, kind) {
   return [Math.min(...extents.map((e) => e[0])), Math.max(...extents.map((e) => e[1]))];
 }
 
-/** Events worth a line on every plot, by x: what is written above it (short where there is no room), what a reading says. */
-export function marksOf(runs, scene) {
+/**
+ * Events worth a line on every plot, by x: what is written above it (short where there is no room), what a reading says.
+ * @param {object[]} lines of the plot: of several runs, one without any has no marks in it, which would stand on the curves of others
+ */
+export function marksOf(runs, scene, lines = []) {
+  const drawn = new Set(lines.map(({ of }) => of));
   const marks = runs.flatMap((run) => {
+    if (runs.length > 1 && !drawn.has(run.id)) return [];
     const events = run.events.filter((event) => event.kind in MARKED || verbOf(event) in ASKED);
     const steps = Float64Array.from(events, (event) => event.step).sort();
     const xs = run.clock.at(steps, scene.x);

@@ -45,8 +45,8 @@ export class RunRow {
     this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample(), () => monitor.table.makeRoom(this));
     this.reason = el("p", { class: "wb-reason" });
     this.edit = el("button", { type: "button", text: "Edit and launch anew", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
-    /** Below the line of a run that failed: why, in whole. */
-    this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, this.edit, this.reason));
+    /** Below the line of a run that failed: why; in whole where it is watched alone, else in one line, for the others to stay in sight. */
+    this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, el("div", {}, this.edit, this.reason)));
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
     this.root = el(
       "tr",
@@ -135,6 +135,10 @@ export class RunRow {
     this.edit.hidden = !edits;
     const how = status.repeats && !edits ? ` To change its recipe and launch it anew: wb.Lab(wb.Run("${id}").recipe)` : "";
     say(this.reason, shown ? `${status.error || "it did not say why"}${how}` : "");
+    const brief = this.monitor.runs.length > 1;
+    this.why.classList.toggle("wb-brief", brief);
+    const title = brief ? this.reason.textContent : "";
+    if (this.reason.title !== title) this.reason.title = title;
   }
 
   #offer({ final, status: { status, repeats, missing_text, checkpoints } }) {

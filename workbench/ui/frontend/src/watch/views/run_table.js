@@ -80,12 +80,17 @@ export class RunTable {
     for (const row of this.rows) row.close();
   }
 
+  /** Whether a run that is watched alone says in whole why it has failed. */
+  get #explains() {
+    return this.rows.length === 1 && !this.rows[0].why.hidden;
+  }
+
   /** At most a fifth of the pane, and no row cut through; one that explains why it has failed takes what it needs. */
   #size(pane) {
-    const explains = this.rows.some(({ why }) => !why.hidden);
-    const key = `${pane} ${explains} ${this.rows.length}`;
+    const explains = this.#explains;
+    const key = `${pane} ${explains} ${this.rows.map(({ why }) => why.hidden)}`;
     if (key === this.sized) return;
-    const bottoms = this.rows.map(({ root }) => root.offsetTop + root.offsetHeight);
+    const bottoms = this.rows.map(({ root, why }) => root.offsetTop + root.offsetHeight + why.offsetHeight);
     // Not laid out yet: it is measured when it is.
     if (!bottoms[0]) return;
     this.sized = key;
@@ -96,7 +101,7 @@ export class RunTable {
   #reveal(added) {
     const failed = this.rows.filter(({ why, reasonShown }) => !why.hidden && !reasonShown);
     for (const row of this.rows) row.reasonShown = !row.why.hidden;
-    this.scroller.classList.toggle("wb-explains", this.rows.some(({ reasonShown }) => reasonShown));
+    this.scroller.classList.toggle("wb-explains", this.#explains);
     const row = failed.at(-1) ?? this.rows.findLast(({ run }) => added.includes(run.id));
     if (!row) return;
     const head = this.table.tHead.offsetHeight;
