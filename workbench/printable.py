@@ -49,6 +49,23 @@ def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
     return [f"{value:.{digits}f}" for value in values]
 
 
+def share_done(progress: float) -> str:
+    """A share of a budget (0 to 1) in whole percent, rounded down: 100% is the end; a first percent in hundredths.
+
+    The page's ``format.js`` has the same rule.
+
+    Example:
+        >>> share_done(0.0012), share_done(0.168), share_done(0.9999), share_done(1.0)
+        ('0.12%', '16%', '99%', '100%')
+    """
+    if not math.isfinite(progress):
+        return UNKNOWN
+    parts = 10_000 if 0 < progress < 0.01 else 100
+    # 0.29 is a little less than 29 hundredths.
+    done = min(math.floor(parts * progress + 1e-9), parts if progress >= 1 else parts - 1)
+    return f"{done}%" if parts == 100 else f"{done / 100:.2f}%"
+
+
 def many(number: int, noun: str) -> str:
     """A number of things with its noun, whose plural is regular.
 

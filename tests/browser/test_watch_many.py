@@ -344,7 +344,7 @@ def test_what_has_just_come_is_seen(
     expect(reason).to_have_attribute("title", re.compile(f"^{why.strip()}"))
     assert box(table)["y"] + box(table)["height"] >= box(reason)["y"] + box(reason)["height"]
     assert table.evaluate("table => table.scrollWidth - table.clientWidth") == 0
-    shown.page.screenshot(path=RESULTS / "many-failed.png")
+    table.screenshot(path=RESULTS / "many-failed.png")
 
 
 def test_the_panel_of_a_run_that_has_ended_makes_room_for_the_next(shown: Locator, folders: list[RunFolder]) -> None:

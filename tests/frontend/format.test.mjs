@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, loss, percent, queueSentence, queueText, secondsLeft, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
+import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
 import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
@@ -9,6 +9,7 @@ test("numbers read as people write them", () => {
     "0", "7", "0.25", "12.3", "123", "12.3k", "1M", "4.2B", "5e−4", "−2.5", "–", "–",
   ]);
   assert.deepEqual([3.14159, null, Infinity].map(loss), ["3.142", "–", "Infinity"]);
+  assert.deepEqual([0, 0.00996, 0.0123, 0.168, 0.29, 0.9999, 1, null].map(shareDone), ["0%", "0.99%", "1%", "16%", "29%", "99%", "100%", "–"]);
   assert.deepEqual([0, 0.0123, 0.456, 1, null].map(percent), ["0%", "1.23%", "45.6%", "100%", "–"]);
   assert.equal(short(Infinity), "∞");
 });
@@ -28,8 +29,8 @@ test("time left is no guess", () => {
 test("where a run stands depends on what its budget counts", () => {
   const status = { step: 1200, progress: 0.456 };
   assert.equal(standing({ status, budget: { amount: 3000, unit: "steps" } }), "1,200 / 3,000 steps");
-  assert.equal(standing({ status, budget: { amount: 90, unit: "seconds" } }), "step 1,200 · 45.6% of 1 min 30 s");
-  assert.equal(standing({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45.6% of 2M tokens");
+  assert.equal(standing({ status, budget: { amount: 90, unit: "seconds" } }), "step 1,200 · 45% of 1 min 30 s");
+  assert.equal(standing({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45% of 2M tokens");
   assert.equal(standing({ status, budget: null }), "step 1,200");
   assert.equal(xValue(5000, "tokens"), "5k tokens");
 });

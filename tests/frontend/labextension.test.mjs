@@ -35,7 +35,7 @@ test("the status bar counts what trains, and names others only where there are s
 
 test("a line says state, loss and progress, and everything under the pointer", () => {
   const run = { run: "here/a", place: "notebooks/runs", id: "a", name: "<b>x", status: "failed", message: "out of memory", step: 7, loss: 2.5, heldout_loss: null, progress: 0.5 };
-  assert.equal(factsOf(run).short, "failed · loss 2.500 · 50.0%");
+  assert.equal(factsOf(run).short, "failed · loss 2.500 · 50%");
   assert.equal(factsOf({ ...run, status: "queued", queue_position: 2, expected_start_seconds: 300 }).short, "queued · 2nd, in 5 min");
   assert.equal(factsOf({ ...run, status: "starting", message: "compiling" }).short, "starting · compiling");
   assert.match(factsOf({ ...run, heldout_loss: 5.4 }).long, /, held-out ~5\.400 \(on a part of the held-out tokens, /);

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from workbench.printable import plain
+from workbench.printable import plain, share_done
 from workbench.runs.measured import progress_parts
 from workbench.runs.message import message_of
 from workbench.runs.run import Run
@@ -57,21 +57,22 @@ def _reading(run: Run) -> Reading:
 
 
 def _bars(runs: Sequence[Run], console: Console, stack: ExitStack) -> Callable[[Sequence[Reading]], None]:
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
     # A name or message is data: it must not be read as markup.
     # One line also where the terminal is narrow: a bar that wraps is drawn again below itself.
     name = TextColumn("{task.description}", markup=False)
     text = TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, ratio=1))
-    columns = (TextColumn("{task.fields[status]:<9}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), text)
+    state, share = TextColumn("{task.fields[status]:<9}"), TextColumn("{task.fields[share]:>5}")
+    columns = (state, BarColumn(), share, TimeElapsedColumn(), text)
     bars = stack.enter_context(Progress(*([name] if len(runs) > 1 else []), *columns, console=console))
-    tasks = [bars.add_task(plain(run.name, 16), total=1.0, status="starting", text="") for run in runs]
+    tasks = [bars.add_task(plain(run.name, 16), total=1.0, status="starting", share="", text="") for run in runs]
 
     def show(readings: Sequence[Reading]) -> None:
         for task, reading in zip(tasks, readings, strict=True):
-            called = plain(reading.run.name, 16)
-            bars.update(task, description=called, completed=reading.progress, status=reading.status, text=reading.text)
+            said = {"status": reading.status, "share": share_done(reading.progress), "text": reading.text}
+            bars.update(task, description=plain(reading.run.name, 16), completed=reading.progress, **said)
 
     return show
 
@@ -88,7 +89,7 @@ def _lines(console: Console) -> Callable[[Sequence[Reading]], None]:
         doing = [reading.doing for reading in readings]
         # Lines when what they do changes, else every few seconds: a log stays readable.
         if doing != last or time.monotonic() - printed_at >= LINE_SECONDS:
-            lines = [f"{each.run.id}  {each.status:<9} {each.progress:4.0%}  {each.text}" for each in readings]
+            lines = [f"{each.run.id}  {each.status:<9} {share_done(each.progress):>5}  {each.text}" for each in readings]
             # A run that waits says the same for minutes.
             for line in lines:
                 if line not in printed:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.floors import learned_in_words as in_words
-from workbench.printable import count, plain
+from workbench.printable import count, plain, share_done
 from workbench.runs.state import ENDED_WELL, FINAL
 from workbench.scored_text import part_mark
 from workbench.telemetry import number
@@ -80,7 +80,7 @@ def progress_line(name: str, status: str, state: Mapping[str, Any]) -> str:
 
     Example: ``fast: running 40%, step 1,200, loss 5.120, held-out 5.400, 8,312 tokens/s``
     """
-    return ", ".join([f"{plain(name)}: {status} {state.get('progress') or 0:.0%}", *progress_parts(state)])
+    return ", ".join([f"{plain(name)}: {status} {share_done(state.get('progress') or 0)}", *progress_parts(state)])
 
 
 def progress_parts(state: Mapping[str, Any]) -> list[str]:

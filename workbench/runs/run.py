@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, RunFailed
-from workbench.printable import facts_html
+from workbench.printable import facts_html, share_done
 from workbench.runs import control, requests
 from workbench.runs.awaited import Awaited
 from workbench.runs.catalogue.summary import describe
@@ -347,7 +347,7 @@ class Run(Awaited["Result"]):
         if self.status in FINAL:
             return True
         if time.monotonic() >= deadline:
-            raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({self.state.progress:.0%} done)")
+            raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({share_done(self.state.progress)} done)")
         return False
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ import math
 from workbench.experiments.words import UNITS
 from workbench.fields import as_typed
 from workbench.plots.static import inline_table
-from workbench.printable import UNKNOWN, aligned, count, decimal, plain
+from workbench.printable import UNKNOWN, aligned, count, decimal, plain, share_done
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows, seconds_title
 from workbench.sweeping.standing import Standing
@@ -28,7 +28,7 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         spread = "" if row["spread"] is None else f" ± {row['spread']:.3f}"
         on = ", ".join(cost.removesuffix("_bytes") for cost, points in kept.items() if row["point"] in points)
         place = now.points[row["point"]]
-        state = f"{place.status} {place.progress:.0%}" if place.status == "going" else place.status
+        state = f"{place.status} {share_done(place.progress)}" if place.status == "going" else place.status
         best = " (best, on its own score)" if row["point"] == now.best else ""
         lines.append([
             str(row["point"]), *(UNKNOWN if row[path] is None else plain(as_typed(row[path])) for path in plan.space),

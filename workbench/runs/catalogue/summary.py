@@ -10,7 +10,7 @@ import re
 import time
 from typing import Any
 
-from workbench.printable import plain
+from workbench.printable import plain, share_done
 from workbench.runs.catalogue.experiment_name import experiment_of
 from workbench.runs.folder import RunFolder
 from workbench.runs.forks.origin import origin_of
@@ -125,7 +125,7 @@ def describe(folder: RunFolder) -> dict[str, str]:
         "run": facts["id"],
         "name": plain(facts["name"]),
         "status": facts["status"],
-        "progress": f"{facts['progress']:.0%}",
+        "progress": share_done(facts["progress"]),
         "step": f"{facts['step']:,}",
         "loss": _number(facts["loss"], ".3f"),
         "held-out": heldout and part_mark(facts["status"]) + heldout,

@@ -102,6 +102,14 @@ export function percent(share) {
   return `${value >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(value < 10 ? 2 : 1)}%`;
 }
 
+/** A share of a budget: in whole percent, rounded down, since 100% is the end; a first percent in hundredths. As share_done of printable.py. */
+export function shareDone(progress) {
+  if (!Number.isFinite(progress)) return "–";
+  // 0.29 is a little less than 29 hundredths.
+  const parts = (of) => Math.min(Math.floor(of * progress + 1e-9), progress >= 1 ? of : of - 1);
+  return progress > 0 && progress < 0.01 ? `${(parts(10000) / 100).toFixed(2)}%` : `${parts(100)}%`;
+}
+
 /** An x value with its unit in words. */
 export function xValue(value, kind) {
   if (kind === "seconds") return duration(value);
@@ -121,7 +129,7 @@ export function standing(run) {
   const step = whole(run.status.step ?? 0);
   const { amount, unit } = run.budget ?? {};
   if (unit === "steps") return `${step} / ${whole(amount)} steps`;
-  const share = percent(run.status.progress ?? 0);
+  const share = shareDone(run.status.progress ?? 0);
   if (unit === "seconds") return `step ${step} · ${share} of ${duration(amount)}`;
   return unit ? `step ${step} · ${share} of ${short(amount)} ${unit}` : `step ${step}`;
 }

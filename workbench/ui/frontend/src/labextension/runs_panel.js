@@ -2,7 +2,7 @@
 // race, a sweep or a tuning stand under one line, which opens and closes.
 
 import { el, say } from "../dom.js";
-import { experimentTitle, FINAL, heldout, loss, partScore, percent, queueText } from "../format.js";
+import { experimentTitle, FINAL, heldout, loss, partScore, queueText, shareDone } from "../format.js";
 import { standingText } from "../runs/standing.js";
 import { Opened, together } from "./run_list.js";
 
@@ -15,7 +15,7 @@ export function factsOf(run) {
   const held = Number.isFinite(run.heldout_loss) ? `, held-out ${heldout(run)}${partScore(run) && ` (${partScore(run)})`}` : "";
   const doing = queueText(run) || (run.status === "starting" && run.message);
   return {
-    short: [run.status, ...(doing ? [doing] : [`loss ${loss(run.loss)}`, percent(run.progress)])].join(" · "),
+    short: [run.status, ...(doing ? [doing] : [`loss ${loss(run.loss)}`, shareDone(run.progress)])].join(" · "),
     long: [`${run.name} (${run.id})`, `${run.status}${run.message ? `: ${run.message}` : ""}`, `step ${run.step}, loss ${loss(run.loss)}${held}`, run.place && `in ${run.place}`]
       .filter(Boolean)
       .join("\n"),

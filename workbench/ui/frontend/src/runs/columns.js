@@ -1,6 +1,6 @@
 // The columns of the table of runs: what they are called, how they sort, and what stands in them. Pure.
 
-import { heldout, partScore, queueText, whole } from "../format.js";
+import { heldout, partScore, queueText, shareDone, whole } from "../format.js";
 import { shown } from "./sheet.js";
 import { STATES } from "./standing.js";
 
@@ -16,7 +16,7 @@ export const COLUMNS = [
     key: "state", title: "state", first: 1, width: 104,
     value: (row) => STATES.indexOf(row.status), text: (row) => row.status,
   },
-  { key: "progress", title: "progress", first: -1, width: 112, value: (row) => row.progress, text: (row) => queueText(row) || `${Math.floor(100 * row.progress)}%` },
+  { key: "progress", title: "progress", first: -1, width: 112, value: (row) => row.progress, text: (row) => queueText(row) || shareDone(row.progress) },
   { key: "step", title: "step", first: -1, width: 70, number: true, value: (row) => row.step, text: (row) => whole(row.step) },
   { key: "loss", title: "loss", hint: "training loss of the last step", first: 1, width: 76, number: true, value: (row) => number(row.loss), text: (row) => fixed(row.loss), mean: (value) => value.toFixed(3) },
   { key: "heldout", title: "held-out", first: 1, width: 92, number: true, value: (row) => number(row.heldout_loss), text: (row) => fixed(row.heldout_loss) && heldout(row), about: partScore, mean: (value) => value.toFixed(3) },

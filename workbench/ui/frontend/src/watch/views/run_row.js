@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, heldout, loss, partScore, percent, queueText, secondsLeft, short, standing, whyNotResumed } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, standing, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
@@ -76,9 +76,9 @@ export class RunRow {
     this.#eye(run);
     const share = status.status === "finished" ? 1 : (status.progress ?? 0);
     this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
-    this.bar.setAttribute("aria-valuenow", String(Math.round(100 * share)));
+    this.bar.setAttribute("aria-valuenow", String(Math.floor(100 * share)));
     say(this.place, queueText(status) || standing(run));
-    this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${percent(share)}`);
+    this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${shareDone(share)}`);
     this.#numbers(run);
     this.#message(run, scene);
     this.#offer(run);
