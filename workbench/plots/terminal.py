@@ -89,7 +89,9 @@ def _lines(console: Console) -> Callable[[Sequence[Reading]], None]:
         doing = [reading.doing for reading in readings]
         # Lines when what they do changes, else every few seconds: a log stays readable.
         if doing != last or time.monotonic() - printed_at >= LINE_SECONDS:
-            lines = [f"{each.run.id}  {each.status:<9} {share_done(each.progress):>5}  {each.text}" for each in readings]
+            lines = [
+                f"{each.run.id}  {each.status:<9} {share_done(each.progress):>5}  {each.text}" for each in readings
+            ]
             # A run that waits says the same for minutes.
             for line in lines:
                 if line not in printed:

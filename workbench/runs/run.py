@@ -347,7 +347,8 @@ class Run(Awaited["Result"]):
         if self.status in FINAL:
             return True
         if time.monotonic() >= deadline:
-            raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({share_done(self.state.progress)} done)")
+            done = share_done(self.state.progress)
+            raise TimeoutError(f"run '{self.id}' has not ended in time; it goes on ({done} done)")
         return False
 
     def __repr__(self) -> str:
