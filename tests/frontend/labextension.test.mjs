@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
+import { LabKernel } from "../../workbench/ui/frontend/src/labextension/lab_kernel.js";
 import { openInLab } from "../../workbench/ui/frontend/src/labextension/open_labs.js";
 import { Opened, RunList, summaryOf, together } from "../../workbench/ui/frontend/src/labextension/run_list.js";
 import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
@@ -154,4 +155,63 @@ test("a run opens in a Lab that can show it: one in sight first, none whose kern
   assert.equal(openInLab([own, beside], "k/a", own), own, "of a notebook that computes");
   const without = { isVisible: true, node: { querySelectorAll: () => [] } };
   assert.equal(openInLab([without, widgetOf(true, "dead", "k/a")], "k/a", null), null);
+});
+
+/** A page's JupyterLab, as far as the Lab's kernel uses it: a session gets its path a moment after it was started. */
+function pageOf(server) {
+  const context = {
+    session: null,
+    sessionManager: { refreshRunning: async () => {}, running: () => server.sessions.values() },
+    initialize: async () => {
+      if (context._initializing) return false;
+      context._initializing = true;
+      const found = server.sessions.find(({ path }) => path === "Workbench");
+      if (found) context.session = { ...found, dispose: () => (context.session = null) };
+      return found ? false : context.startKernel();
+    },
+    startKernel: async () => {
+      const made = { id: `session ${++server.made}`, path: "a name of its own", kernel: {} };
+      await server.starting;
+      server.sessions.push(made);
+      await Promise.resolve();
+      made.path = "Workbench";
+      context.session = { ...made, dispose: () => (context.session = null) };
+      return false;
+    },
+    shutdown: async () => {
+      server.sessions = server.sessions.filter(({ id }) => id !== context.session.id);
+      context.session = null;
+    },
+  };
+  const lab = {
+    apputils: { SessionContext: function () { return context; } },
+    "jupyterlab-manager": { registerWidgetManager: (_, __, [waiting]) => (waiting.manager = {}) },
+  };
+  return new LabKernel(lab, {}, { clone: () => ({}) });
+}
+
+test("pages share the one kernel of the Lab's tab, also where both start it again", async () => {
+  const server = { sessions: [], made: 0, starting: null };
+  const pages = [pageOf(server), pageOf(server)];
+  const used = () => pages.map(({ context }) => context.session.id);
+  assert.equal(await pages[0].connect(), true);
+  assert.equal(await pages[1].connect(), true);
+  assert.deepEqual(used(), ["session 1", "session 1"]);
+  const end = () => {
+    server.sessions = [];
+    for (const { context } of pages) context.session = null;
+  };
+  end();
+  for (const page of pages) await page.connect();
+  assert.deepEqual(used(), ["session 2", "session 2"], "the second joins what the first has started");
+  end();
+  // At the same time: neither sees the other's until it has one of its own.
+  server.starting = new Promise((rest) => setTimeout(rest, 5));
+  assert.deepEqual(await Promise.all(pages.map((page) => page.connect())), [true, true]);
+  assert.equal(server.sessions.length, 1);
+  assert.deepEqual(used(), [server.sessions[0].id, server.sessions[0].id]);
+  end();
+  server.sessions = [{ id: "dead", path: "Workbench", kernel: { execution_state: "dead" } }];
+  await pages[0].connect();
+  assert.equal(pages[0].context.session.id, `session ${server.made}`, "one that died and is listed all the same is nobody's");
 });

@@ -71,8 +71,9 @@ def _bars(runs: Sequence[Run], console: Console, stack: ExitStack) -> Callable[[
 
     def show(readings: Sequence[Reading]) -> None:
         for task, reading in zip(tasks, readings, strict=True):
-            said = {"status": reading.status, "share": share_done(reading.progress), "text": reading.text}
-            bars.update(task, description=plain(reading.run.name, 16), completed=reading.progress, **said)
+            called, share = plain(reading.run.name, 16), share_done(reading.progress)
+            said, status = reading.text, reading.status
+            bars.update(task, description=called, completed=reading.progress, status=status, share=share, text=said)
 
     return show
 

@@ -20,6 +20,8 @@ export class LabKernel {
     this.context = new lab.apputils.SessionContext(options);
     this.rendermime = rendermime.clone();
     this.manager = null;
+    /** From a session of its own to everybody's: that the first one ends is no news. */
+    this.moving = false;
   }
 
   /** Connects to the session that is there, or starts one; false where no kernel can be started by itself. */
@@ -27,12 +29,34 @@ export class LabKernel {
     const { context } = this;
     // Shut down elsewhere: the server has forgotten the session, but JupyterLab still holds on to it.
     if (context.session?.kernel?.status === "dead") context.session.dispose();
-    const choice = this.began ? !context.session?.kernel && (await context.startKernel()) : await context.initialize();
+    const choice = !context.session?.kernel && (!this.began || (await this.#first()) ? await this.#join() : await context.startKernel());
     this.began = true;
     if (choice || !context.session?.kernel) return false;
+    // Two pages that start one at the same time get one each, and each has its own until both are there.
+    const first = await this.#first();
+    if (first && first.id !== context.session.id) {
+      this.moving = true;
+      await context.shutdown();
+      await this.#join();
+      this.moving = false;
+    }
+    if (!context.session?.kernel) return false;
     this.manager ??= this.#manage();
     await this.manager;
     return true;
+  }
+
+  /** The session that is every page's: of those of the Lab's path the one that the server has had for longest. */
+  async #first() {
+    const { sessionManager } = this.context;
+    await sessionManager.refreshRunning();
+    return [...sessionManager.running()].find(({ path, kernel }) => path === NAME && kernel && kernel.execution_state !== "dead");
+  }
+
+  /** Connects to the first session of the path, else starts one; JupyterLab looks for it once and would start another. */
+  #join() {
+    this.context._initializing = false;
+    return this.context.initialize();
   }
 
   /**
@@ -47,6 +71,9 @@ export class LabKernel {
       if (header.msg_type === "error") answer.error = `${content.ename}: ${content.evalue}`;
     };
     await future.done;
+    // Made for another page, before this one was connected: its manager has not heard of it.
+    const manager = await this.manager;
+    if (answer.data && manager.has_model?.(answer.data[WIDGET].model_id) === false) await manager.restoreWidgets({}, { loadKernel: true, loadNotebook: false });
     return answer;
   }
 

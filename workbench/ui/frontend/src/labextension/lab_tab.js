@@ -48,7 +48,7 @@ export class LabTab {
   }
 
   #heard(status) {
-    if (!this.#open || !this.began) return;
+    if (!this.#open || !this.began || this.kernel.moving) return;
     if (status === "restarting" || status === "autorestarting") {
       this.ended = true;
       this.cover.say(WORDS.again);
