@@ -111,8 +111,10 @@ def test_ctrl_c_stops_both(recipes, tmp_path):
     for index, recipe in enumerate(recipes):
         files.append(str(recipe.with_(budget={"amount": 1e6, "unit": "seconds"}).save(tmp_path / f"{index}.json")))
     code = (
-        "import sys; from pathlib import Path; from rich.console import Console\n"
+        "import signal, sys; from pathlib import Path; from rich.console import Console\n"
         "from workbench import demo, presets; from workbench.recipe import Recipe\n"
+        # As in a terminal, also where the tests were started in the background, which ignores it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"presets.demo_baseline, presets.demo_fast = [lambda s, f=f: Recipe.load(f) for f in {files!r}]\n"
         f"sys.exit(demo.main(['--out', {str(tmp_path / 'out')!r}, '--runs', {str(tmp_path / 'runs')!r}]))\n"
     )

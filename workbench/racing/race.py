@@ -67,7 +67,8 @@ class Race(Experiment[RaceFolder, RaceResult]):
     @property
     def _gone(self) -> bool:
         """Whether nothing is left of the runs of a race that has ended."""
-        return self.status == "finished" and not self.rows
+        launched = any(event.get("kind") == "launched" for event in self.folder.read_events())
+        return launched and self.status == "finished" and not self.rows
 
     def report(self, path: str | Path | None = None) -> Path:
         """See :meth:`Experiment.report`.
