@@ -31,6 +31,15 @@ def test_garbage_is_looked_for_again_afterwards(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("before", [False, True], ids=["with torch", "after torch"])
+def test_what_came_with_torch_is_not_looked_at_again_unless_tensors_may_be_among_it(before: bool) -> None:
+    program = "import gc, workbench\nworkbench.Recipe\nprint(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+    program = f"import torch\n{program}" if before else program
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", str(not before)]
+
+
+@pytest.mark.process
 def test_at_the_end_none_is_looked_for_after_all_that_is_done_then() -> None:
     program = (
         "import atexit, gc\n"

@@ -54,7 +54,8 @@ def __getattr__(name: str) -> Any:
         # Who composes in a notebook is about to launch: a trainer loads torch on another core while this kernel does.
         importlib.import_module("workbench.runs.launchers.held").hold()
     module, _, attribute = _HOMES[name].partition(":")
-    loaded = importlib.import_module(module)
+    importlib.import_module("workbench.loading").load(module)
+    loaded = sys.modules[module]
     value = getattr(loaded, attribute) if attribute else loaded
     globals()[name] = value
     return value
