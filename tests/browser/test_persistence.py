@@ -193,10 +193,11 @@ def test_a_cell_run_ten_times_leaves_no_memory(new_page: Open, server: Server, r
     growth = {name: min(after[name] - before[name] for before, after in pairwise(counts)) for name in counts[0]}
     # One view that stayed behind each time would leave 300 nodes and 60 listeners each. Measured after 15 are 96 and
     # none, of a slider of ipywidgets 195 and 75. JupyterLab itself keeps the model of every closed comm (a slot of its
-    # kernel's signal), here 0.2 MB each, and 0.07 MB per run of any cell.
+    # kernel's signal), here 0.1 MB each, and 0.07 MB per run of any cell.
     assert growth["Nodes"] < 300, growth
     assert growth["JSEventListeners"] < 100, growth
-    assert growth["JSHeapUsedSize"] < TIMES * 400_000 + 600_000, growth  # what of the last view is on its way out
+    assert growth["JSHeapUsedSize"] < TIMES * 250_000 + 600_000, growth  # what of the last view is on its way out
+    assert page.evaluate("globalThis[Symbol.for('workbench widgets')].size") == 1, "its code was loaded once"
 
 
 def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, server: Server, run: Run) -> None:

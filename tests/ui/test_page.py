@@ -8,6 +8,7 @@ import weakref
 import pytest
 
 from tests.ui.messages import hear, say
+from workbench.ui.bundles import script
 from workbench.ui.compose.composer import Composer
 from workbench.ui.compose.form import ChoiceKnob
 from workbench.ui.compose.knob_help import path_class
@@ -17,8 +18,8 @@ from workbench.ui.page import Page
 
 def test_it_brings_style_shortcut_guard_and_words_for_screen_readers() -> None:
     page = Page()
-    assert "data-lm-suppress-shortcuts" in page._esm
-    assert "aria-" in page._esm
+    assert "data-lm-suppress-shortcuts" in page._code
+    assert "aria-" in page._code
     assert ".lab-root" in page._css
     assert page.get_state()["_css"] == page._css, "the page gets the style itself, never a path of this machine"
     page.close()
@@ -29,7 +30,7 @@ def test_the_page_finds_a_knob_by_the_class_of_its_row_or_heading() -> None:
     section = Section.of_choice("depth", knob)
     for row in (knob.widget, section.heading):
         assert [name for name in row._dom_classes if name.startswith(path_class(""))] == ["lab-path:depth"]
-    assert f'"{path_class("")}"' in Page._esm
+    assert f'"{path_class("")}"' in script("page")
 
 
 def test_every_root_has_one() -> None:

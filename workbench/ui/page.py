@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anywidget
 import traitlets
 
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.light_widgets import Light
 from workbench.ui.message_order import keep_order
 
 
-class Page(Light, anywidget.AnyWidget):
+class Page(Light, BundledWidget):
     """First child of every root of ours.
 
     It brings the style sheet, keeps JupyterLab's one-letter shortcuts off our controls (in a drop-down, "b" picks an
@@ -28,7 +27,7 @@ class Page(Light, anywidget.AnyWidget):
         resting: what the line of help says while no knob has the pointer or the focus.
     """
 
-    _esm = script("page")
+    _code = code("page")
     _css = style("page")
 
     resting = traitlets.Unicode().tag(sync=True)

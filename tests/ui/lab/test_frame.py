@@ -11,7 +11,7 @@ from workbench.ui.lab.lab import Lab
 
 def test_every_region_it_names_is_in_the_lab() -> None:
     frame = Frame()
-    named = re.findall(r'\["(lab-[a-z]+)","[A-Z]', frame._esm)
+    named = re.findall(r'\["(lab-[a-z]+)","[A-Z]', frame._code)
     assert named == ["lab-compose", "lab-watch", "lab-below"]
     lab = Lab(presets.get("fast"), runs_dir="/nonexistent")
     (body,) = (part for part in lab.children if "lab-body" in part._dom_classes)

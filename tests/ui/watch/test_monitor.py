@@ -229,7 +229,7 @@ def test_at_the_end_the_output_becomes_static(monitor: Monitor, run: Run, shown:
     assert base64.b64encode(static["image/png"][:30]).decode()[:30] in static["text/html"]
     assert monitor.settle()
     assert len(shown) == 2, "once"
-    assert monitor._esm == "", "no page drew it: the notebook need not carry the bundle"
+    assert monitor._esm == monitor._code == "", "no page drew it: the notebook need not carry the bundle"
 
 
 def test_a_run_that_was_resumed_while_its_picture_was_drawn_keeps_its_view(
@@ -258,7 +258,7 @@ def test_a_page_that_missed_the_replacement_is_told_what_to_do(monitor: Monitor,
     assert monitor.advice == (
         f'The run has ended. To keep its picture in the notebook, run wb.compare("{run.folder.path}") in a new cell.'
     )
-    assert monitor._esm, "a page may still draw it"
+    assert monitor._code, "a page may still draw it"
 
 
 def test_what_shows_several_runs_again_names_each(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +375,7 @@ def test_a_notebook_of_an_ended_run_carries_no_bundle(run: Run, shown: list) -> 
     monitor = Monitor(run)
     monitor.show()
     until(lambda: not monitor.feed.running)
-    assert (monitor._esm, monitor._css, monitor.snapshot) == ("", "", b"")
+    assert (monitor._esm, monitor._code, monitor._css, monitor.snapshot) == ("", "", "", b"")
     monitor.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anywidget
 import traitlets
 from pydantic import ValidationError
 
@@ -13,11 +12,11 @@ from workbench.choices.choice import registry
 from workbench.choices.progress import Budget
 from workbench.choices.schedules import Schedule
 from workbench.plots.shape import KnobScale, shape_picture
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.light_widgets import Light
 
 
-class CurveEditor(Light, anywidget.AnyWidget):
+class CurveEditor(Light, BundledWidget):
     """The curve of one scheduled knob.
 
     Args:
@@ -29,7 +28,7 @@ class CurveEditor(Light, anywidget.AnyWidget):
         stale: the knobs make no schedule at the moment; the last one that was is shown and cannot be moved.
     """
 
-    _esm = script("curve_editor")
+    _code = code("curve_editor")
     _css = style("curve_editor")
     picture = traitlets.Dict().tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import ipywidgets
 import traitlets
 
@@ -15,7 +14,7 @@ from workbench import fields
 from workbench.errors import WorkbenchError
 from workbench.fields import at, flatten, put
 from workbench.recipe import Recipe
-from workbench.ui.bundles import script
+from workbench.ui.bundles import BundledWidget, code
 from workbench.ui.compose.composition import State
 from workbench.ui.compose.differences import Difference, differences
 from workbench.ui.compose.knob_help import value_text
@@ -54,7 +53,7 @@ def _row(path: str, here: str, there: str, mine: Any, theirs: Any) -> dict[str, 
     return {"path": path, "there": there, "here": here, **full}
 
 
-class DifferenceTable(Light, anywidget.AnyWidget):
+class DifferenceTable(Light, BundledWidget):
     """Shows differences and asks for the other side's values.
 
     Args:
@@ -66,7 +65,7 @@ class DifferenceTable(Light, anywidget.AnyWidget):
         complaint: why there is nothing to compare with, else empty.
     """
 
-    _esm = script("difference_table")
+    _code = code("difference_table")
 
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)
     there = traitlets.Unicode().tag(sync=True)

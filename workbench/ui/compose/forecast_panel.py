@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import ipywidgets
 
 from workbench.errors import WorkbenchError
@@ -22,7 +21,7 @@ from workbench.recipe import Recipe
 from workbench.runs.run import Run
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryReader
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.compose.forecasts import Forecasts, NotMeasuredError, OvertakenError, settled_since
 from workbench.ui.compose.inputs import Shape, make_input
 from workbench.ui.compose.knob_notes import Note
@@ -43,10 +42,10 @@ _ASK = f"No forecast: not measured yet. Runs train now: measuring ({MEASURING_SE
 _NO_FORECAST = "not forecast at its launch, and this machine has not been measured for such runs"
 
 
-class _Style(Light, anywidget.AnyWidget):
+class _Style(Light, BundledWidget):
     """Brings the style sheet; invisible."""
 
-    _esm = script("forecast_panel")
+    _code = code("forecast_panel")
     _css = STYLE + style("forecast_panel")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import anywidget
 import traitlets
 
-from workbench.ui.bundles import script
+from workbench.ui.bundles import BundledWidget, code
 from workbench.ui.compose.recipe_reader import Read
 from workbench.ui.compose.text_problems import TextError
 from workbench.ui.light_widgets import Light
@@ -28,7 +27,7 @@ class Edited(NamedTuple):
     why: str
 
 
-class RecipeEditor(Light, anywidget.AnyWidget):
+class RecipeEditor(Light, BundledWidget):
     """One language's view of a recipe.
 
     Args:
@@ -45,7 +44,7 @@ class RecipeEditor(Light, anywidget.AnyWidget):
         note: what applying the draft would do.
     """
 
-    _esm = script("recipe_editor")
+    _code = code("recipe_editor")
 
     language = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench import presets
-from workbench.ui.bundles import script
+from workbench.ui.bundles import BundledWidget, code
 from workbench.ui.light_widgets import Light
 
 
-class SourcePicker(Light, anywidget.AnyWidget):
+class SourcePicker(Light, BundledWidget):
     """Picks where a recipe comes from; see :mod:`workbench.ui.compose.sources` for what the values mean.
 
     Args:
@@ -25,7 +24,7 @@ class SourcePicker(Light, anywidget.AnyWidget):
         value: the picked source, None for ``own``.
     """
 
-    _esm = script("source_picker")
+    _code = code("source_picker")
 
     label = traitlets.Unicode().tag(sync=True)
     # Not `tooltip`: the page takes a widget that has one for a control with a description, and draws an error.

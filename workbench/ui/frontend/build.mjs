@@ -32,21 +32,16 @@ const notice = `uPlot ${uplot.version} (https://github.com/leeoniya/uPlot), bund
 mkdirSync(target, { recursive: true });
 const stamp = `/* sources sha256:${fingerprint()}`;
 // ASCII: one sign beyond it, and a browser keeps the whole text at two bytes per character, for every widget.
-const options = { outdir: target, bundle: true, minify: true, format: "iife", globalName: "made", target: "es2022", charset: "ascii", legalComments: "none", write: false };
+const options = { outdir: target, bundle: true, minify: true, format: "esm", target: "es2022", charset: "ascii", legalComments: "none", write: false };
 
-/**
- * Bundles one widget. The front end loads its module anew for every widget, and a page never lets go of a module: what
- * it holds is made once per page and shared, so that a cell that is run again leaves but the text behind.
- */
+/** Bundles one widget; `src/loader.js` loads it. */
 async function bundle(name, heads) {
   const contents = `import widget from "./src/${name}"; import { connected } from "./src/connected.js"; export default connected(widget);`;
   const outfile = join(target, basename(name));
   const { outputFiles } = await build({ ...options, outdir: undefined, outfile, stdin: { contents, resolveDir: here } });
   for (const { path, text } of outputFiles) {
-    const kind = path.endsWith(".css") ? "css" : "js";
-    const key = JSON.stringify(`workbench ${name} ${fingerprint()}`);
-    const once = `const key=Symbol.for(${key});export default globalThis[key]??=make();function make(){${text.trim()}return made.default}\n`;
-    writeFileSync(path, `${heads[kind] ? `${heads[kind]}\n` : ""}${kind === "css" ? text : once}`);
+    const head = heads[path.endsWith(".css") ? "css" : "js"];
+    writeFileSync(path, `${head ? `${head}\n` : ""}${text}`);
   }
 }
 
@@ -56,9 +51,11 @@ for (const name of ["page.js", "lab/frame.js", "lab/race_form.js", "runs/runs_ta
 await bundle("watch/monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });
 writeFileSync(join(target, "THIRD_PARTY.txt"), notice);
 
+await build({ ...options, outdir: undefined, outfile: join(target, "loader.js"), entryPoints: [join(here, "src/loader.js")], banner: { js: `${stamp} */` }, write: true });
+
 // JupyterLab's extension: pyproject.toml installs this folder, and beside its script the bundle of the live view.
 const folder = join(target, "labextension");
-await build({ ...options, outdir: undefined, outfile: join(folder, "static/remoteEntry.js"), globalName: undefined, entryPoints: [join(here, "src/labextension/entry.js")], banner: { js: `${stamp} */` }, write: true });
+await build({ ...options, outdir: undefined, outfile: join(folder, "static/remoteEntry.js"), format: "iife", entryPoints: [join(here, "src/labextension/entry.js")], banner: { js: `${stamp} */` }, write: true });
 const version = JSON.parse(readFileSync(join(here, "package.json"), "utf8")).version;
 const description = "Workbench: compose, launch and watch pre-training runs";
 // The query names the sources: a browser may keep each for ever, and asks anew after an update.

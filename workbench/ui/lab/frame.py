@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anywidget
 import traitlets
 
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.light_widgets import Light
 
 
-class Frame(Light, anywidget.AnyWidget):
+class Frame(Light, BundledWidget):
     """A child of the Lab; shows links to its regions to whoever comes by keyboard, or where they are stacked.
 
     It brings the Lab's layout: side by side where there is room, one under the other where there is not; and where
@@ -28,7 +27,7 @@ class Frame(Light, anywidget.AnyWidget):
         kept: what would be lost with the kernel.
     """
 
-    _esm = script("frame")
+    _code = code("frame")
     _css = style("frame")
 
     lab = traitlets.Unicode().tag(sync=True)

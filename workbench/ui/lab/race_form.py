@@ -18,7 +18,7 @@ from workbench.racing.sentences import cost_lines
 from workbench.racing.sequential import LOOKS, MOST_SEEDS
 from workbench.recipe import Recipe
 from workbench.sweeping.space import label
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import code, style
 from workbench.ui.compose.source_picker import SourcePicker
 from workbench.ui.compose.sources import RUN, recipe_of, run_sources, title_of
 
@@ -42,7 +42,7 @@ class RaceForm(SourcePicker):
         value: the baseline, as a source of a recipe; None for what the composition began with.
     """
 
-    _esm = script("race_form")
+    _code = code("race_form")
     _css = style("race_form")
 
     def __init__(

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.errors import RunError
@@ -22,7 +21,7 @@ from workbench.runs.catalogue.listing import Listed, Listing
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.find import find
 from workbench.runs.run import Run
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.runs.named_experiments import Briefs
 from workbench.ui.runs.run_actions import VERBS, ActionResult, RunActions
 from workbench.ui.saved_output import view_bundle
@@ -37,7 +36,7 @@ _looks: dict[Path, dict[str, Any]] = {}
 """Filter, sort and columns that the last table of a folder was left with: its cell, run again, shows them again."""
 
 
-class RunsTable(anywidget.AnyWidget):
+class RunsTable(BundledWidget):
     """Runs of a runs folder, those of other processes and of earlier kernels included.
 
     Args:
@@ -57,7 +56,7 @@ class RunsTable(anywidget.AnyWidget):
         seen: whether a page has ever shown it.
     """
 
-    _esm = script("runs_table")
+    _code = code("runs_table")
     _css = style("runs_table")
 
     rows = traitlets.List(traitlets.Dict())

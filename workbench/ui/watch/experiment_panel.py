@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anywidget
 import ipywidgets
 import traitlets
 
@@ -17,7 +16,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.shown import Pick, Shown
 from workbench.printable import many
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.watch.figures import bundle_of
 
 SECONDS = 2.0
@@ -27,7 +26,7 @@ HEIGHT = 370
 THREAD = "workbench-experiment-panel"
 
 
-class ExperimentControls(anywidget.AnyWidget):
+class ExperimentControls(BundledWidget):
     """What an experiment says, and what may be asked of it; the page asks by messages.
 
     Attributes:
@@ -38,7 +37,7 @@ class ExperimentControls(anywidget.AnyWidget):
         answer: what became of what was asked; complaint: why it cannot be shown.
     """
 
-    _esm = script("experiment")
+    _code = code("experiment")
     _css = style("experiment")
 
     shown = traitlets.Dict().tag(sync=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import anywidget
 import traitlets
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
@@ -31,7 +30,7 @@ from workbench.runs.state import FINAL, actual_status
 from workbench.runs.titles import titled, titles
 from workbench.runs.view import RunView
 from workbench.ui import cell_widgets
-from workbench.ui.bundles import script, style
+from workbench.ui.bundles import BundledWidget, code, style
 from workbench.ui.saved_output import view_bundle
 from workbench.ui.steering import Steering, place_of
 from workbench.ui.watch.feed import Feed
@@ -39,7 +38,7 @@ from workbench.ui.watch.figures import Figures
 from workbench.ui.watch.saved_picture import SavedPicture
 
 
-class Monitor(anywidget.AnyWidget):
+class Monitor(BundledWidget):
     """Live curves of one or several runs.
 
     Show it by making it the last expression of a cell, or with :meth:`show`. It goes on while the kernel computes,
@@ -62,7 +61,7 @@ class Monitor(anywidget.AnyWidget):
         >>> Monitor([run], target_loss=6.5)  # doctest: +SKIP
     """
 
-    _esm = script("monitor")
+    _code = code("monitor")
     _css = style("monitor")
     snapshot = traitlets.Bytes(help="a drawing of at most 32 kB, for a saved notebook").tag(sync=True)
     advice = traitlets.Unicode(help="one sentence above the plots").tag(sync=True)
@@ -215,7 +214,7 @@ class Monitor(anywidget.AnyWidget):
         """No page has ever drawn this: the executed notebook need not carry the bundle in its widget state."""
         if not self.feed.watched:
             self._lean = True
-            self._esm = self._css = ""
+            self._esm = self._code = self._css = ""
             self.snapshot = b""
 
     def summary_html(self) -> str:
