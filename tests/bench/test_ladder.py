@@ -70,14 +70,19 @@ def test_a_rung_that_cannot_be_built_is_told_before_anything_is_trained(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rungs_are_left_out_by_name(tmp_path: Path) -> None:
-    rungs = TRACKS["causal"].rungs
-    kept = [what for what, _ in ladder._chosen(rungs, ["table", "half"])]
-    assert kept == [what for what, _ in rungs if "table" not in what and "half" not in what]
-    assert len(kept) == len(rungs) - 3
-    with pytest.raises(WorkbenchError, match="--without: no rung holds 'tabel'; there are: architecture: rotary"):
-        ladder.main(["--without", "tabel", "--out", str(tmp_path / "ladder.json")])
-    assert list(tmp_path.iterdir()) == []
+def test_eager_compiles_nothing_on_either_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms: list[ladder.Arm] = []
+
+    def climb(given: list[ladder.Arm], *_: object) -> None:
+        arms.extend(given)
+        raise WorkbenchError("that is all")
+
+    monkeypatch.setattr(ladder, "climb", climb)
+    for options in ([], ["--eager"]):
+        with pytest.raises(WorkbenchError, match="that is all"):
+            ladder.main([*options, "--out", str(tmp_path / "ladder.json")])
+    assert [arm.recipe.execution.compile for arm in arms] == [True] * 3 + [False] * 3
+    assert [arm.setting.get("eager") for arm in arms] == [False, False, None, True, True, None]
 
 
 @pytest.mark.parametrize("loss", [None, 7.0])

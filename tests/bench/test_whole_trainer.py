@@ -66,6 +66,9 @@ def test_the_tuned_one_takes_the_way_of_the_fastest_trial(tiny: Recipe, monkeypa
         whole_trainer.fastest(tiny.with_(budget={"amount": run}), prepared)
     assert steps == {8, 12, whole_trainer.TRIAL_STEPS}, "no trial of a short ladder takes as long as the ladder"
     assert tried == [*whole_trainer.WAYS] * 2, "once before each"
+    tried.clear()
+    whole_trainer.fastest(tiny, prepared, eager=True)
+    assert tried == [{"bf16": True, "torch_compile": False}, {"bf16": False, "torch_compile": False}]
 
 
 def test_a_way_is_what_the_trainer_is_told() -> None:

@@ -133,7 +133,7 @@ def climb(
 
     Args:
         arms: the default Trainer, whose own end sets the score; the tuned one; our engine with the same block.
-        candidates: as :func:`rungs` gives them; each is tried on what has paid so far.
+        candidates: as a track has them; each is tried on what has paid so far.
         trainer: of an arm.
         tune: else every arm keeps its rate and warm-up, which is quick, and fair to none of them.
 
@@ -263,9 +263,10 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
-    parser.add_argument("--without", action="append", default=[], metavar="TEXT", help="no rung whose name holds this")
     parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour and a half: every arm keeps "
                         "the rate and the warm-up that it begins with")  # fmt: skip
+    parser.add_argument("--eager", action="store_true", help="nothing is compiled, neither theirs nor ours: where "
+                        "compiling would take longer than training")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
     if options.seeds < 1:
@@ -275,22 +276,29 @@ def main(argv: list[str]) -> int:
     if options.show:
         return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
-    rungs = _chosen(track.rungs, options.without)
+    if options.eager:
+        recipe = recipe.with_(execution={"compile": False})
     # Said here, and not by a child, or by the last rung after all others have been trained.
     recipe.execution.resolve_device()
-    for what, changes in rungs:
+    for what, changes in track.rungs:
         try:
             recipe.with_(**changes)
         except RecipeError as error:
             raise RecipeError(f"the rung '{what}' cannot be tried with these options: {error}") from None
     arms = [
-        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False}),
-        Arm(TUNED, "fused AdamW, no dropout, the fastest precision and compilation", THEIRS, recipe, {"tuned": True}),
+        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False, "eager": options.eager}),
+        Arm(
+            TUNED,
+            "fused AdamW, no dropout, the fastest precision and compilation",
+            THEIRS,
+            recipe,
+            {"tuned": True, "eager": options.eager},
+        ),
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
     results = ResultsFile(out, "ladder")
     with results.own(), stage(results) as trainer:
-        found = climb(arms, rungs, trainer, not options.untuned)
+        found = climb(arms, track.rungs, trainer, not options.untuned)
         default, *others = found["arms"]
         if not options.untuned:
             found["arms"] = [default, *(settled(arm, found["target"], trainer(arm)) for arm in others)]
@@ -309,15 +317,6 @@ def main(argv: list[str]) -> int:
     draw(result["waterfall"], "Seconds to the default Trainer's score", out.with_suffix(".png"))
     show(result, results.data["unigram_entropy"], Console(width=150))
     return 0
-
-
-def _chosen(rungs: Sequence[Rung], without: Sequence[str]) -> list[Rung]:
-    for text in without:
-        if not any(text in what for what, _ in rungs):
-            raise WorkbenchError(
-                f"--without: no rung holds '{text}'; there are: {'; '.join(what for what, _ in rungs)}"
-            )
-    return [(what, changes) for what, changes in rungs if not any(text in what for text in without)]
 
 
 def _show(path: Path) -> int:

@@ -76,7 +76,7 @@ export class RunRow {
     this.#eye(run);
     const share = status.status === "finished" ? 1 : (status.progress ?? 0);
     this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
-    this.bar.setAttribute("aria-valuenow", String(Math.floor(100 * share)));
+    this.bar.setAttribute("aria-valuenow", String(Number.parseInt(shareDone(share), 10)));
     say(this.place, queueText(status) || standing(run));
     this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${shareDone(share)}`);
     this.#numbers(run);
