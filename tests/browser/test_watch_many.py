@@ -98,6 +98,19 @@ def axis(view: Locator) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def test_of_a_name_that_is_cut_what_tells_it_apart_stands(shown: Locator) -> None:
+    cut = shown.locator(".wb-run .wb-name").first.evaluate("""name => {
+        const narrow = name.cloneNode(true), words = ["a rather long name of a run", " · lr 0.002"];
+        narrow.style.width = "160px";
+        [...narrow.children].forEach((part, i) => { part.textContent = words[i]; });
+        name.after(narrow);
+        const cut = [...narrow.children].map((part) => part.scrollWidth > part.clientWidth);
+        narrow.remove();
+        return cut;
+    }""")
+    assert cut == [True, False]
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["1280", "1440"])
 def test_the_table_leaves_the_view_to_the_curves(shown: Locator, size: dict[str, int]) -> None:
     page = shown.page

@@ -1,2 +1,2 @@
-/* sources sha256:7a49cd568b467b7b25bd93d5b946ee6f7c044297ed6423dc8d15ecac0d2ad138 */
+/* sources sha256:d8c1b4c2686386bf618a3b1587be1a1db20929bbb20b1edb197986b55d75e9eb */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -28,6 +28,13 @@ const OFFERS = {
   failed: ["resume"],
 };
 
+/** Its name; where there is no room for all of it, what tells runs of one name apart stands. */
+function nameOf(run) {
+  const [name, ...rest] = run.name.split(" · ");
+  const tail = rest.map((part) => ` · ${part}`).join("");
+  return el("span", { class: "wb-name", title: `${run.name}\n${run.id}` }, el("span", { text: name }), el("span", { text: tail }));
+}
+
 export class RunRow {
   constructor(monitor, run, colours, key) {
     Object.assign(this, { monitor, key });
@@ -52,7 +59,7 @@ export class RunRow {
       "tr",
       { class: "wb-run", "data-run": run.id },
       el("td", { class: "wb-col-eye" }, this.eye),
-      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), el("span", { class: "wb-name", text: run.name, title: `${run.name}\n${run.id}` }))),
+      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), nameOf(run))),
       el("td", { class: "wb-col-state" }, this.pill),
       el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, this.told, this.bar)),
       el("td", { class: "wb-number wb-col-loss" }, this.numbers.loss),
