@@ -6,7 +6,7 @@ Of Python, this form is understood, with any number of changes, and nothing else
 
     recipe = wb.presets.fast().with_(optimizer={"lr": 2e-3}, budget="500 steps")
     recipe = recipe.with_assignments(["seed=3"])
-    run = wb.launch(recipe)  # passed over, as imports are
+    run = wb.launch(recipe)  # says which recipe is meant; imports, and what is done with the run, are passed over
 
 Every value is a literal. The text, the number of its parts and the number of changes are bounded, so that no text keeps
 the kernel busy.
@@ -61,7 +61,7 @@ def read_json(text: str) -> Read:
 
 
 def read_python(text: str) -> Read:
-    """The recipe that a Python text would build: the one called ``recipe``, else the last one in it.
+    """The recipe that a Python text would launch; of a text that launches none, the last one in it.
 
     Raises:
         TextError: not Python, or something other than recipes and literals; each problem with its line.
@@ -73,15 +73,25 @@ def read_python(text: str) -> Read:
     tree = _parsed(text)
     recipes: dict[str, Read] = {}
     last: Read | None = None
+    launched: Read | None = None
+    runs: set[str] = set()
     for statement in tree.body:
         name, value = _assigned(statement)
-        if isinstance(value, ast.Call) and _dotted(value.func) in _LAUNCH:
+        if value is not None and _root(value) in runs:
+            continue
+        if launches := isinstance(value, ast.Call) and _dotted(value.func) in _LAUNCH:
             value = value.args[0] if value.args else None
         if value is None or isinstance(value, ast.Constant):
             continue
-        recipes[name] = last = _recipe(value, recipes)
-    found = recipes.get("recipe", last)
-    if found is None:
+        last = _recipe(value, recipes)
+        if not launches:
+            recipes[name] = last
+            continue
+        runs.add(name)
+        if launched is not None and launched.recipe != last.recipe:
+            raise _failure(statement, "a line above launches another recipe, and the forms hold one; leave one out")
+        launched = last
+    if (found := launched or last) is None:
         line = tree.body[-1].end_lineno or 1 if tree.body else 1
         raise TextError([TextProblem(line, "no recipe here; begin with recipe = wb.presets.bert_tiny()")])
     return found
@@ -150,6 +160,13 @@ def _dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _root(node: ast.expr) -> str:
+    """``run`` of ``run.wait()["loss"]``; empty where no name stands in front."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript | ast.Await):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _arguments(node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
