@@ -293,6 +293,7 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
         ('<div class="jupyter-widgets widget-box">live</div>', "", True, False),
         ("Error displaying widget: model not found", "<img alt='x'>", False, True),
         ("Loading widget...", "<table><tr><td>x</td></tr></table>", False, True),
+        ("Error displaying widget: model not found", "<hr hidden>", False, True),  # what stands above stands for it
         ("Loading widget...", "", True, True),  # nothing is drawn yet that could stand for it
         ("<p>As a page shows it that does not trust the notebook.</p>", "<img alt='x'>", True, True),
     ],

@@ -9,7 +9,9 @@ from tests.sweeping.conftest import Planned, held, planned, root, tiny
 from tests.ui.messages import say
 from tests.ui.watch.test_experiment_view import Cell, cell
 from workbench.runs.run import Run
+from workbench.ui.saved_output import VIEW
 from workbench.ui.watch import experiment_panel, experiment_view, sweep_view
+from workbench.ui.watch.saved_picture import STANDS_ABOVE
 from workbench.ui.watch.sweep_view import SweepView
 
 __all__ = ["cell", "planned", "root", "tiny"]
@@ -32,18 +34,20 @@ def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monk
     monkeypatch.setattr(experiment_view, "display", lambda value, **options: None)
     view = SweepView(sweep).show()
     assert view.panel is not None
-    (below,) = shown
-    assert below.children[1:] == (view.panel, view.opened)
+    below, above = shown
+    assert below[VIEW]["model_id"]
+    assert below["text/html"] == f"<p>Pictures and buttons of sweep {sweep.folder.name}: run this cell again.</p>"
+    assert above == STANDS_ABOVE
     wait_until(lambda: view.panel.controls.pick == "3", what="the best point")  # type: ignore[union-attr]
     say(view.panel.controls, {"do": "dot", "pick": "2"})
     assert view.panel.controls.answer == "the run of point 2 is shown below"
     say(view.panel.controls, {"do": "compose"})
     assert view.panel.controls.answer == "the recipe of point 2 is open in the Lab below"
-    assert shown[1] == sweep.run(2).id
-    assert shown[2].composer.recipe == sweep.recipe(2)
-    shown[2].close()
+    assert shown[2] == sweep.run(2).id
+    assert shown[3].composer.recipe == sweep.recipe(2)
+    shown[3].close()
     view.watch("99")
-    assert "has no point 99" in shown[3]["text/plain"]
+    assert "has no point 99" in shown[4]["text/plain"]
     view.panel.close()
 
 

@@ -22,12 +22,14 @@ RULES = (
     "<style>"
     f"{_CHILD}:has({_LIVE}) + {_CHILD}:has(.wb-keepsake),"
     # "Error displaying widget: model not found", or "Loading widget..." for ever: an output without an element.
-    f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-keepsake img, + {_CHILD} .wb-keepsake table)"
+    f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-keepsake :is(img, table, hr))"
     "{display:none}</style>"
 )
 """Which of a live view and its picture is hidden, in the classes of JupyterLab, Notebook 7 and Voila."""
 _EMPTY = {"text/html": '<div class="wb-keepsake"></div>', "text/plain": ""}
 _PLACE = {"text/html": f'{RULES}<div class="wb-keepsake"></div>', "text/plain": ""}
+STANDS_ABOVE = {"text/html": f'{RULES}<div class="wb-keepsake"><hr hidden></div>', "text/plain": ""}
+"""Below a live view whose static form stands above it: takes the view away where it is dead, and shows nothing."""
 
 Publish = Callable[..., None]
 

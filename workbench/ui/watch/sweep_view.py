@@ -14,8 +14,10 @@ from workbench.ui import cell_widgets
 from workbench.ui.headless import in_page
 from workbench.ui.lab.lab import Lab
 from workbench.ui.page import Page
+from workbench.ui.saved_output import view_bundle
 from workbench.ui.watch.experiment_panel import ExperimentPanel
 from workbench.ui.watch.experiment_view import ExperimentView
+from workbench.ui.watch.saved_picture import STANDS_ABOVE
 
 
 class SweepView(ExperimentView):
@@ -45,7 +47,9 @@ class SweepView(ExperimentView):
             below = ipywidgets.VBox([Page(), self.panel, self.opened])
             below.add_class("lab-root")
             cell_widgets.shown(below)
-            display(below)
+            text = f"Pictures and buttons of sweep {self.sweep.folder.name}: run this cell again."
+            display(view_bundle(below.model_id, text), raw=True)
+            display(STANDS_ABOVE, raw=True)
         return self
 
     def watch(self, pick: str) -> str:
