@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterable
 
 from workbench.experiments.budget import Share
+from workbench.runs.queue.queue_folder import queue_here
+from workbench.runs.queue.settings import physical_cores
 
 START_SECONDS = 5.0
 """Of a run beside its training: start-up, scoring, saving."""
 
 
 def at_once(shares: Iterable[Share]) -> int:
-    """Runs side by side: of one GPU one, of cores as many as have their threads."""
-    threads = max(share.threads for share in shares)
-    return max(1, (os.cpu_count() or 1) // threads) if threads else 1
+    """Runs side by side: of one GPU one, of the cores that the queue gives as many as have their threads."""
+    queue, threads = queue_here(), max(share.threads for share in shares)
+    cores = min(os.cpu_count() or 1, physical_cores() if queue is None else queue.settings().capacity)
+    return max(1, cores // threads) if threads else 1
