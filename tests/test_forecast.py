@@ -49,6 +49,12 @@ def test_parameters_are_those_of_the_finished_model(recipe: Recipe, assignments:
     assert found.memory["weights"] == 4 * made.parameters
 
 
+def test_it_is_told_in_a_few_lines(recipe: Recipe) -> None:
+    ahead = forecast(recipe, rates=RATES)
+    assert len(repr(ahead)) < 1000
+    assert {"schedules", "layers"} <= ahead.to_dict().keys()
+
+
 def test_numbers_agree_with_each_other(recipe: Recipe) -> None:
     found = ahead(recipe.with_(budget="50 steps"), price=3.6)
     assert (found.steps, found.tokens) == (50, 50 * 16 * 32)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import workbench
 from workbench.choices.depth import ProgressiveDrop
 from workbench.choices.optimizers import Lans
 from workbench.choices.schedules import Linear
@@ -101,6 +102,16 @@ def test_diff_lists_exactly_what_differs() -> None:
     assert found["objective.mask_rate"] == (0.15, None)
     assert found["objective.mask_rate.start"] == (None, 0.3)
     assert not [path for path in found if path.startswith(("data", "architecture", "execution"))]
+
+
+@pytest.mark.parametrize("take", ["diff", "forecast", "Lab"])
+@pytest.mark.parametrize("given", ["fast", ["fast"]])
+def test_what_is_no_recipe_is_refused_by_all_that_take_one(take: str, given: object) -> None:
+    called = Recipe().diff if take == "diff" else getattr(workbench, take)
+    with pytest.raises(
+        RecipeError, match=rf"^{take} takes a Recipe, got .*; a preset by name: wb.presets.get\('fast'\)$"
+    ):
+        called(given)
 
 
 def test_a_diff_is_a_table_in_a_notebook() -> None:

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.printable import duration_words
@@ -61,8 +61,8 @@ class Forecast:
     steps: int
     tokens: int
     cost: float | None
-    schedules: dict[str, list[float]]
-    layers: dict[str, list[list[float]]]
+    schedules: dict[str, list[float]] = field(repr=False)
+    layers: dict[str, list[list[float]]] = field(repr=False)
     notes: tuple[str, ...] = ()
     compile_seconds: float = 0.0
     machine: str = ""
@@ -95,7 +95,7 @@ def forecast(
         say, poll: see :func:`~workbench.forecasting.calibration.calibrated`.
 
     Raises:
-        RecipeError: the model cannot be built, or this machine cannot carry the recipe out.
+        RecipeError: not a recipe, the model cannot be built, or this machine cannot carry the recipe out.
         WorkbenchError: the machine could not be measured.
 
     Example:
@@ -107,7 +107,9 @@ def forecast(
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.rates import Rates
     from workbench.forecasting.simulated_run import Simulator
+    from workbench.recipe import check_recipe
 
+    check_recipe(recipe, "forecast")
     if rates is not None and not isinstance(rates, Rates):
         raise RecipeError(f"rates: {rates!r:.60} is not the rates of a machine; leave them out for this one's")
     recipe.check_whole()
@@ -143,10 +145,7 @@ def forecast(
         tokens=round(simulated.tokens),
         cost=None if price_per_hour is None else price_per_hour * simulated.seconds / 3600,
         schedules=_schedules(simulated.points),
-        layers={
-            "forward": [point.forward for point in simulated.points],
-            "backward": [point.backward for point in simulated.points],
-        },
+        layers={way: [getattr(point, way) for point in simulated.points] for way in ("forward", "backward")},
         notes=tuple(filter(None, (far, *_notes(recipe)))),
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,

@@ -202,7 +202,12 @@ class Recipe(BaseModel):
             )
 
     def diff(self, other: Recipe) -> Differences:
-        """``{path: (here, there)}`` for every field that differs; ``None`` if one side lacks the field."""
+        """``{path: (here, there)}`` for every field that differs; ``None`` if one side lacks the field.
+
+        Raises:
+            RecipeError: ``other`` is no recipe.
+        """
+        check_recipe(other, "diff")
         found = differences([flatten(self.to_dict()), flatten(other.to_dict())])
         return Differences({path: (here, there) for path, (here, there) in sorted(found.items())})
 
@@ -332,3 +337,13 @@ def _explain(error: ValidationError) -> str:
     return "\n".join(
         f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in _problems(error)
     )
+
+
+def check_recipe(value: object, what: str) -> None:
+    """Refuse what is no recipe, such as the name of one; ``what`` is what it was given to.
+
+    Raises:
+        RecipeError: it is none.
+    """
+    if not isinstance(value, Recipe):
+        raise RecipeError(f"{what} takes a Recipe, got {value!r:.60}; a preset by name: wb.presets.get('fast')")

@@ -14,7 +14,7 @@ import traitlets
 from workbench import presets
 from workbench.errors import RunError
 from workbench.racing.race import Race
-from workbench.recipe import Recipe
+from workbench.recipe import Recipe, check_recipe
 from workbench.runs.catalogue import run_list
 from workbench.runs.find import find, run_ids
 from workbench.runs.folder import runs_root
@@ -92,6 +92,8 @@ class Lab(ipywidgets.Box):
         self._sure, self._launched = "", False
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
+        if recipe is not None:
+            check_recipe(recipe, "Lab")
         self.add_class("lab-root")
         self.add_class("lab-whole")
         if self._live:
