@@ -48,6 +48,14 @@ def test_a_run_says_with_what_it_was_measured() -> None:
     assert Yardstick.of({"unigram_entropy": None}, said, causal=False).floors == Floors(6.4, 3.9)
 
 
+def test_next_token_training_has_no_floor_beside_word_frequencies() -> None:
+    said = {"score": {"kind": "next-token", "version": 2}, "unigram_entropy": 6.214, "bigram_entropy": 4.884}
+    # As runs of before stored it: the entropy of the training text.
+    yardstick = Yardstick.of(said | {"training_floor": 6.125}, {}, causal=True)
+    assert yardstick.levels == {"word frequencies": 6.214, "neighbours": 4.884}
+    assert yardstick == Yardstick.of(said, {"training_floor": 6.125}, causal=True)
+
+
 def test_a_run_of_before_says_which_score_it_carries_and_claims_no_context() -> None:
     masked = Yardstick.of({"unigram_entropy": 6.37, "heldout": []}, {}, causal=False)
     assert (masked.title, masked.floors, masked.learned(3.0)) == ("80/10/10 score", None, None)

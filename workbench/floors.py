@@ -106,7 +106,8 @@ class Yardstick(NamedTuple):
             ``own-loss`` where the user's own loss is the score.
         floors: to hold the losses against; None if the run did not record them, or if a copying model passes its
             score: then nothing is claimed about what was learned.
-        training_floor: nats that the training loss has without context under the objective's own corruption.
+        training_floor: nats that the training loss has without context where it asks for words that are shown;
+            None where it shows none of them, as next-token prediction.
         heldout_overlap: share of the held-out text's word 13-grams that also stand in the training text.
     """
 
@@ -135,7 +136,8 @@ class Yardstick(NamedTuple):
         return cls(
             cast(ScoreKind, kind),
             floors,
-            _number(recorded.get("training_floor")),
+            # Runs of before stored the entropy of their training text here: word frequencies, on another text.
+            None if kind == "next-token" else _number(recorded.get("training_floor")),
             _number(recorded.get("heldout_overlap")),
         )
 
@@ -152,10 +154,8 @@ class Yardstick(NamedTuple):
             lines["word frequencies"] = self.floors.unigram
             if math.isfinite(self.floors.neighbours):
                 lines["neighbours"] = self.floors.neighbours
-        # A causal objective trains at what it is scored at: one line for both.
-        floor, unigram = self.training_floor, lines.get("word frequencies", math.nan)
-        if floor is not None and not abs(floor - unigram) < 0.01:
-            lines["training without context"] = floor
+        if self.training_floor is not None:
+            lines["training without context"] = self.training_floor
         return lines
 
     def learned(self, loss: float | None) -> Learned | None:

@@ -34,6 +34,14 @@ def test_self_contained(page):
     assert page.count("<script>") == 2  # plotly.js and ours, inlined
 
 
+def test_a_floor_of_training_is_explained_where_one_is_drawn(view):
+    causal = replace(view, evaluations=view.evaluations | {"score": {"kind": "next-token", "version": 2}})
+    explained = "what training reaches without context"
+    assert explained in report_html([view])
+    assert explained in report_html([causal, view])
+    assert explained not in report_html([causal])
+
+
 def test_escaped(page):
     assert "alert(1)</script>" not in page
     assert "&lt;script&gt;alert(1)" in page

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
@@ -79,10 +77,6 @@ class OwnLoss(Objective):
     def labelled_fraction(self, progress: Progress) -> float:
         """1: every row, or token of it, counts."""
         return 1.0
-
-    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
-        """Not known for counts (V,): NaN."""
-        return float("nan")
 
 
 class OwnLoader(Data):

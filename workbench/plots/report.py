@@ -140,11 +140,12 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
         figures[f"speed/{x}"] = speed_figure(views, x)
         figures[f"schedule/{x}"] = schedule_figure(views, x)
     axes = {x: f"over {label}" for x, label in axes_of(views).items()}
+    copied = any(view.yardstick.training_floor is not None for view in views)
+    more = ", and what training reaches without context: it shows some of the words that it asks for" * copied
     places.append(
         place(
             "loss", axes, f"{LOSS_LINES} Grey lines: what word frequencies and the nearest words alone reach on "
-            "held-out text, and, where it is another, what training reaches without context: it shows some of the "
-            "words that it asks for.",
+            f"held-out text{more}.",
         )
     )  # fmt: skip
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))

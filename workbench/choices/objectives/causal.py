@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.objective import Labelled, Objective, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -35,10 +33,6 @@ class Causal(Objective):
     def labelled_fraction(self, progress: Progress) -> float:
         """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""
         return 1.0
-
-    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
-        """Entropy in nats of the training text's tokens, from counts (V,): nothing is corrupted."""
-        return entropy(frequencies(counts_V, predictable(vocabulary, causal=True)))
 
 
 class CausalModel(TokenPrediction):

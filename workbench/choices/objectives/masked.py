@@ -44,17 +44,19 @@ class Masked(Objective):
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
-    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float:
+    def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.
+
+        None under ``all_mask``, which shows no labelled token.
 
         With p the frequencies and r = 1 / R for each of R replacements, a visible token x was kept with probability
         p(x) / (p(x) + r). So the best guess is q(w | x) = (p(x) [w = x] + r p(w)) / (p(x) + r), and p under [MASK].
         """
+        if self.corruption == "all_mask":
+            return None
         ordinary_V = predictable(vocabulary, causal=False)
         p_W = frequencies(counts_V, ordinary_V)[ordinary_V]
         hidden = entropy(p_W)
-        if self.corruption == "all_mask":
-            return hidden
         r = 1 / len(p_W)
         log_W, log_seen_W = np.log(p_W), np.log(p_W + r)
         # The label is the visible token (kept, or replaced by itself), or any other.
