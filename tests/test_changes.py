@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -83,6 +84,22 @@ def test_a_budget_counts_what_is_done() -> None:
             fork(Recipe(budget=budget), SAVED, {"budget": spent})
     with pytest.raises(RecipeError, match="not a number and a unit"):
         fork(Recipe(), SAVED, {"budget": "much"})
+
+
+@pytest.mark.parametrize("typed", ["5 s", "114.7 s", "114.75 s", "20k tokens", "1 steps", "1475 steps"])
+@pytest.mark.parametrize("depth", ["full", "stacking"])
+def test_a_budget_that_is_advised_is_accepted(typed: str, depth: str) -> None:
+    recipe = Recipe(depth=depth, architecture={"kind": "pre_ln", "layers": 4}, budget="150 s")
+    stage = len(recipe.depth.starts()) - 1
+    saved = SAVED | {"step": 1475, "tokens": 755_200, "seconds": 114.7, "growth": {"stage": stage}}
+    with pytest.raises(RecipeError) as refused:
+        fork(recipe, saved, {"budget": typed})
+    advised = re.search(r"a larger budget, as '([^']+)'", str(refused.value))
+    assert advised is not None
+    made = fork(recipe, saved, {"budget": advised[1]}).recipe.budget
+    assert made.amount > saved[made.unit.removesuffix("s") if made.unit == "steps" else made.unit]
+    if typed == "5 s" and depth == "full":
+        assert str(made) == "120 seconds", "what was asked for, beyond the 114.7 that are spent"
 
 
 def test_no_budget_undoes_a_stage() -> None:

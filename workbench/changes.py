@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -193,27 +193,38 @@ def _outside(paths: Iterable[str], legal: Iterable[str]) -> list[str]:
 def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
     budget: Budget = wanted.budget
     at = Progress(int(saved["step"]), int(saved["tokens"]), float(saved["seconds"]), budget)
+    # Checkpoints from before there were stages are of models that never grow.
+    stage = int((saved.get("growth") or {}).get("stage", 0))
     if at.done:
         raise RecipeError(
             f"budget: {budget} are spent already: the checkpoint stands at {at.step:,} steps, {at.tokens:,} tokens, "
-            f"{at.seconds:.1f} seconds, and these count; give the fork a larger budget, as budget.amount="
-            f"{2 * budget.amount:.12g}, or an earlier checkpoint"
+            f"{at.seconds:.1f} seconds, and these count; {_larger(wanted, at, stage)}"
         )
     left, per_step = budget.amount - at.seconds, at.seconds / max(at.step, 1)
     # A step that has begun is taken whole: the fork would end after it, above its budget.
     if budget.unit == "seconds" and left < per_step:
         raise RecipeError(
-            f"budget: {left:.2g} of {budget} are left at step {at.step:,}, and a step takes {per_step:.2g}; give the "
-            "fork a larger budget, or an earlier checkpoint"
+            f"budget: {left:.2g} of {budget} are left at step {at.step:,}, and a step takes {per_step:.2g}; "
+            f"{_larger(wanted, at, stage)}"
         )
-    # Checkpoints from before there were stages are of models that never grow.
-    stage = int((saved.get("growth") or {}).get("stage", 0))
     due = wanted.depth.stage(wanted.architecture.layers, at)
     if due < stage:
         raise RecipeError(
             f"budget: {budget} would put the run back into stage {due + 1} of depth '{wanted.depth.kind}', and the "
             f"model of the checkpoint is in stage {stage + 1}; give a smaller budget, or an earlier checkpoint"
         )
+
+
+def _larger(wanted: Recipe, at: Progress, stage: int) -> str:
+    """What to do where too little of a budget is left, with one that a fork of a model in ``stage`` may have."""
+    budget, spent = wanted.budget, at.amount(wanted.budget.unit)
+    # What was asked for, on top of what is spent; less of it where that would undo a stage.
+    for more in (budget.amount, spent / 10, spent / 100):
+        steps = max(more, 2 * spent / max(at.step, 1))
+        larger = budget.model_copy(update={"amount": float(math.ceil(spent + steps))})
+        if wanted.depth.stage(wanted.architecture.layers, replace(at, budget=larger)) >= stage:
+            return f"give the fork a larger budget, as '{larger}', or an earlier checkpoint"
+    return "give the fork an earlier checkpoint"
 
 
 def _as_built(launched: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
